@@ -85,7 +85,7 @@ func TestCredentialsComeFirstOnEveryConnection(t *testing.T) {
 	for range kills {
 		before, work := c.Stats().Reconnects, done.Load()
 		pause := time.NewTimer(time.Duration(rand.IntN(30)) * time.Millisecond)
-		<-pause.C // so that the reset comes at a random moment of the exchange
+		<-pause.C // so that the reset hits a random moment of the exchange
 		w.KillConns()
 		eventually(t, "the client has reconnected and goes on", func() bool { return c.Stats().Reconnects > before && done.Load() > work || t.Failed() })
 	}

@@ -28,7 +28,7 @@ const (
 	canaryUser = "app"
 )
 
-// canaryForms are the canary and its usual encodings, none of which hides it.
+// canaryForms are the canary and its usual encodings, which do not hide it.
 var canaryForms = [][]byte{
 	[]byte(canary),
 	[]byte(hex.EncodeToString([]byte(canary))),
@@ -57,8 +57,8 @@ func everyError(err error, f func(error)) {
 	}
 }
 
-// withCanary adds the canary to a URL without a user. Unless the URL sets acl, it also sets
-// acl=open, so that znodes stay open to all clients, as without a user.
+// withCanary adds the canary to a URL without a user. If the URL has no acl, it sets acl=open,
+// so that znodes stay open to all clients, as without a user.
 func withCanary(url string) string {
 	if strings.Contains(url, "@") || !strings.HasPrefix(url, "zk") {
 		return url

@@ -99,5 +99,5 @@ func TestTenThousandCancelledWaitsLeaveNothing(t *testing.T) {
 	release(t, held)
 }
 
-// cancelKey is the key under which a context carries its cancel function.
+// cancelKey is the key of a context's cancel function.
 type cancelKey struct{}

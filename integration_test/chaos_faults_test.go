@@ -26,16 +26,16 @@ const (
 	chaosConns = 4
 )
 
-// wholeSync makes the leader send all its data to a server that comes back. By default the
-// leader sends only the transactions that the server has missed. Some releases of ZooKeeper
-// then fail to write a few of these to the server's disk (ZOOKEEPER-4785, fixed in 3.8.4
-// and 3.9.2; ZOOKEEPER-4925, in 3.9.3 only). After its next restart such a server answers
-// its clients for ever from data that no other server has.
+// wholeSync makes the leader send all its data to a server that returns. By default the leader
+// sends only the transactions that the server has missed. Some releases of ZooKeeper then fail
+// to write a few of these to the server's disk (ZOOKEEPER-4785, fixed in 3.8.4 and 3.9.2;
+// ZOOKEEPER-4925, in 3.9.3 only). After its next restart such a server answers its clients for
+// ever from data that no other server has.
 const wholeSync = "forceSnapshotSync=true"
 
 // kind is one kind of fault. strike returns when the fault is over, and when the workers
-// have recovered if that is part of the fault. It calls lift at the moment from which on
-// nothing prevents the workers from continuing.
+// have recovered if that is part of the fault. It calls lift as soon as nothing prevents the
+// workers from continuing.
 type kind struct {
 	name   string
 	strike func(*chaos, *stroke) error
@@ -139,7 +139,7 @@ func stopFollower(c *chaos, s *stroke) error {
 }
 
 // stallDisks makes two servers, a quorum, wait for their transaction logs, again and again.
-// Meanwhile they go on answering reads and pings.
+// They go on answering reads and pings.
 func stallDisks(c *chaos, s *stroke) error {
 	leader, err := c.ensemble.Leader()
 	if err != nil {
@@ -186,8 +186,8 @@ func restartAll(c *chaos, s *stroke) error {
 
 // cutFollower cuts the follower that the victim is connected to off from the leader. The cut
 // is so long that the victim's session expires, and not so long that the follower notices.
-// In two of three cases the victim cannot reach another server meanwhile. Otherwise it moves
-// its session to another server in time, and loses nothing.
+// In two of three cases the victim can reach no other server. In the third it moves its session
+// to another server in time, and loses nothing.
 func cutFollower(c *chaos, s *stroke) error {
 	follower, free, err := c.followerOf(s)
 	if err != nil {
@@ -201,7 +201,7 @@ func cutFollower(c *chaos, s *stroke) error {
 	if err != nil {
 		return err
 	}
-	// The client that gets the victim's locks has to be on another server.
+	// The client that gets the victim's locks must be on another server.
 	c.confine(c.neighbour(s.victim), leader)()
 	if err := c.ensemble.CutFromLeader(follower); err != nil {
 		return err

@@ -26,8 +26,8 @@ type entry struct {
 	// Began is when Acquire was called, Ended when Release had returned.
 	Began, Ended int64
 
-	// From and To are the first and the last moment at which the lock was certainly
-	// held, because Valid was true afterwards. Both are 0 if there was no such moment.
+	// The lock was certainly held between From and To, because Valid was true afterwards. Both
+	// are 0 if there was no such moment.
 	From, To int64
 
 	// Lost is when the lock was lost, or 0, and Cause is why.

@@ -33,11 +33,11 @@ type chaos struct {
 	kinds    []kind   // the kinds of fault that this run makes
 	victims  []*victim
 	strokes  []*stroke
-	denied   []string // the kinds of fault for which the test lacks rights on this machine
+	denied   []string // the kinds of fault that need rights this machine does not give
 	mild     bool     // the kinds of fault need not take locks away
 }
 
-// victim is a worker, with the proxies through which faults strike it.
+// victim is a worker, with the proxies that carry faults to it.
 type victim struct {
 	index   int
 	process *process
@@ -58,9 +58,9 @@ const (
 )
 
 // TestChaos starts processes that protect registers with locks of all kinds, on three real
-// servers. Meanwhile it kills, stops, cuts off and slows down servers and clients.
-// ZKLOCK_CHAOS is the length of the run, and ZKLOCK_SEED repeats a schedule. If
-// ZKLOCK_FAULTS is set, only the kinds of fault whose names match it are used.
+// servers. It kills, stops, cuts off and slows down servers and clients while they work.
+// ZKLOCK_CHAOS is the length of the run, and ZKLOCK_SEED repeats a schedule. If ZKLOCK_FAULTS
+// is set, only the kinds of fault whose names match it are used.
 func TestChaos(t *testing.T) {
 	length := chaosLength(t)
 	ensemble.Require(t)

@@ -152,8 +152,8 @@ func TestUncontendedAcquireAndReleaseAreOneRequestEach(t *testing.T) {
 		}
 	}
 
-	// A znode that another client created has to be read once: the first transaction, which
-	// would create it, is refused.
+	// The client must read once a znode that another client created: the first transaction,
+	// which would create it, is refused.
 	read := cost{map[string]int{"getData": 1, "multi": 2}, refusedFirst, 0}
 	if got := other.costOf(func() { l = acquire(t, other.Mutex("a")) }); !got.equal(read) {
 		t.Errorf("Acquire of a name first seen here: %v, want %v", got, read)
@@ -182,8 +182,8 @@ func TestReleaseWakesOneOfFiftyClients(t *testing.T) {
 		before := c.proxy.Counts()
 		attempts = append(attempts, try(t, within(t), c.Mutex("herd")))
 		receive(t, "the next waiter", waiting)
-		// The name's znode was created by another client and has to be read. Then the
-		// client enters the queue, lists it, and watches the contender ahead.
+		// The client must read the name's znode, since another client created it. Then it
+		// enters the queue, lists it, and watches the contender ahead.
 		want := cost{map[string]int{"getData": 2, "multi": 2, "getChildren2": 1}, refusedFirst, 0}
 		if got := c.since(before); !got.equal(want) {
 			t.Errorf("waiter %d: %v, want %v", i, got, want)

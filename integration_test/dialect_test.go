@@ -16,7 +16,7 @@ import (
 // recipes are the locks of other libraries, with what the documentation says about them.
 var recipes = []struct {
 	library, kind string
-	shares        []string // the dialects in which zklock's mutex and this lock exclude each other
+	shares        []string // zklock's mutex in these dialects and this lock exclude each other
 	use           string   // the dialect that the error in other dialects names
 }{
 	{"curator", "write", []string{"zklock"}, "zklock"},
@@ -109,7 +109,7 @@ func TestDialects(t *testing.T) {
 				release(t, a.must(t))
 				queue(t, m.Path(), 0)
 
-				// zklock keeps the name, and gives it up when the other library comes.
+				// zklock keeps the name, and gives it up when the other library asks for it.
 				m = keepers[dialect].Mutex(name + "-kept")
 				for range 2 {
 					release(t, acquire(t, m))

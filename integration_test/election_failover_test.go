@@ -81,7 +81,7 @@ func TestKilledLeaderIsFollowed(t *testing.T) {
 	first.start()
 	held := first.await("held")
 	hooks, waiting := waits()
-	// The session of the second candidate sends no heartbeats meanwhile.
+	// The session of the second candidate sends no heartbeats during the measurement.
 	b := calmDialWith(t, zk.Server((leader.Index()+1)%3), slow("tick_time", tick.String(), "connect_timeout", patience.String()), zklock.WithHooks(hooks))
 	var led time.Time
 	second := campaigning(t, election.New(b.Client, "billing"), func() { led = time.Now() })
@@ -110,8 +110,8 @@ func TestKilledLeaderIsFollowed(t *testing.T) {
 // own node. The lease of a candidate that is next in line is proven already.
 var wake = cost{map[string]int{"getData": 1}, map[string]int{}, 1}
 
-// TestResignedLeaderIsFollowed counts what happens between the call of Resign and the moment at
-// which the next candidate leads: one request of the leader, and one round trip of the next.
+// TestResignedLeaderIsFollowed counts what it takes from the call of Resign until the next
+// candidate leads: one request of the leader, and one round trip of the next.
 func TestResignedLeaderIsFollowed(t *testing.T) {
 	t.Parallel()
 	zk := calm(t)

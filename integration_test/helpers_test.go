@@ -178,8 +178,8 @@ func (p *attempt) pending(t testing.TB) {
 	}
 }
 
-// waits returns hooks, and a channel to which they send the lock's name whenever a caller
-// begins to wait.
+// waits returns hooks and a channel. The hooks send a lock's name there when a caller begins to
+// wait.
 func waits() (zklock.Hooks, <-chan string) {
 	names := make(chan string, 1<<14)
 	return zklock.Hooks{Wait: func(ctx context.Context, e zklock.WaitEvent) (context.Context, func(zklock.WaitResult)) {

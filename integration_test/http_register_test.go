@@ -13,8 +13,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/fence"
 )
 
-// register stores a number for each key, and records which process is working on which key.
-// Only the fencing tokens of the requests protect the numbers.
+// register stores a number for each key, and records the process that is working on it. Only
+// the fencing tokens of the requests protect the numbers.
 type register struct {
 	url string
 

@@ -169,10 +169,10 @@ func TestMemoryOfHeldLocksIsFlatOverReconnects(t *testing.T) {
 	}
 }
 
-// TestMemoryOfASession: a session takes about 2.6 MB, as docs/operations.md says: 1.5 MiB for the
-// buffer into which the client reads, and 1 MiB for the one from which it writes.
+// TestMemoryOfASession: a session takes about 2.6 MB, as docs/operations.md says: 1.5 MiB for
+// the client's read buffer, and 1 MiB for its write buffer.
 func TestMemoryOfASession(t *testing.T) {
-	const sessions, least, most = 16, 3 << 19, 13 << 18 // bytes; sessions of earlier tests may end meanwhile
+	const sessions, least, most = 16, 3 << 19, 13 << 18 // bytes; the lower bound allows for sessions of earlier tests that end
 	hosts := sharedEnsemble(t).Hosts()
 	heap := func() int64 {
 		var m runtime.MemStats

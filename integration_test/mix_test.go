@@ -21,8 +21,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/fence"
 )
 
-// section is an interval during which a goroutine held a lock, on the machine's monotonic
-// clock.
+// section is one goroutine's hold of a lock, on the machine's monotonic clock.
 type section struct {
 	Goroutine int
 	Names     []string
@@ -31,7 +30,7 @@ type section struct {
 	From, To  int64
 }
 
-// heldName is one name of a section, with the mode in which it was held.
+// heldName is one name of a section, with its mode.
 type heldName struct {
 	section
 	mode zklock.Mode
@@ -224,7 +223,7 @@ func TestProcessesMixLocksOfAllKinds(t *testing.T) {
 	}
 }
 
-// grant is the moment at which a goroutine acquired a lock.
+// grant is the moment when a goroutine acquired a lock.
 type grant struct {
 	at  int64
 	who int // the goroutine's number

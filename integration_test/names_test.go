@@ -14,10 +14,10 @@ import (
 	"github.com/zklock/go-zklock/internal/testkit/long"
 )
 
-// TestNamesUsedOnceLeaveTheRootAsItWas: the client removes the znodes of names that it does
-// not use any more. The server itself would not look for empty containers for an hour.
-// Znodes that others created stay, with the same version numbers, whether this client has
-// used them as locks or not. ZKLOCK_NAMES changes the number of names.
+// TestNamesUsedOnceLeaveTheRootAsItWas: the client removes the znodes of names that it no
+// longer uses. The server itself would not look for empty containers for an hour. Znodes that
+// others created stay, with the same version numbers, whether this client has used them as
+// locks or not. ZKLOCK_NAMES changes the number of names.
 func TestNamesUsedOnceLeaveTheRootAsItWas(t *testing.T) {
 	long.Parallel(t)
 	ensemble.Require(t)

@@ -149,7 +149,7 @@ type history struct {
 	from map[int]int       // by process, the slot after the last that it need not run again
 }
 
-// next returns the slot with which a process goes on.
+// next returns the first slot that a process has not tried.
 func (h *history) next(process int) int { return h.from[process] }
 
 // readHistory reads a journal.
@@ -202,7 +202,7 @@ func readHistory(t *testing.T, name string) *history {
 	return h
 }
 
-// check fails the test unless each slot has run once, but for what kills and losses explain.
+// check checks that each slot has run once, but for what kills and losses explain.
 func (h *history) check(t *testing.T, slots int) {
 	t.Helper()
 	settled := -1 // the highest slot that is recorded for certain

@@ -22,7 +22,7 @@ type onceTask struct {
 	Every   time.Duration // the time between two slots
 	Ahead   time.Duration // by how much the process's clock is ahead
 	Deaths  float64       // the probability that it kills itself in a job, and that it does right after one
-	Journal string        // the file to which all processes append what they do
+	Journal string        // all processes append what they do to this file
 }
 
 // slot returns the text of a slot.

@@ -210,7 +210,7 @@ func TestHolderThatReconnectsToADeposedLeaderKnowsBeforeTheNextGetsIn(t *testing
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The reconnect comes late, so that a lease counted from the new handshake would end
+	// The client reconnects late, so that a lease counted from the new handshake would end
 	// after the new leader expires the session. But the deposed leader still answers.
 	eventually(t, "the holders' leases are half over", func() bool {
 		return time.Until(d.locks[0].Until()) < shortSession/2

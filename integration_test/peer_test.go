@@ -96,7 +96,7 @@ func (p *peer) send(format string, args ...any) {
 	}
 }
 
-// expect waits for the next answer, which has to be want.
+// expect checks that the next answer is want.
 func (p *peer) expect(t testing.TB, want string) {
 	t.Helper()
 	limit := time.NewTimer(patience)

@@ -74,7 +74,7 @@ func TestPlugsBuild(t *testing.T) {
 	clean := os.Getenv(cleanEnv) != ""
 	if clean {
 		cache := t.TempDir()
-		// A module cache is read-only, unless the flag says otherwise.
+		// A module cache is read-only by default; the test's folder must be removable.
 		env = append(env, "GOMODCACHE="+filepath.Join(cache, "mod"), "GOCACHE="+filepath.Join(cache, "build"), env[len(env)-1]+" -modcacherw")
 	}
 	for plug := range plugged {

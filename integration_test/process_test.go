@@ -80,8 +80,8 @@ func TestKilledHolderIsFollowedAfterItsSessionTimeout(t *testing.T) {
 		tick    = time.Second
 		timeout = 4 * time.Second
 
-		// slack allows for a busy machine, on which the processes of this test
-		// and the servers have to wait for a processor.
+		// slack allows for a busy machine, where the processes of this test and the servers
+		// wait for a processor.
 		slack = 2 * time.Second
 	)
 	zk := ensemble.Start(t, ensemble.Config{Servers: 3, TickTime: tick})

@@ -131,7 +131,7 @@ func TestRevocationOfANodeThatIsGone(t *testing.T) {
 	if names := contenders(t, raw, holder.Mutex("x")); len(names) != 1 {
 		t.Errorf("contenders %q", names)
 	}
-	// The request for this very node comes through, and no other came before it.
+	// The holder sees the request for this very node, and saw no other before it.
 	if err := operator.Revoke(within(t), "x", at, "the first"); err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +168,7 @@ func TestRevocableCostsOneRead(t *testing.T) {
 }
 
 // Curator's Revoker asks holders of zklock, and zklock asks holders of Curator that are
-// revocable, in each dialect in which the two share locks.
+// revocable, in each dialect that the two share.
 func TestRevocationTogetherWithCurator(t *testing.T) {
 	t.Parallel()
 	hosts, root := sharedEnsemble(t).Hosts(), rootOf(t)

@@ -13,14 +13,14 @@ import (
 	"github.com/zklock/go-zklock/internal/testkit/long"
 )
 
-// upgradeEnv is the environment variable that names an unpacked release of ZooKeeper, to which
-// TestRollingUpgrade upgrades servers of the usual release.
+// upgradeEnv is the environment variable that names an unpacked release of ZooKeeper.
+// TestRollingUpgrade upgrades servers of the usual release to it.
 const upgradeEnv = "ZKLOCK_TEST_UPGRADE"
 
 // rollingConfig is the ensemble of the tests of maintenance.
 var rollingConfig = ensemble.Config{Servers: 3, TickTime: chaosTick, SyncLimit: chaosSyncLimit, Extra: []string{wholeSync}}
 
-// TestRollingRestart restarts each of three servers, one after the other, twice. Meanwhile
+// TestRollingRestart restarts each of three servers, one after the other, twice, while
 // processes use locks of all kinds. The rules are those of the chaos test: no two holders
 // overlap, and tokens rise. A lock is lost only because its lease ran out, or because its
 // session expired.

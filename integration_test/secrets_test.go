@@ -17,8 +17,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
-// look searches values for the canary, in every format in which they can be printed. It
-// returns the number of bytes that it searched.
+// look searches values for the canary, in every format they can be printed in. It returns the
+// number of bytes that it searched.
 func look(where string, values ...any) (n int) {
 	for _, v := range values {
 		marshalled, err := json.Marshal(v)

@@ -105,7 +105,7 @@ func dialTally(addr string) (remote, error) {
 	return remote{c}, err
 }
 
-// use makes one access. stale is the reason for which it was refused, or "".
+// use makes one access. stale is the reason of a refusal, or "".
 func (r remote) use(seqs []fence.Sequencer, write map[string]uint64) (values map[string]uint64, stale string, err error) {
 	call := TallyCall{Write: write}
 	for _, s := range seqs {

@@ -65,9 +65,9 @@ func is[E error](err error) bool {
 	return errors.As(err, &target)
 }
 
-// TestServerIsVerified: the server's certificate has to be from a trusted authority, for the
-// name that the client dialled, and not expired. Otherwise the client sends no request. The
-// server verifies the client's certificate in the same way. A call that fails, fails at once.
+// TestServerIsVerified: the server's certificate must be from a trusted authority, for the name
+// that the client dialled, and not expired. Otherwise the client sends no request. The server
+// verifies the client's certificate in the same way. A call that fails, fails at once.
 func TestServerIsVerified(t *testing.T) {
 	t.Parallel()
 	ours, other := newAuthority(t, "ours"), newAuthority(t, "other")
@@ -254,8 +254,7 @@ func TestCertificatesRotate(t *testing.T) {
 		t.Errorf("the client's identity with its new certificate is %s, want after", who)
 	}
 
-	// The server's certificate. Before that, the new authority has to be in the client's
-	// list.
+	// The server's certificate. The client's list must have the new authority before that.
 	files.write("ca.pem", first.pem, second.pem)
 	e.show(second.issue(time.Hour, "server", "localhost"))
 	n = reconnects()

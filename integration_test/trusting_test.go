@@ -79,7 +79,7 @@ func (c *trusting) wait() <-chan error {
 			if errors.Is(err, zk.ErrNodeExists) {
 				there, _, event, err := c.conn.ExistsW(c.path)
 				if err == nil && there {
-					<-event // also comes when the client is closed
+					<-event // also arrives when the client is closed
 				}
 			}
 			<-pause.C

@@ -71,7 +71,7 @@ func TestCallerInAHurryGetsTheReason(t *testing.T) {
 	}
 }
 
-// calls returns the calls by which a client may first contact its ensemble.
+// calls returns the calls that may be a client's first contact with its ensemble.
 func calls(c *zklock.Client) map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
 		"Ping": c.Ping,

@@ -103,7 +103,7 @@ func TestFiveThousandEndedWaitsLeaveNothing(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	const ofHolder = 20 // the holder may start goroutines meanwhile, for the watch on its node for example
+	const ofHolder = 20 // goroutines that the holder may start, for the watch on its node for example
 	eventually(t, "all goroutines of the clients have ended", func() bool { return runtime.NumGoroutine() <= before+ofHolder })
 	if held.Err() != nil || !held.Valid() {
 		t.Errorf("the lock was lost meanwhile: %v", held.Err())

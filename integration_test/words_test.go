@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// unclear are words that name no actor, or for which there is a plainer one.
+// unclear are words that name no actor, or have a plainer synonym.
 var unclear = regexp.MustCompile(`(?i)\b(who|whom|whoever|somebody|someone|nobody|everybody|everyone|anybody|anyone|tells?|told|telling|sees to|seen to|comes to|be it|is no|are no|has (it|them|this|that|all|everything) done|anew|all the same|beside)\b`)
 
 // quoted is what a text has from elsewhere: code, names, links, and comments for tests.

@@ -33,7 +33,7 @@ type task struct {
 	For time.Duration // for mix and cycle: how long it runs
 
 	Goroutines int    // for cycle
-	Log        string // for mix and chaos: the file to which it writes the locks that it held
+	Log        string // for mix and chaos: the file for the locks that it held
 
 	Register string // for mix: the address of the register that the locks protect
 

@@ -70,11 +70,11 @@ func StreamClientInterceptor(pick Pick, opts ...Option) grpc.StreamClientInterce
 	}
 }
 
-// clientStream is a stream during which a lock is held.
+// clientStream is a stream that holds a lock.
 type clientStream struct {
 	*config
 	call   Call
-	caller context.Context // the context with which the caller asked for the stream
+	caller context.Context // the caller's, of its call for the stream
 	stream func(context.Context) (grpc.ClientStream, error)
 
 	// The other fields are set by open before opened is closed, and do not change
@@ -157,7 +157,7 @@ func (s *clientStream) await() error {
 	return s.failed
 }
 
-// giveBack releases the lock, if there is one, unless that was done before.
+// giveBack releases the lock, if there is one, once.
 func (s *clientStream) giveBack() error {
 	if s.held == nil {
 		return nil

@@ -78,7 +78,7 @@ func TestRecvMsgEndsWithTheContext(t *testing.T) {
 	}
 }
 
-// A message that comes when the lock was lost is not delivered, though the handler waits for it.
+// A message that arrives after the loss is not delivered, though the handler waits for it.
 func TestNoMessageAfterTheLoss(t *testing.T) {
 	for i := range 40 { // RecvMsg has a choice: the message, or the end of the context
 		synctest.Test(t, func(t *testing.T) {

@@ -15,15 +15,14 @@ import (
 // It is for methods whose requests have the field. Put it into a ByMethod with these
 // methods, so that calls of others, such as health checks and reflection, need no lock.
 //
-// A call is refused with InvalidArgument, see Optional, if the field is not set. In
-// proto3, only optional and oneof fields have presence; all others count as not set if
-// they are empty, 0 or false. If the request's type does not have the field, that is an
-// error of the program, and the call fails with Internal. Streams need WithFirstMessage.
+// A call is refused with InvalidArgument, see Optional, if the field is not set. In proto3,
+// only optional and oneof fields have presence; all others are not set if they are empty, 0 or
+// false. If the request's type lacks the field, that is an error of the program, and the call
+// fails with Internal. Streams need WithFirstMessage.
 //
-// On a server the value comes from the client and is inserted unchanged. So a client can
-// choose any lock whose name begins and ends as format does. ByField panics if c is nil,
-// if path is malformed, if format does not contain %s exactly once, and if format cannot
-// give a valid lock name.
+// A server inserts the client's value unchanged, so a client can choose any lock whose name
+// begins and ends as format does. ByField panics if c is nil, if path is malformed, if format
+// does not contain %s exactly once, and if format cannot give a valid lock name.
 func ByField(c *zklock.Client, path, format string) Pick {
 	pick := protolock.ByField("interceptors: ByField", c, path, format)
 	return func(_ context.Context, call Call) zklock.Acquirer { return pick(call.Request) }

@@ -18,8 +18,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// endings are what a handler may return after the loss of its lock, and the code and
-// reason with which the call then ends.
+// endings are what a handler may return after the loss of its lock, with the code and reason of
+// the call.
 var endings = []struct {
 	name    string
 	handler func(ctx context.Context) error

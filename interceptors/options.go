@@ -64,7 +64,7 @@ func newConfig(interceptor string, pick Pick, opts []Option) *config {
 	return c
 }
 
-// acquisition returns what to acquire for a call, and with which options.
+// acquisition returns the lock of a call, with the options for acquiring it.
 func (c *config) acquisition(ctx context.Context, call Call, a zklock.Acquirer) (zklock.Acquirer, []zklock.AcquireOption) {
 	own := make([]zklock.AcquireOption, 0, 2) // of the call
 	if d, ok := a.(*protolock.Declared); ok {
@@ -98,10 +98,9 @@ func WithLabel(label func(ctx context.Context, call Call) string) Option {
 func methodOf(_ context.Context, call Call) string { return call.FullMethod }
 
 // WithCode sets the code of a call that did not get its lock because another holder has
-// it. The default is Aborted, with which the caller has to decide whether to start
-// again. Unavailable and ResourceExhausted mean that the same call may be repeated,
-// which gRPC clients may do on their own. Error statistics count Unavailable as an
-// outage. The option does not change the codes of other errors.
+// it. The default is Aborted: the caller decides whether to start again. After Unavailable and
+// ResourceExhausted gRPC clients may repeat the same call on their own. Error statistics show
+// Unavailable as an outage. The option does not change the codes of other errors.
 //
 // WithCode panics if code is OK, or not one of the codes of package codes.
 func WithCode(code codes.Code) Option {

@@ -78,8 +78,7 @@ func TestPanicUnderRecvMsgReachesTheRecoveryInterceptor(t *testing.T) {
 	if _, err := stream.CloseAndRecv(); status.Code(err) != codes.DataLoss || !strings.Contains(err.Error(), "recovered boom") {
 		t.Errorf("the client got %v, want the recovered panic", err)
 	}
-	// The panic was on another goroutine than the handler's, so its stack has to be
-	// logged.
+	// The panic was on another goroutine than the handler's, so the log must have its stack.
 	if text := log.String(); !strings.Contains(text, "boom") || !strings.Contains(text, "badReceiver") {
 		t.Errorf("logged %q, want the panic and its stack", text)
 	}

@@ -16,10 +16,9 @@ func PassThrough(context.Context, Call) zklock.Acquirer { return nil }
 // is a call that has the key more than once, even with equal values; Optional does not
 // change that.
 //
-// On a server the value comes from the client and is inserted unchanged. So a client can
-// choose any lock whose name begins and ends as format does. ByMetadata panics if c is
-// nil, if key is empty, if format does not contain %s exactly once, and if format cannot
-// give a valid lock name.
+// A server inserts the client's value unchanged, so a client can choose any lock whose name
+// begins and ends as format does. ByMetadata panics if c is nil, if key is empty, if format
+// does not contain %s exactly once, and if format cannot give a valid lock name.
 func ByMetadata(c *zklock.Client, key, format string) Pick {
 	naming.MustHaveClient("interceptors: ByMetadata", c)
 	if key == "" {
@@ -53,8 +52,7 @@ func ByMethod(table map[string]Pick) Pick {
 	}
 }
 
-// Optional changes a Pick: calls for which it returns Missing are served without a lock,
-// instead of being refused.
+// Optional serves calls without a lock where pick returns Missing, instead of refusing them.
 func Optional(pick Pick) Pick {
 	return func(ctx context.Context, call Call) zklock.Acquirer {
 		a := pick(ctx, call)

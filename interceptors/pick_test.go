@@ -16,7 +16,7 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// mem opens a client for tests of picks, most of which do not acquire.
+// mem opens a client for tests of picks. Most of them do not acquire.
 func mem(t testing.TB) *zklock.Client {
 	t.Helper()
 	c, err := zklock.Open("mem://")

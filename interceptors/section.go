@@ -14,7 +14,7 @@ var errNotHeld = &zklock.LostError{Cause: errors.New("it was not held any more w
 // work is what a call does while it holds its lock. The types that implement it embed
 // their section, so that a call needs one allocation.
 type work interface {
-	// do does the work. Its error is the call's, unless the lock was lost.
+	// do does the work. Its error is the call's if the lock was not lost.
 	do(ctx context.Context) error
 }
 

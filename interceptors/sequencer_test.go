@@ -124,8 +124,8 @@ func TestSequencerThatGoesStaleDuringTheWaitIsRefused(t *testing.T) {
 	}
 }
 
-// TestSequencersTravel checks the sequencers that arrive at the server, for each way in
-// which a call can be made under a lock.
+// TestSequencersTravel checks the sequencers that arrive at the server, for each kind of call
+// under a lock.
 func TestSequencersTravel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -65,8 +65,8 @@ func (c *config) boundReading(ctx context.Context, w http.ResponseWriter) (stop 
 	}
 }
 
-// replay is a body of which a part has been read already. Like the server's own
-// body it may be closed during a Read: HTTP clients that send it on do that.
+// replay is a body with a part that has been read already. Like the server's own body it may be
+// closed during a Read: HTTP clients that send it on do that.
 type replay struct {
 	rest io.ReadCloser
 

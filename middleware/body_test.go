@@ -89,8 +89,8 @@ func TestBodyIsNotReadForATryOrForHTTP2(t *testing.T) {
 	untouched(nil, 2)
 }
 
-// TestBodyMayBeClosedWhileItIsRead closes a body during a Read, as HTTP/2 clients do when
-// the response comes early. It is a test for the race detector.
+// TestBodyMayBeClosedWhileItIsRead closes a body during a Read, as HTTP/2 clients do after an
+// early response. It is a test for the race detector.
 func TestBodyMayBeClosedWhileItIsRead(t *testing.T) {
 	w := newWorld(t)
 	for range 50 {

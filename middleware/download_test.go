@@ -20,7 +20,7 @@ import (
 // download is the size of a response that does not fit into the socket buffers.
 const download = 64 << 20
 
-// The ways in which a handler sends a long response of a known length.
+// Handlers that send a long response of a known length.
 var downloads = map[string]func(rw http.ResponseWriter, r *http.Request, file string) error{
 	"ServeFile": func(rw http.ResponseWriter, r *http.Request, file string) error {
 		http.ServeFile(rw, r, file)

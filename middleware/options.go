@@ -70,7 +70,7 @@ func newConfig(opts []Option) *config {
 	return c
 }
 
-// acquireOptions returns the options with which a request acquires its lock.
+// acquireOptions returns the options for acquiring a request's lock.
 func (c *config) acquireOptions(r *http.Request) []zklock.AcquireOption {
 	if c.label == nil {
 		return c.acquire
@@ -184,12 +184,12 @@ func WithMaxHold(d time.Duration) Option { return optionFunc(func(c *config) { c
 // its client has disconnected, for as long as WithWait allows. HTTP/2 requests and
 // WithWait(0) do not need this: their bodies are not read ahead.
 //
-// The body has to arrive within the time of WithWait, or the response is 408. If the
-// request's context ends before that, the response is 503. In both cases the
-// connection is closed. The wait for the lock, of up to WithWait again, comes after
-// the reading. To end the reading, http.ResponseController must be able to set a
-// read deadline on the outer ResponseWriter, as it can on the server's. With other
-// writers, only the server's ReadTimeout ends it.
+// The body must arrive within the time of WithWait, or the response is 408. If the request's
+// context ends before that, the response is 503. In both cases the connection is closed. The
+// wait for the lock begins after the reading, and may take up to WithWait again. To end the
+// reading, http.ResponseController must be able to set a read deadline on the outer
+// ResponseWriter, as it can on the server's. With other writers, only the server's ReadTimeout
+// ends it.
 //
 // Some clients send the rest of their body only after they have read a part of the
 // response, as with http.ResponseController.EnableFullDuplex. Their bodies are
@@ -221,6 +221,6 @@ func WithFailOpen() Option {
 // such an error does not describe it. The default is slog.Default.
 func WithLogger(l *slog.Logger) Option { return optionFunc(func(c *config) { c.logger = l }) }
 
-// WithTokenHeader sets the name of a response header with the fencing token of the
-// lock under which the request was served. By default the header is not sent.
+// WithTokenHeader sets the name of a response header with the fencing token of the request's
+// lock. By default the header is not sent.
 func WithTokenHeader(name string) Option { return optionFunc(func(c *config) { c.tokenHeader = name }) }

@@ -17,8 +17,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// outageAfter is how long a client is without a connection, by default, before that
-// counts as an outage: almost all of connect_timeout.
+// outageAfter is how long a client is without a connection, by default, before it declares an
+// outage: almost all of connect_timeout.
 const outageAfter = 10 * time.Second * 19 / 20
 
 // outages is a handler behind WithFailOpen, in a synctest bubble.

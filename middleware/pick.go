@@ -20,10 +20,10 @@ import (
 // its pattern does not have the wildcard, no request can have the value: the
 // response is 500, and the error is logged at level Error (WithLogger).
 //
-// The value comes from the client and is inserted unchanged. So a client can choose
-// any lock whose name begins and ends as nameFormat does. ByPathValue panics if c is
-// nil, if key is not a wildcard's name, if nameFormat does not contain %s exactly
-// once, and if nameFormat cannot give a valid lock name.
+// The client's value is inserted unchanged, so a client can choose any lock whose name begins
+// and ends as nameFormat does. ByPathValue panics if c is nil, if key is not a wildcard's name,
+// if nameFormat does not contain %s exactly once, and if nameFormat cannot give a valid lock
+// name.
 func ByPathValue(c *zklock.Client, key, nameFormat string) func(*http.Request) zklock.Acquirer {
 	naming.MustHaveClient("middleware: ByPathValue", c)
 	if key == "" || strings.ContainsAny(key, "{}/:") || strings.ContainsFunc(key, unicode.IsSpace) || strings.HasSuffix(key, "...") {
@@ -85,9 +85,9 @@ func ByQuery(c *zklock.Client, key, nameFormat string) func(*http.Request) zkloc
 }
 
 // ReadersAndWriters picks a read-write lock: its reader for GET, HEAD and OPTIONS
-// requests, which are served together, and its writer for all others. name returns
-// the lock's name. A request for which it returns "" gets a 400, see Optional.
-// ReadersAndWriters panics if c or name is nil.
+// requests, which are served together, and its writer for all others. name returns the lock's
+// name. If it returns "", the request gets a 400, see Optional. ReadersAndWriters panics if c
+// or name is nil.
 func ReadersAndWriters(c *zklock.Client, name func(*http.Request) string) func(*http.Request) zklock.Acquirer {
 	naming.MustHaveClient("middleware: ReadersAndWriters", c)
 	if name == nil {
@@ -118,11 +118,10 @@ func only(c *zklock.Client, name naming.Format, values []string) zklock.Acquirer
 	return c.Mutex(name.With(values[0]))
 }
 
-// Optional changes a pick: requests for which it returns Missing are served without
-// a lock, instead of getting a 400. It works for the picks of this package, of
-// package ginlock, and for those of the program that return Missing. If the
-// middleware is around several routes, routes that do not have the path value at
-// all are served without a lock too. So a misspelt key is not reported.
+// Optional serves requests without a lock where pick returns Missing, instead of answering 400.
+// It works for the picks of this package, of package ginlock, and for those of the program that
+// return Missing. If the middleware is around several routes, routes that do not have the path
+// value at all are served without a lock too. So a misspelt key is not reported.
 func Optional[R any](pick func(R) zklock.Acquirer) func(R) zklock.Acquirer {
 	return func(r R) zklock.Acquirer {
 		a := pick(r)

@@ -167,8 +167,8 @@ func TestReadersAreServedTogetherAndWritersAlone(t *testing.T) {
 	})
 }
 
-// TestPathKeyThatNoRequestCanHaveIsLogged: a route of which every request is refused
-// means that the program is set up wrong.
+// TestPathKeyThatNoRequestCanHaveIsLogged: if every request of a route is refused, the program
+// is set up wrong.
 func TestPathKeyThatNoRequestCanHaveIsLogged(t *testing.T) {
 	w := newWorld(t)
 	lock := func(pick func(*http.Request) zklock.Acquirer, log *strings.Builder) http.Handler {

@@ -26,8 +26,8 @@ var errBadSequencer = errors.New("middleware: bad " + fence.Key + " header")
 // certificate, and not on what it sends.
 //
 // This is the sequencer check of Chubby. It refuses late requests of a holder that
-// was paused, after a newer holder's request has arrived here. Where each single
-// write has to be safe, see package fence.
+// was paused, after a newer holder's request has arrived here. If each single write must be
+// safe, see package fence.
 //
 // WithSequencerCheck panics if guard or trust is nil.
 func WithSequencerCheck(guard *fence.Guard, trust func(*http.Request) (origin string, ok bool)) Option {

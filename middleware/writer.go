@@ -155,8 +155,8 @@ func inChunks[T string | []byte](w *writer, p T, write func(T) (int, error)) (n 
 const firstChunk = 512
 
 // ReadFrom implements io.ReaderFrom, so that the system can still send a file
-// without copying it. Only the first bytes are read here: the source may take long
-// to deliver them, and the lock has to be checked after that.
+// without copying it. Only the first bytes are read here: the source may take long to deliver
+// them, and the check of the lock must follow that.
 func (w *writer) ReadFrom(src io.Reader) (n int64, err error) {
 	if w.phase == idle {
 		if n, err = io.Copy(firstWrite{w}, io.LimitReader(src, firstChunk)); err != nil || n < firstChunk {
@@ -254,9 +254,9 @@ func (w *writer) Unwrap() http.ResponseWriter { return (*beneath)(w) }
 
 // silence stops everything that would still be sent to the client. Bytes that are
 // not sent yet are never sent, and the connection, or the HTTP/2 stream, is
-// aborted. A panic with http.ErrAbortHandler does the same, unless an outer
-// middleware recovers it, as gin's does. Then the server would take the partial
-// response for a complete one.
+// aborted. A panic with http.ErrAbortHandler would do the same, but an outer middleware may
+// recover it, as gin's does. Then the server would take the partial response for a complete
+// one.
 func silence(w http.ResponseWriter) {
 	// A writer without deadlines does not have a connection of its own.
 	_ = http.NewResponseController(w).SetWriteDeadline(past)

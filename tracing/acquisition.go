@@ -11,13 +11,13 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// acquisition is one call of Acquire about which something is recorded. The context
-// that the Acquire hook returns carries it. So the hooks that are called during the
-// acquisition find it, and so does the Lost hook long after.
+// acquisition is one call of Acquire that is recorded. The context that the Acquire hook
+// returns carries it. So the hooks that are called during the acquisition find it, and so does
+// the Lost hook long after.
 type acquisition struct {
 	o       *observer
 	span    trace.Span // zklock.acquire
-	caller  trace.Span // the span in which Acquire was called
+	caller  trace.Span // the span around the call of Acquire
 	mode    string
 	name    string // as metrics show it
 	started time.Time
@@ -195,9 +195,9 @@ func (o *observer) handover(ctx context.Context, e zklock.HandoverEvent) {
 	}
 }
 
-// linkLocked links the wait span to the trace of the contender ahead, unless its newest
-// link already leads there. The same contender can be reported twice: by the queue in
-// memory and by the ensemble's.
+// linkLocked links the wait span to the trace of the contender ahead, if its newest link does
+// not lead there. The same contender can be reported twice: by the queue in memory and by the
+// ensemble's.
 func (a *acquisition) linkLocked(parent string) {
 	link, ok := linkTo(parent)
 	if !ok || link.SpanContext.Equal(a.linked) {

@@ -1,5 +1,5 @@
-// Package tracing makes OpenTelemetry spans and metrics for a zklock.Client: which
-// request waits for which lock, behind which other request, and for how long.
+// Package tracing makes OpenTelemetry spans and metrics for a zklock.Client. They show the lock
+// that a request waits for, the request that is ahead of it, and for how long.
 //
 //	client, err := zklock.Open(url, zklock.WithHooks(tracing.Hooks()))
 //	registration, err := tracing.RegisterStats(client)
@@ -29,10 +29,9 @@
 //
 // # Losses
 //
-// When a lock is lost, the span in which it was acquired, usually the request's,
-// gets the event zklock.lost and an error status, unless it has ended. So does the
-// hold span, if there is one. If the lock is released after the loss, the release
-// span has an error.
+// When a lock is lost, the caller's span, usually the request's, gets the event zklock.lost and
+// an error status if it has not ended. So does the hold span, if there is one. If the lock is
+// released after the loss, the release span has an error.
 //
 // # Names and privacy
 //
@@ -89,7 +88,7 @@
 //
 // # Attributes
 //
-//	zklock.mode              exclusive, shared or permit: the mode in which the lock was acquired
+//	zklock.mode exclusive, shared or permit: the mode of the acquisition
 //	zklock.outcome           acquired; contended: ended by a try, WithWait or a limit on waiters; timeout: ended by the
 //	                         context's deadline; canceled: ended by the context; lost; error: anything else, also a
 //	                         missing session

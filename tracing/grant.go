@@ -15,12 +15,12 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// grant is a held lock, from the end of its acquisition to its release or loss, whichever
-// comes first.
+// grant is a held lock, from the end of its acquisition to its release or loss, whichever is
+// first.
 type grant struct {
 	o       *observer
 	acquire trace.SpanContext // of the acquire span
-	caller  trace.Span        // the span in which the lock was acquired
+	caller  trace.Span        // the span around the call of Acquire
 	hold    trace.Span        // nil without WithHoldSpan, or if it is not recorded
 	mode    string            // at the acquisition: a Downgrade must not unbalance the gauge
 	name    string            // as metrics show it
@@ -141,7 +141,7 @@ func (o *observer) startRelease(ctx context.Context, span trace.Span, g *grant, 
 	return context.WithValue(ctx, releaseKey{o}, &server{span: span})
 }
 
-// ids are the two ids with which a traceparent identifies a span.
+// ids are the two ids of a span in a traceparent.
 type ids struct {
 	trace trace.TraceID
 	span  trace.SpanID

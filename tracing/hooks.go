@@ -61,9 +61,8 @@ type observer struct {
 	// searched for one.
 	recorded atomic.Bool
 
-	// The options with which spans start. Their attributes are visible to samplers, so
-	// they are needed before it is known whether a span is recorded. They are made
-	// once, to save the allocations.
+	// The options for starting spans. Samplers see their attributes, so they are needed before
+	// it is known whether a span is recorded. They are made once, to save the allocations.
 	acquireStart [modes][2][]trace.SpanStartOption
 	modeStart    [modes][]trace.SpanStartOption
 	releaseStart []trace.SpanStartOption

@@ -10,7 +10,7 @@ const (
 	// SpanAcquire is the span of one acquisition, including the wait.
 	SpanAcquire = "zklock.acquire"
 
-	// SpanWait is the part of an acquisition in which it waited for other holders.
+	// SpanWait is the part of an acquisition that waited for other holders.
 	SpanWait = "zklock.wait"
 
 	// SpanRelease is the span of one release.
@@ -26,7 +26,7 @@ const (
 	EventAhead = "zklock.ahead"
 
 	// EventHandover is on the wait span: the acquisition got the place in the queue from
-	// another request of the process, to which the newest link leads.
+	// another request of the process. The newest link leads to that request.
 	EventHandover = "zklock.handover"
 
 	// EventLost is on the span of the request that held a lock, and on the hold
@@ -109,7 +109,7 @@ const (
 
 // The keys of attributes.
 const (
-	// AttrMode is the mode in which a lock was acquired: exclusive, shared or permit.
+	// AttrMode is the mode of the acquisition: exclusive, shared or permit.
 	AttrMode = attribute.Key("zklock.mode")
 
 	// AttrOutcome is one of the Outcome constants.
@@ -133,7 +133,7 @@ const (
 	// AttrAheadNode is the queue node of the contender ahead.
 	AttrAheadNode = attribute.Key("zklock.ahead.node")
 
-	// AttrAheadHost is the host on which the process of the contender ahead runs.
+	// AttrAheadHost is the host of the contender ahead.
 	AttrAheadHost = attribute.Key("zklock.ahead.host")
 
 	// AttrAheadPID is the id of the process of the contender ahead.

@@ -73,8 +73,8 @@ func (o *observer) operation(ctx context.Context, e zklock.OperationEvent) (cont
 	}
 }
 
-// showServer sets the server's address and the session's id on the acquire or release
-// span to which the operation belongs. The span in ctx itself may be the application's.
+// showServer sets the server's address and the session's id on the operation's acquire or
+// release span. The span in ctx itself may be the application's.
 func (o *observer) showServer(ctx context.Context, e zklock.OperationEvent) {
 	s, _ := ctx.Value(releaseKey{o}).(*server)
 	if s == nil {

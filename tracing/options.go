@@ -80,10 +80,10 @@ func WithNameAttribute(f func(name string) string) Option {
 	return optionFunc(func(c *config) { c.metricName = f })
 }
 
-// WithHoldSpan adds the span zklock.hold: the time a lock was held, as a child of the
-// span in which it was acquired. It is off by default. If a lock is held in the
-// background, its hold span ends long after its parent. If a lock is held during a
-// request, the hold span is about as long as its parent.
+// WithHoldSpan adds the span zklock.hold: the time a lock was held, as a child of the span
+// around the call of Acquire. It is off by default. If a lock is held in the background, its
+// hold span ends long after its parent. If a lock is held during a request, the hold span is
+// about as long as its parent.
 func WithHoldSpan() Option {
 	return optionFunc(func(c *config) { c.holdSpan = true })
 }

@@ -46,8 +46,8 @@ func TestAsyncReleaseSharesATransaction(t *testing.T) {
 				turn()
 			}
 		})
-		// The first create and the last delete are alone, and a delete before which the
-		// scheduler has interrupted the loop.
+		// The first create and the last delete are alone, and so is a delete if the scheduler
+		// has interrupted the loop before it.
 		if d.Multis > turns*11/10 || d.MultiOps != 3*turns || d.Children > 0 {
 			t.Errorf("%d turns cost %+v, want little more than as many transactions, with three operations for each turn", turns, d)
 		}

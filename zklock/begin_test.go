@@ -48,9 +48,9 @@ func TestDowngradeOfAHoldThatIsBeingLost(t *testing.T) {
 	}
 }
 
-// The handles of a lost hold belong to the goroutine that reports the loss. Code that
-// looks at the session's handles meanwhile, for Stats or for handles that the program
-// dropped, finds none of them.
+// The handles of a lost hold belong to the goroutine that reports the loss. Until it is done,
+// code that looks at the session's handles, for Stats or for handles that the program dropped,
+// finds none of them.
 func TestHandlesThatAreBeingLostAreNotLookedAt(t *testing.T) {
 	p := &place.Place{Desk: &place.Desk{Session: &session.Session{Timeout: time.Second}}}
 	for range 1000 {

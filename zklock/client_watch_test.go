@@ -54,8 +54,7 @@ func watching(t *testing.T, c *zklock.Client, name string) *view {
 	return v
 }
 
-// next fails the test unless these states, and no others, have been reported since the last
-// call.
+// next checks that exactly these states have been reported since the last call.
 func (v *view) next(what string, want ...string) {
 	v.t.Helper()
 	time.Sleep(time.Second)
@@ -177,7 +176,7 @@ func TestWatchCountsItsRequests(t *testing.T) {
 	})
 }
 
-// A writer that becomes a reader lets others hold, although no node comes or goes.
+// A writer that becomes a reader lets others hold, although no node appears or goes.
 func TestWatchReportsADowngrade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()

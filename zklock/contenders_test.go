@@ -263,8 +263,8 @@ func TestErrorsShowTheBeginningOfALongName(t *testing.T) {
 }
 
 // Contenders reads a queue of any length, at most 32 nodes at a time, and does not keep
-// other requests of the client waiting. It skips nodes that leave meanwhile, and stops
-// when its context ends.
+// other requests of the client waiting. It skips nodes that have left since the list was read,
+// and stops when its context ends.
 func TestContendersOfALongQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const many, every = 6001, 60

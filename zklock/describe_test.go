@@ -15,9 +15,10 @@ import (
 )
 
 // TestDescriptionsSettle: goroutines of a client acquire a name in all ways, hand it over, keep it,
-// set labels and downgrade, while requests are late and their replies are lost, and another client
-// comes and goes. When a goroutine has had the lock for half of the session timeout, and the other
-// client waits, that client reads of this goroutine, with the label that was set last.
+// set labels and downgrade, while requests are late and their replies are lost, and another
+// client appears and leaves. When a goroutine has had the lock for half of the session timeout,
+// and the other client waits, that client reads of this goroutine, with the label that was set
+// last.
 func TestDescriptionsSettle(t *testing.T) {
 	for seed := range uint64(long.Count(t, "ZKLOCK_RUNS", 30, 150)) {
 		synctest.Test(t, func(t *testing.T) {
@@ -96,7 +97,7 @@ func TestDescriptionsSettle(t *testing.T) {
 					}
 				}
 				time.Sleep(100 * time.Millisecond)
-				if len(waiter) == cap(waiter) { // it has not come yet, or has had the lock meanwhile
+				if len(waiter) == cap(waiter) { // it is not there yet, or has had the lock
 					comes()
 				}
 				if rng.IntN(3) == 0 && l.Mode() == zklock.Exclusive {

@@ -44,7 +44,7 @@ func TestDowngradeWaitsForTxns(t *testing.T) {
 }
 
 // A writer's Txn whose outcome is unknown may be applied later. If that happened while
-// readers hold, they would see it. So the lock cannot be downgraded any more.
+// readers hold, they would see it. So Downgrade refuses.
 func TestNoDowngradeUnderATxnInDoubt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()

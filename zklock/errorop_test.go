@@ -62,8 +62,8 @@ func TestErrorOpIsDocumented(t *testing.T) {
 	}
 }
 
-// opOf returns the Op of a literal of Error. Op has to be a string literal there, so that
-// the values can be listed.
+// opOf returns the Op of a literal of Error. Op must be a string literal there, so that the
+// values can be listed.
 func opOf(t *testing.T, fset *gotoken.FileSet, lit *ast.CompositeLit) string {
 	for _, e := range lit.Elts {
 		kv, ok := e.(*ast.KeyValueExpr)

@@ -167,7 +167,7 @@ func ExampleLock_Get() {
 }
 
 // Work outside the process takes time to end. MinLease says how much time there is at least
-// while the ensemble answers, and Until, when the lock ends unless it answers again.
+// while the ensemble answers, and Until, when the lock ends if it does not answer again.
 func ExampleLock_MinLease() {
 	client, err := zklock.Open("mem://?session_timeout=30s")
 	if err != nil {

@@ -6,13 +6,12 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/lease"
 )
 
-// WithJitter replaces the function that varies the length of pauses, for runs that have
-// to be repeatable.
+// WithJitter replaces the function that varies the length of pauses, for repeatable runs.
 func WithJitter(f func(time.Duration) time.Duration) Option {
 	return openOption(func(c *config) { c.Jitter = f })
 }
 
-// WithKeepAfter replaces the number of uses in a row after which a name is kept.
+// WithKeepAfter replaces the number of uses in a row that make the client keep a name.
 func WithKeepAfter(uses int) Option {
 	return openOption(func(c *config) { c.KeepAfter = uses })
 }

@@ -15,9 +15,9 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// Each request is lost in turn: before it was applied, after it was applied, or so that
-// it is applied when the client does not expect that any more. Exclusion holds, no node
-// stays behind, and both clients can go on.
+// Each request is lost in turn: before it was applied, after it was applied, or so that it is
+// applied when the client no longer expects that. Exclusion holds, no node stays behind, and
+// both clients can go on.
 func TestEveryRequestMayBeLost(t *testing.T) {
 	kinds := []faultdriver.Fault{
 		faultdriver.Drop(), faultdriver.LoseReply(), faultdriver.NotSent(), faultdriver.Fail(driver.ErrThrottled),

@@ -109,7 +109,7 @@ func releasedLocksAreCollected(t *testing.T, age time.Duration) {
 	var dropped []weak.Pointer[zklock.Lock]
 	collected := func(what string) {
 		t.Helper()
-		// A Lock may have to be collected before the one that it joined.
+		// The collector may collect a Lock only after the one that joined it.
 		for range len(dropped) {
 			runtime.GC()
 			time.Sleep(time.Second)
@@ -152,8 +152,8 @@ func leak(t *testing.T, a zklock.Acquirer) {
 	}
 }
 
-// leakHanded calls leak for a lock that another goroutine of the process hands over. The
-// stack that is logged has to be the waiter's.
+// leakHanded calls leak for a lock that another goroutine of the process hands over. The stack
+// in the log must be the waiter's.
 func leakHanded(t *testing.T, c *zklock.Client, waiting <-chan struct{}) {
 	l, err := c.Mutex("handed").Acquire(t.Context())
 	if err != nil {
@@ -204,7 +204,7 @@ func TestDroppedLockIsLoggedWithItsStack(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := c.Close(); err != nil { // nothing is written to the log any more
+		if err := c.Close(); err != nil { // after that nothing writes to the log
 			t.Error(err)
 		}
 		lines := strings.Split(strings.TrimSpace(log.String()), "\n")

@@ -18,8 +18,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// Many callers want fresh names, and give up while 64 transactions are under way. The others
-// are not sent any more: a later caller does not wait for them.
+// Many callers want fresh names, and give up while 64 transactions are under way. The client
+// drops the other transactions: a later caller does not wait for them.
 func TestFreshNamesOfCallersThatGaveUpAreNotSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const count, limit = 1000, 64
@@ -203,7 +203,7 @@ func TestFreshNamesAfterAnEarlyCut(t *testing.T) {
 
 // A client wants a thousand fresh names at once. The first 64 transactions are under way
 // alone. When eight of them have been applied, the others share a few transactions, but for
-// those that have begun meanwhile.
+// those that have begun before.
 func TestManyFreshNamesAtOnceShareTransactions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const count, limit = 1000, 64

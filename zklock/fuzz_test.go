@@ -13,8 +13,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
-// FuzzURL: whatever comes before an "@" may be a password, so no error shows it. A URL
-// that is accepted has the parts that it should have.
+// FuzzURL: whatever stands before an "@" may be a password, so no error shows it. A URL that is
+// accepted has the parts that it should have.
 func FuzzURL(f *testing.F) {
 	f.Add("zk://user:", "h1:2181,[::1]:2182/shop/locks?session_timeout=10s")
 	f.Add("zks://u:s%40", "h/r?loss_delay=1s&tick_time=2s&acl=open")
@@ -61,7 +61,7 @@ func FuzzCredentials(f *testing.F) {
 	f.Fuzz(func(t *testing.T, user, password string) {
 		u, err := parseURL("zk://" + url.PathEscape(user) + ":" + strings.ReplaceAll(url.PathEscape(password), ",", "%2C") + "@h:2181/r")
 		if user == "" || strings.ContainsAny(user, ":,") {
-			return // digest authentication knows no empty user and no colon in it; a comma has to be escaped
+			return // digest authentication knows no empty user and no colon in it; a comma must be escaped
 		}
 		if err != nil {
 			t.Fatal(err)

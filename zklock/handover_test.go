@@ -130,15 +130,14 @@ func TestHandoverIsUnlimitedOnceOthersHaveGone(t *testing.T) {
 
 // In one transaction a holder gives up its node and the next local waiter queues again.
 // The outcome of the transaction is unknown for a while, or for ever. Whatever it is, the
-// old node is not passed on any more, and a waiter of another process that queued
-// meanwhile gets the lock first. The local queue goes on, even if its first waiter gives
-// up.
+// client does not pass on the old node, and a waiter of another process that queued before the
+// new node gets the lock first. The local queue goes on, even if its first waiter gives up.
 func TestRequeueWithUnknownOutcome(t *testing.T) {
 	for _, fault := range []faultdriver.Fault{
 		faultdriver.Drop(), faultdriver.LoseReply(), faultdriver.Hang(), faultdriver.HangReply(),
 		faultdriver.LateAfter(3 * time.Millisecond), faultdriver.LateAfter(30 * time.Second),
 	} {
-		for _, gives := range []bool{false, true} { // the first local waiter gives up meanwhile
+		for _, gives := range []bool{false, true} { // the first local waiter gives up before it is known
 			t.Run(fmt.Sprint(fault, " gives up: ", gives), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) { requeue(t, fault, gives) })
 			})
@@ -241,7 +240,7 @@ func TestWaiterThatGivesUpLeavesItsPlaceToTheNext(t *testing.T) {
 
 // A holder that no quorum has answered for a while has too little of its lease left to
 // hand over at once. The next waiter keeps the node, and its position in the queue, and
-// waits until the lease is renewed. That does not count as a hand-over.
+// waits until the lease is renewed. The number of hand-overs stays the same.
 func TestHandoverNeedsAProvenLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()

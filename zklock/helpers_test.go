@@ -17,8 +17,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// cost runs f and returns the requests that were sent to the ensemble meanwhile.
-// Heartbeats are included: each is a transaction of one operation.
+// cost runs f and returns the requests to the ensemble during that time. Heartbeats are
+// included: each is a transaction of one operation.
 func cost(e *memdriver.Ensemble, f func()) memcontrol.Ops {
 	synctest.Wait()
 	before := memcontrol.Of(e).Ops()
@@ -216,7 +216,7 @@ func inDialect(t *testing.T, c driver.Connector, dialect string) *zklock.Client 
 	return client
 }
 
-// ended returns a channel that receives the time at which a lock's Done is closed.
+// ended returns a channel that receives the time when a lock's Done is closed.
 func ended(l *zklock.Lock) <-chan time.Time {
 	at := make(chan time.Time, 1)
 	go func() { <-l.Done(); at <- time.Now() }()

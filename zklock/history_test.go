@@ -16,7 +16,7 @@ import (
 // virtual instant still have an order.
 //
 // An operation took effect at some moment between its call and its return. A history is right
-// if there are such moments at which the lock behaves. A lock was certainly held from the
+// if the lock behaves with some choice of these moments. A lock was certainly held from the
 // return of its acquisition to the call of its release. Two such stays that exclude each other
 // and overlap are wrong whatever the moments were. If none do, each acquisition can have taken
 // effect at its return and each release at its call, and all other choices have the same order.
@@ -90,7 +90,7 @@ func (h *history) downgraded(g *grip, call int64) { h.add(g, "downgrade", call, 
 // lost records that a handle ended at some moment after it was last found valid.
 func (h *history) lost(g *grip, now int64) { h.add(g, "release", g.seen, now) }
 
-// stay is the time during which a lock was certainly held.
+// stay is a time when a lock was certainly held.
 type stay struct {
 	act           // its acquisition
 	from, to      int64
@@ -183,7 +183,7 @@ func rule(permits int, ops []operation) bool {
 	return true
 }
 
-// order puts the events of one time into an order: what lets others in comes first.
+// order puts the events of one time into an order: what lets others in is first.
 func order(e stay) int {
 	switch {
 	case e.leave:

@@ -52,7 +52,7 @@ func TestReaderOnAWritersNode(t *testing.T) {
 		if reader.Token().Zxid != writer.Token().Zxid {
 			t.Fatal("the node was not handed over")
 		}
-		time.Sleep(200 * time.Millisecond) // after which new readers do not share the place any more
+		time.Sleep(200 * time.Millisecond) // from then on new readers do not share the place
 		mustRelease(t, soon(t, "a reader of the process", acquiring(t, c.RWMutex("x").Reader(), t.Context())))
 		mustRelease(t, soon(t, "a reader of another process", acquiring(t, d.RWMutex("x").Reader(), t.Context())))
 		next := acquiring(t, c.Mutex("x"), t.Context())

@@ -12,8 +12,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// After an outage in which many clients lost their sessions, they do not all open new
-// sessions at the same moment.
+// Many clients lose their sessions in an outage. They do not all open new ones at the same
+// moment.
 func TestLostSessionsAreReplacedAtDifferentMoments(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()

@@ -102,7 +102,7 @@ func TestInjectMayPanic(t *testing.T) {
 	})
 }
 
-// TestMaxNamesAndKeptNames: kept names do not count as names in use, and do when they are used
+// TestMaxNamesAndKeptNames: the limit does not count kept names, and does when they are used
 // again.
 func TestMaxNamesAndKeptNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

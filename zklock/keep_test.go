@@ -112,8 +112,8 @@ func TestKeptNameCostsNothing(t *testing.T) {
 	})
 }
 
-// TestKeptNameIsRecalled: another client that wants a kept name gets it soon. Then the name
-// has to be used alone for twice as often, 64 times at most, before it is kept again.
+// TestKeptNameIsRecalled: another client that wants a kept name gets it soon. Then the first
+// client must use the name alone twice as often, 64 times at most, before it keeps it again.
 func TestKeptNameIsRecalled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New(memdriver.WithServers(3), memdriver.WithLatency(time.Millisecond))
@@ -618,7 +618,7 @@ func TestShutdownWithKeptNames(t *testing.T) {
 	})
 }
 
-// keepQuickly uses a name that was not used before twice, after which it is kept.
+// keepQuickly uses a fresh name twice. Then the client keeps it.
 func keepQuickly(t *testing.T, a zklock.Acquirer) {
 	t.Helper()
 	for range 2 {
@@ -674,8 +674,8 @@ func TestManyKeptNames(t *testing.T) {
 }
 
 // TestRecallStorm: a process keeps a name, and then ninety-nine others want it at the same
-// time, each of which would keep it. In each round another process is the keeper. At no time
-// do two hold the lock, all get it, and the keeper has given it up by then.
+// time. Each of them would keep it. In each round another process is the keeper. At no time do
+// two hold the lock, all get it, and the keeper has given it up by then.
 func TestRecallStorm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const clients, rounds = 100, 20

@@ -53,7 +53,7 @@ func relabel(t *testing.T, l *zklock.Lock, label string) {
 }
 
 // A label that the ensemble has confirmed stays, although a rewrite by the same client was
-// under way: its read, or its write, comes after SetLabel has returned.
+// under way: its read, or its write, follows the return of SetLabel.
 func TestConfirmedLabelStays(t *testing.T) {
 	for what, kind := range map[string]faultdriver.Kind{"read": faultdriver.Get, "write": faultdriver.Set} {
 		t.Run("after a hand-over/late "+what, func(t *testing.T) {

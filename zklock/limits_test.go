@@ -248,7 +248,7 @@ func TestMaxWaitersRejectsNoneWhileThereIsRoom(t *testing.T) {
 	})
 }
 
-// While the first request asks the ensemble, only the requests behind it count as waiters.
+// While the first request asks the ensemble, only the requests behind it are waiters.
 func TestMaxWaitersCountsWaitersOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New(memdriver.WithLatency(10 * time.Millisecond))

@@ -14,7 +14,7 @@ import (
 
 // An operator breaks one name of an All. The next contender for the other name is granted
 // it only after the delay. That is so for every kind of request, from either client, made
-// before the loss or after it, and whatever else goes wrong meanwhile.
+// before the loss or after it, and whatever else goes wrong.
 func TestLossDelayHoldsBackTheNextAtTheOtherName(t *testing.T) {
 	const slack = 100 * time.Millisecond // how long after the delay the grant may be, without other faults
 	type world struct {
@@ -98,7 +98,7 @@ func (s *slowParent) Done() <-chan struct{} {
 
 // An All has two handles. The second one ends later than the first, since contexts derived
 // from the first end in between. The delay counts from the end of the second handle, and a
-// Close meanwhile does not shorten it.
+// Close during the delay does not shorten it.
 func TestLossDelayIsCountedFromTheLastHandle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := delayEnsemble(1)

@@ -17,11 +17,10 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// A client loses its session, on which it has thousands of locks and thousands of waiters.
-// Every context has ended before another client is granted one of the names. The waiters,
-// which react to the loss at the same time, do not delay that. The test runs in real time:
-// in a synctest bubble no time passes while goroutines run. ZKLOCK_LOSSES=20 runs it twenty
-// times.
+// A client loses a session with thousands of locks and thousands of waiters. Every context has
+// ended before another client is granted one of the names. The waiters, which react to the loss
+// at the same time, do not delay that. The test runs in real time: in a synctest bubble no time
+// passes while goroutines run. ZKLOCK_LOSSES=20 runs it twenty times.
 func TestThousandsOfLossesAreReportedBeforeTheNextGrant(t *testing.T) {
 	n := massLoss()
 	for range fromEnvironment(t, "ZKLOCK_LOSSES", 1) {
@@ -90,10 +89,10 @@ func fromEnvironment(t *testing.T, key string, otherwise int) int {
 	return n
 }
 
-// Hundreds of locks are lost, in every way in which a lease can end, on slow and fast
-// ensembles and with slow hooks. A context that is live when another client has the lock is
-// a violation, whatever the seed. At the end no node stays in any queue. ZKLOCK_SEED replays
-// one run, ZKLOCK_RUNS sets how many runs there are.
+// Hundreds of locks are lost, by each kind of end of a lease, on slow and fast ensembles and
+// with slow hooks. A context that is live when another client has the lock is a violation,
+// whatever the seed. At the end no node stays in any queue. ZKLOCK_SEED replays one run,
+// ZKLOCK_RUNS sets how many runs there are.
 func TestSimulatedMassLosses(t *testing.T) {
 	endings := []struct {
 		name string

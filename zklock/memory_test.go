@@ -273,8 +273,8 @@ func separateWaiters(t *testing.T, kind string, n int64) {
 	}
 }
 
-// A list that no waiter needs any more is forgotten: those that needed it have left before the
-// one that is under way has ended. Of names that are used once, nothing stays.
+// A list that no waiter needs is forgotten: those that needed it have left before the one that
+// is under way has ended. Of names that are used once, nothing stays.
 func TestListsThatAreNotNeededAreForgotten(t *testing.T) {
 	const many = 1000
 	synctest.Test(t, func(t *testing.T) {
@@ -376,8 +376,8 @@ func check(t *testing.T, what string, each, left []usage, limit int64) {
 			stays = min(stays, left[i].heap)
 		}
 	}
-	// A map in which the same number of other names was before may grow once more, and then
-	// one round leaves memory behind. What is not freed is left behind by every round.
+	// A map that had the same number of other names before may grow once more, and then one
+	// round leaves memory behind. What is not freed is left behind by every round.
 	if stays > limit/20 {
 		t.Errorf("of %s, %d bytes or more stay in each round: memory is not freed", what, stays)
 	}

@@ -13,9 +13,9 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// The servers have no leader for longer than a session timeout. When they have one
-// again, a lock that was lost meanwhile does not block others for another session
-// timeout: the client that has lost it closes its session.
+// The servers have no leader for longer than a session timeout. When they have one again, a
+// lock that was lost before does not block others for another session timeout: the client that
+// has lost it closes its session.
 func TestLostSessionIsClosedHoweverLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const timeout = 6 * time.Second

@@ -85,7 +85,7 @@ func TestReservedPlaceIsNotTakenUpTwice(t *testing.T) {
 }
 
 // A place whose node an operator has deleted is not handed over, not even when the
-// holder is already releasing it and cannot be notified of the loss any more.
+// holder is already releasing it, too late to be notified of the loss.
 func TestDeletedNodeIsNotHandedOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -142,8 +142,8 @@ func TestAllIsNotHandedAPlaceOnOneName(t *testing.T) {
 	})
 }
 
-// A writer that comes after a reader that gave up does not go on in the reader's place:
-// other readers would get in while the writer holds.
+// A writer does not go on in the place of a reader that gave up before it: other readers would
+// get in while the writer holds.
 func TestWriterDoesNotGoOnInAReadersPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -279,7 +279,7 @@ func queueOf(t *testing.T, c *zklock.Client, name string) (queue []string) {
 }
 
 // max_contenders limits new contenders only. A waiter that is in the queue already is not
-// refused when its place has to be replaced by a new one at the tail.
+// refused when its client replaces its place by a new one at the tail.
 func TestRequeueIsNotANewcomer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()

@@ -164,7 +164,7 @@ func TestMaxContendersIsExact(t *testing.T) {
 }
 
 // A lock is released once, with the last of its handles, in whatever order these are
-// released. A join that comes too late waits for a lock of its own.
+// released. A join that is too late waits for a lock of its own.
 func TestJoinsReleasedConcurrently(t *testing.T) {
 	for seed := range uint64(50) {
 		synctest.Test(t, func(t *testing.T) {

@@ -73,7 +73,7 @@ func (w *contestants) leave() {
 }
 
 // Of a thousand sessions that want one name, only those of the holders and of the first in
-// line send heartbeats. The others prove their leases when their turn comes.
+// line send heartbeats. The others prove their leases when it is their turn.
 func TestFarWaitersSendNoHeartbeats(t *testing.T) {
 	mutex := func(_ int, c *zklock.Client) zklock.Acquirer { return c.Mutex("x") }
 	for _, kind := range []struct {

@@ -49,8 +49,8 @@ func revoked(l *zklock.Lock) bool {
 	}
 }
 
-// A holder that is asked has time to clean up. No other client has the lock meanwhile, and the
-// next one gets it when the function has returned.
+// A holder that is asked has time to clean up. No other client has the lock during that time,
+// and the next one gets it when the function has returned.
 func TestRevokedHolderCleansUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -324,8 +324,8 @@ func TestRevokeAndBreakOfAnotherNode(t *testing.T) {
 	})
 }
 
-// All readers that share a place and want to be asked are asked, once each; a reader that comes
-// later takes another place.
+// All readers that share a place and want to be asked are asked, once each; a later reader
+// takes another place.
 func TestRevokedReaders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()

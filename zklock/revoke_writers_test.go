@@ -17,7 +17,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// A request, a label and a downgrade keep each other, whichever write comes in between.
+// A request, a label and a downgrade keep each other, whichever write is in between.
 func TestRevocationAndOtherWritersKeepEachOther(t *testing.T) {
 	ops := map[string]func(ctx context.Context, l *zklock.Lock, c *zklock.Client, node string) error{
 		"revoke": func(ctx context.Context, _ *zklock.Lock, c *zklock.Client, node string) error {

@@ -168,8 +168,8 @@ func TestPermitReleaseWakesOne(t *testing.T) {
 			}
 			d := cost(e, func() { mustRelease(t, held[leaver]); held[leaver] = <-got })
 			// A contender that has waited, or has listed the queue, watches its own
-			// node. So the new holder gets an event for its own mark. A holder that leaves
-			// gets one for its own release, unless it was the first.
+			// node. So the new holder gets an event for its own mark. A holder that leaves gets
+			// one for its own release, but not the first holder.
 			events := 2 + 1
 			if leaver > 0 {
 				events++
@@ -190,8 +190,8 @@ func TestPermitReleaseWakesOne(t *testing.T) {
 // too many holders, and no waiter waits while a permit is free, except for the few round
 // trips that it takes to get the permit.
 func TestPermitsWhicheverHolderLeaves(t *testing.T) {
-	// trips is the time for 20 round trips. A waiter that missed a wake-up would wait for
-	// the next release, which comes after 50 ms or more.
+	// trips is the time for 20 round trips. A waiter that missed a wake-up would wait for the
+	// next release, 50 ms later or more.
 	const contenders, trips = 10, 40 * time.Millisecond
 	for seed := range uint64(10) {
 		synctest.Test(t, func(t *testing.T) {

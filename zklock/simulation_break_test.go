@@ -174,7 +174,7 @@ func (g *grip) isBroken(name string, now int64) {
 	}
 }
 
-// placedLocked records that g was granted its places, some of which may be broken already.
+// placedLocked records that g was granted its places. Some of them may be broken already.
 func (m *model) placedLocked(g *grip) {
 	for name := range g.modes {
 		if n := m.nodeLocked(g, name); n != nil && n.granted.IsZero() {

@@ -61,8 +61,8 @@ func token(l *zklock.Lock) string {
 	return l.Token().String()
 }
 
-// class returns the package's error that err matches. The cause is left out: it may
-// depend on which of two things that happened at one instant was seen first.
+// class returns the package's error that err matches. The cause is left out: it may depend on
+// the order of two events at one instant.
 func class(err error) error {
 	for _, known := range []error{zklock.ErrLost, zklock.ErrReleasePending, zklock.ErrReleased, zklock.ErrUnknownOutcome,
 		zklock.ErrUnavailable, zklock.ErrNotAcquired, zklock.ErrClosed, zklock.ErrConflict, zklock.ErrTooManyWaiters, context.DeadlineExceeded} {

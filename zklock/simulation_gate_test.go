@@ -167,8 +167,7 @@ func (t *trace) note(format string, args ...any) {
 }
 
 // settle sorts what goroutines have noted since setMark, while the controller waited for
-// them. What was noted at one instant is then in an order that does not depend on the
-// order in which the goroutines ran.
+// them. So the order of notes of one instant does not depend on how the goroutines ran.
 func (t *trace) settle() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

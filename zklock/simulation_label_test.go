@@ -14,10 +14,10 @@ import (
 // nodeLabel is the label in a queue node's data, and what it may be.
 //
 // Once SetLabel has returned nil, the node has that label until a later SetLabel or the end
-// of the hold, whatever else the library writes into the data meanwhile.
+// of the hold, whatever else the library writes into the data.
 type nodeLabel struct {
 	is     string       // according to the log
-	calls  []*labelling // those after which it may be what it is
+	calls  []*labelling // those that may have made it what it is
 	setter *grip        // the holder whose SetLabel has returned nil last; nil: none
 }
 

@@ -102,7 +102,7 @@ func newModel(w *world) *model {
 		losses: map[held]int{}, writer: map[string]zklock.Token{}, reader: map[string]zklock.Token{}, breakups: map[spot]*breakup{}}
 }
 
-// committed records a transaction of the ensemble, which is locked meanwhile.
+// committed records a transaction of the ensemble. The caller holds the ensemble's lock.
 func (m *model) committed(tx memcontrol.Transaction) {
 	m.journal.Lock()
 	m.journal.fresh = append(m.journal.fresh, tx)

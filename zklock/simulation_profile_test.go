@@ -80,8 +80,8 @@ func newProfile(rng *rand.Rand) profile {
 	return p
 }
 
-// beSlow makes it a run in which sessions end, and other clients get in, while a worker
-// still uses its lock. Such a run shows whether a client takes its lock for held too long.
+// beSlow makes a run of sessions that end while a worker still uses its lock, so that other
+// clients get in. Such a run shows whether a client takes its lock for held too long.
 func (p *profile) beSlow() {
 	p.slow, p.names, p.syncLimit, p.breaks, p.length = true, 1, 25, 6, p.length+simTimeout
 }

@@ -12,7 +12,7 @@ import (
 // lost, or an overlap, counts for the fault that struck last.
 type tally struct {
 	acquired int
-	kept     int      // releases after which a place was kept
+	kept     int      // releases that kept the place
 	labelled int      // labels that were confirmed
 	refused  int      // acquisitions that max_contenders refused
 	stale    int      // grants of broken places with a token less than another client's

@@ -130,9 +130,9 @@ type lift struct {
 	f    func()
 }
 
-// run is the controller, until a time has come or done returns true. At every instant at
-// which there is something for it to do, it waits until all other goroutines are blocked,
-// and then decides and checks.
+// run is the controller, until a given time or until done returns true. At every instant that
+// has something for it to do, it waits until all other goroutines are blocked, and then decides
+// and checks.
 func (w *world) run(until time.Time, done func() bool) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -251,7 +251,7 @@ func (w *world) calm() time.Duration {
 
 // watches counts the watches that must not stay. A client that does not know yet that an operator
 // has deleted the node of a place lists the queue for it. That arms a watch on the znode of the
-// name, which stays until a contender comes or the znode goes.
+// name, which stays until a contender appears or the znode goes.
 func (w *world) watches() (n int) {
 	for path, watches := range memcontrol.Of(w.ensemble).Watched() {
 		if withoutGUID(path) != path || !w.p.operator && !w.p.breaker {

@@ -11,9 +11,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// doomed opens sessions of which some, as many as left says, end right after they have
-// read the root while they are opened. That is at about the moment at which the pool
-// takes them.
+// doomed opens sessions. The first ones, as many as left says, end right after they have read
+// the root, about when the pool takes them.
 type doomed struct {
 	driver.Connector
 	e      *memdriver.Ensemble

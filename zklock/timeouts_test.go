@@ -104,8 +104,8 @@ func TestTimeoutsThatAreAcceptedWork(t *testing.T) {
 	}
 }
 
-// useLock uses a lock on three servers for more than a minute, unless Open refuses the settings.
-// It returns what has failed.
+// useLock uses a lock on three servers for more than a minute, if Open accepts the settings. It
+// returns what has failed.
 func useLock(t *testing.T, params map[string]string, timeout, tick, hop time.Duration) (accepted bool, failure string) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New(memdriver.WithServers(3), memdriver.WithTickTime(tick), memdriver.WithLatency(hop))

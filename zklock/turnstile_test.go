@@ -266,8 +266,8 @@ func TestOwnNodeDeletedBeforePredecessorLeaves(t *testing.T) {
 	})
 }
 
-// As TestOwnNodeDeletedBeforePredecessorLeaves, but the waiter watches its own node, and
-// the event of the deletion never comes: a grant does not depend on an event.
+// As TestOwnNodeDeletedBeforePredecessorLeaves, but the waiter watches its own node, and the
+// event of the deletion never arrives: a grant does not depend on an event.
 func TestGrantDoesNotDependOnAnEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()

@@ -17,8 +17,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// Valid is right from the instant at which a stopped process or a suspended machine goes
-// on: even before any goroutine or timer has noticed the end of the lease.
+// Valid is right as soon as a stopped process or a suspended machine goes on, even before any
+// goroutine or timer has noticed the end of the lease.
 func TestValidLooksAtTheClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := connect(t, memdriver.New().Connector(), nil)
@@ -232,9 +232,8 @@ func (c *twoEnsembles) Connect(ctx context.Context, timeout time.Duration) (driv
 	return to.Connect(ctx, timeout)
 }
 
-// An ensemble that was set back to an older state would give tokens a second time. The
-// client grants nothing any more, until an operator has checked that and opens a new
-// client.
+// An ensemble that was set back to an older state would give tokens a second time. The client
+// grants nothing from then on. An operator must check that, and open a new client.
 func TestTokensThatRunBackAreRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		before, after := memdriver.New(), memdriver.New()

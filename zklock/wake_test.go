@@ -18,8 +18,8 @@ import (
 // the client answers the read alone, and asks the leader for the write.
 //
 // A session answers in order, and sends one heartbeat or Sync at a time. So a Sync of the session
-// that is under way delays a wake-up. Here the pauses between Syncs have a fixed length, with
-// which that happens only to some readers of a crowd: see messages.delay.
+// that is under way delays a wake-up. Here the pauses between Syncs have a fixed length, so
+// that happens only to some readers of a crowd: see messages.delay.
 func TestCostOfAWake(t *testing.T) {
 	const message = time.Millisecond
 	type requests struct{ lists, reads, heartbeats int } // of all waiters that are granted the lock

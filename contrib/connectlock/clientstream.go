@@ -13,13 +13,13 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// clientStream is a client's stream during which a lock is held. connect sends a request with
-// the first Send, so that its header can be set before. That is when the lock is acquired.
+// clientStream is a client's stream that holds a lock. connect sends the request with the first
+// Send, so that callers can set its header before. The first Send acquires the lock.
 type clientStream struct {
 	connect.StreamingClientConn
 	*config
 	call   Call
-	caller context.Context // the context with which the caller asked for the stream
+	caller context.Context // the caller's, of its call for the stream
 	late   *holding.Context
 
 	once   sync.Once     // for begin

@@ -75,7 +75,7 @@ func post(t *testing.T, address string, body io.Reader) <-chan string {
 const message = "\x00\x00\x00\x00\x03\"x\""
 
 // A Receive that waits ends with the call's deadline, though the client keeps its request open,
-// and the lock is given back. A message that comes later, after the loss, is not delivered.
+// and the lock is given back. A message that arrives after the loss is not delivered.
 func TestStreamDeadline(t *testing.T) {
 	for what, opts := range starts {
 		for _, loses := range []bool{false, true} {
@@ -187,7 +187,7 @@ func TestReceiveEndsWithTheContext(t *testing.T) {
 	}
 }
 
-// A message that comes when the lock was lost is not delivered, though the handler waits for it.
+// A message that arrives after the loss is not delivered, though the handler waits for it.
 func TestNoMessageAfterTheLoss(t *testing.T) {
 	for what, opts := range starts {
 		t.Run(what, func(t *testing.T) {

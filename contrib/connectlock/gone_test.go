@@ -14,7 +14,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/zklocktest"
 )
 
-// receive opens a stream from the server, and returns the error with which it ends.
+// receive opens a stream from the server, and returns the error that ends it.
 func receive(ctx context.Context, c *connect.Client[text, text]) error {
 	down, err := c.CallServerStream(ctx, connect.NewRequest(wrapperspb.String("x")))
 	if err != nil {

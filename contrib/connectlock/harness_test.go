@@ -29,7 +29,7 @@ const (
 	chat   = "/zklock.test.connect.v1.Shop/Chat"
 )
 
-// protocols are the options with which a client speaks each protocol.
+// protocols has the client's options for each protocol.
 var protocols = map[string][]connect.ClientOption{
 	"connect": nil,
 	"grpc":    {connect.WithGRPC()},

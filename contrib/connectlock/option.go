@@ -57,7 +57,7 @@ func newConfig(interceptor string, pick Pick, opts []Option) *config {
 	return c
 }
 
-// acquisition returns what to acquire for a call, and with which options.
+// acquisition returns the lock of a call, with the options for acquiring it.
 func (c *config) acquisition(ctx context.Context, call Call, a zklock.Acquirer) (zklock.Acquirer, []zklock.AcquireOption) {
 	own := make([]zklock.AcquireOption, 0, 2) // of the call
 	if d, ok := a.(*protolock.Declared); ok {
@@ -85,9 +85,8 @@ func WithLabel(label func(ctx context.Context, call Call) string) Option {
 }
 
 // WithCode sets the code of a call that did not get its lock because another holder has it.
-// The default is aborted, with which the caller has to decide whether to start again. The
-// option does not change the codes of other errors. WithCode panics if code is not one of those
-// of package connect.
+// The default is aborted: the caller decides whether to start again. The option does not change
+// the codes of other errors. WithCode panics if code is not one of those of package connect.
 func WithCode(code connect.Code) Option {
 	if code < connect.CodeCanceled || code > connect.CodeUnauthenticated {
 		panic(fmt.Sprintf("connectlock: WithCode(%v): want the code of an error", code))

@@ -42,7 +42,7 @@ func TestLabel(t *testing.T) {
 	}
 }
 
-// A call waits for its lock for ten seconds, unless an option says otherwise.
+// A call waits ten seconds for its lock by default.
 func TestWait(t *testing.T) {
 	for want, opts := range map[time.Duration][]connectlock.Option{
 		10 * time.Second: nil,

@@ -13,8 +13,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/zklocktest"
 )
 
-// starts are the two times at which a handler's stream acquires its lock: at its start, and with
-// its first message.
+// A handler's stream acquires its lock at its start, or with its first message.
 var starts = map[string][]connectlock.Option{"start": nil, "first message": {connectlock.WithFirstMessage()}}
 
 // recovers is an interceptor that recovers the panics of handlers' streams.

@@ -18,10 +18,9 @@ import (
 // call that has the header more than once, even with equal values; Optional does not change
 // that.
 //
-// On a server the value comes from the client and is inserted unchanged. So a client can choose
-// any lock whose name begins and ends as format does. ByHeader panics if c is nil, if key is
-// empty, if format does not contain %s exactly once, and if format cannot give a valid lock
-// name.
+// A server inserts the client's value unchanged, so a client can choose any lock whose name
+// begins and ends as format does. ByHeader panics if c is nil, if key is empty, if format does
+// not contain %s exactly once, and if format cannot give a valid lock name.
 func ByHeader(c *zklock.Client, key, format string) Pick {
 	naming.MustHaveClient("connectlock: ByHeader", c)
 	if key == "" {
@@ -109,8 +108,7 @@ func ByProcedure(table map[string]Pick) Pick {
 	}
 }
 
-// Optional changes a Pick: calls for which it returns Missing are served without a lock,
-// instead of being refused.
+// Optional serves calls without a lock where pick returns Missing, instead of refusing them.
 func Optional(pick Pick) Pick {
 	return func(ctx context.Context, call Call) zklock.Acquirer {
 		if a := pick(ctx, call); !naming.IsMissing(a) {

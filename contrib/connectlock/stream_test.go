@@ -250,7 +250,7 @@ func TestStreamClient(t *testing.T) {
 }
 
 // A client's stream without its lock sends nothing, and none of its methods waits for a
-// response that never comes.
+// response that never arrives.
 func TestStreamClientContended(t *testing.T) {
 	c, e := zklocktest.New(t)
 	defer elsewhere(t, e)()

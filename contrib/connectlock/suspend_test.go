@@ -15,8 +15,7 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// suspendProcess is a process that serves watch, whose handler sends when it does not hold its lock
-// any more.
+// suspendProcess is a process that serves watch. Its handler sends after it has lost its lock.
 func suspendProcess(m *fleet.Member) error {
 	client, err := zklock.Open(m.Args[0])
 	if err != nil {

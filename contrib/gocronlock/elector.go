@@ -66,8 +66,8 @@ func (x *Elector) lead(ctx context.Context, t *election.Term) error {
 // [ErrNotLeader], and also the error that has ended the candidacy for good, such as
 // [zklock.ErrInvalidName].
 //
-// The scheduler may cease to lead while the job runs, if it loses its lock. gocron cannot be
-// notified of that. Jobs for which it matters use [Elector.Do].
+// The scheduler may lose its lock, and with it the lead, while the job runs. gocron has no way
+// to learn of that. If it matters to a job, use [Elector.Do].
 func (x *Elector) IsLeader(context.Context) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -37,8 +37,9 @@ func NewLocker(c *zklock.Client, opts ...Option) *Locker {
 // [zklock.ErrNotAcquired] if another scheduler runs the job, [ErrDone] if it has run in its slot,
 // and [zklock.ErrUnavailable] if the ensemble cannot be reached.
 //
-// With WithSlots the slot counts as run when gocron unlocks, also if the job has failed: gocron
-// does not pass that on. Use [Once] for jobs that are to run again then.
+// With WithSlots the slot is done when gocron unlocks, also if the job has failed, because
+// gocron does not pass on the job's error. Use [Once] for jobs that must run again after a
+// failure.
 func (l *Locker) Lock(ctx context.Context, key string) (gocron.Lock, error) {
 	name := l.prefix + key
 	if l.slots > 0 {

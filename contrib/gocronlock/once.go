@@ -15,14 +15,14 @@ import (
 // The context of the job is gocron's; it also ends, with its cause, when the lock is lost, and
 // it carries the lock (see [zklock.FromContext]). The function returns nil if the job has run
 // in this slot before. It returns the error of the job, which gocron passes to
-// AfterJobRunsWithError; the slot stays open then, and the next scheduler that comes runs the
-// job again. Other errors are those of [once.Do]: a job whose process dies, or that loses its
-// lock, runs again, so it has to be repeatable.
+// AfterJobRunsWithError; the slot stays open then, and the next scheduler runs the job again.
+// Other errors are those of [once.Do]. A job runs again if its process dies or it loses its
+// lock, so it must be repeatable.
 //
-// A job with Once does not need a [Locker]. Under a scheduler that has one, it must not use it:
-// the Locker holds the lock of the job's name around the task, so that Once waits for it in vain,
-// and the slots of the Locker count as run. Pass gocron.WithDisabledDistributedJobLocker(true) to
-// NewJob then.
+// A job with Once does not need a [Locker]. If the scheduler has one, pass
+// gocron.WithDisabledDistributedJobLocker(true) to NewJob. Otherwise the Locker holds the lock
+// of the job's name around the task, Once waits for that lock in vain, and the Locker's slot is
+// done nevertheless.
 //
 // Once panics if c or job is nil, and if d is not greater than zero.
 func Once(c *zklock.Client, name string, d time.Duration, job func(ctx context.Context) error, opts ...Option) func(ctx context.Context) error {

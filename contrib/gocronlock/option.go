@@ -52,9 +52,9 @@ func WithPrefix(prefix string) Option { return option(func(s *settings) { s.pref
 // schedulers that start duration jobs at different times, the first one in each slot runs the
 // job.
 //
-// The times at which a job is due have to be multiples of d, such as full hours for an hour. In
-// the middle between two multiples, a clock that is a little early decides for the slot before,
-// and the job runs in both. For a job at minute 30 of each hour, d is a minute.
+// A job must be due at multiples of d: with an hour, at full hours. If it is due in the middle
+// between two multiples, a clock that is a little early rounds down to the slot before, and the
+// job runs in both slots. For a job at minute 30 of each hour, use a minute.
 //
 // For jobs with different intervals, use lockers of their own: gocron.WithDistributedJobLocker.
 // WithSlots panics if d is not greater than zero.

@@ -17,7 +17,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/zklocktest"
 )
 
-// A slot counts as run also if gocron has skipped the job after Lock, and if the job has failed or
+// A slot is done even if gocron has skipped the job after Lock, or the job has failed or
 // panicked: gocron does not pass that on to a Locker.
 func TestSlotCountsWhateverTheJobDoes(t *testing.T) {
 	broken := errors.New("broken")
@@ -87,8 +87,8 @@ func TestOnceUnderALocker(t *testing.T) {
 	}
 }
 
-// A slot of up to two session timeouts is missed by all if the process that runs the job dies: the
-// others wait for half a slot only, unless WithWait says more.
+// A slot of up to two session timeouts is missed by all if the process that runs the job dies:
+// by default the others wait for half a slot only.
 func TestSlotsThatAreMissed(t *testing.T) {
 	for what, x := range map[string]struct {
 		slot time.Duration

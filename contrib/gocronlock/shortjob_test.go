@@ -33,8 +33,8 @@ func fives(t *testing.T, role string, args ...string) (processes []*fleet.Proces
 }
 
 // Five processes have a short job, and the test says when it is due for each: at once, or one
-// after the other. With slots it runs once in each slot. Without slots every process that comes
-// later runs it again, which is issue 841 of gocron.
+// after the other. With slots it runs once in each slot. Without slots every later process runs
+// it again, which is issue 841 of gocron.
 func TestShortJobRunsOncePerSlot(t *testing.T) {
 	ensemble.Require(t)
 	e := ensemble.Start(t, ensemble.Config{})
@@ -49,7 +49,7 @@ func TestShortJobRunsOncePerSlot(t *testing.T) {
 			}
 		}
 		for slot := 20; slot < 40; slot++ {
-			// Another process comes first each time.
+			// Another process is first each time.
 			processes = append(processes[1:], processes[0])
 			if runs := runsInTurn(t, processes, slot); runs != 1 {
 				t.Errorf("slot %d, one process after the other: %d runs, want 1", slot, runs)
@@ -200,8 +200,8 @@ func TestShortJobEverySecond(t *testing.T) {
 }
 
 // runShort is a process with a job of a millisecond, every second from a given time on. At the
-// end it says in which slots it has run the job, and in which it could not ask for it, with the
-// errors.
+// end it reports the slots of its runs, and the slots and errors of its failed attempts to
+// lock.
 func runShort(m *fleet.Member) error {
 	var numbers [3]int
 	for i, arg := range m.Args[2:] {

@@ -27,12 +27,12 @@ var errClosed = errors.New("the driver was closed")
 // Close gives back what is locked and ends a Lock that waits for ZooKeeper's lock. If a Run,
 // SetVersion or Drop is running, Close closes the database and then waits for it, because a
 // statement may still change the database. Migrate.GracefulStop ends Up between two migrations;
-// so use that first. Close does not end a wait for the database's own lock, for which the
-// database may have a limit; a Lock that was in that wait fails. golang-migrate does not unlock
-// after a Lock that it has given up, see [WithWait]; so close the Migrate then.
+// so use that first. Close does not end a wait for the database's own lock, which the database
+// may limit; a Lock in that wait fails when the wait ends. golang-migrate does not unlock after
+// a Lock that it has given up, see [WithWait]; close the Migrate then.
 //
-// Open of the result opens another driver, as that of d does, and wraps it likewise; so the
-// result can be registered under a scheme of its own. Wrap panics if d or a is nil.
+// Open of the result calls d's Open and wraps the driver it returns, so the result can be
+// registered under a scheme of its own. Wrap panics if d or a is nil.
 func Wrap(d database.Driver, a zklock.Acquirer, opts ...Option) database.Driver {
 	if d == nil || a == nil {
 		panic("migratelock: Wrap with a nil argument: pass a database driver and a mutex")

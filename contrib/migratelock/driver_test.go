@@ -102,7 +102,7 @@ func TestDriverDatabaseFails(t *testing.T) {
 	}
 }
 
-// After a loss nothing is changed any more, and Unlock reports the loss.
+// After a loss the driver changes nothing, and Unlock reports the loss.
 func TestDriverLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, e := zklocktest.New(t)

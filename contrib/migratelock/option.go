@@ -47,8 +47,8 @@ func (s *settings) acquire(d time.Duration) []zklock.AcquireOption {
 // wait. The default is five minutes for a [Locker], as it is for goose's own, and ten seconds
 // for a driver.
 //
-// golang-migrate gives up after Migrate.LockTimeout, which is 15 seconds by default. But it
-// cannot stop a driver that goes on waiting. So the wait of a driver has to be shorter.
+// golang-migrate gives up after Migrate.LockTimeout, 15 seconds by default, but cannot stop a
+// driver that goes on waiting. So the wait of a driver must be shorter.
 func WithWait(d time.Duration) Option { return option(func(s *settings) { s.wait = d }) }
 
 // WithLabel sets a text that other processes can read about the holder, such as the version

@@ -12,7 +12,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/zklocktest"
 )
 
-// turns is a database driver of which each Lock waits for an answer of its own.
+// turns is a database driver. Each of its Locks waits for an answer of its own.
 type turns struct {
 	fake
 	locks chan chan error

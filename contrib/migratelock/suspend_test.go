@@ -13,7 +13,7 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// suspended is a process that changes its database when it does not hold its lock any more.
+// suspended is a process that tries to change its database after it has lost its lock.
 func suspended(m *fleet.Member) error {
 	var held *zklock.Lock
 	client, err := zklock.Open(m.Args[0], zklock.WithHooks(zklock.Hooks{

@@ -45,7 +45,7 @@ func invoices(ctx context.Context, db *sql.DB, customer int) (n int, err error) 
 	return n, err
 }
 
-// write writes an invoice, unless a newer holder of the lock has written already.
+// write writes an invoice. It fails if a newer holder of the lock has written already.
 func (j *job) write(ctx context.Context, customer int, lock *zklock.Lock) error {
 	const insert = "INSERT INTO invoices (customer) VALUES (?)"
 	if j.unfenced {

@@ -1,4 +1,4 @@
-// Command leader runs three replicas of a service, of which one leads. It kills the leader
+// Command leader runs three replicas of a service; one of them leads. It kills the leader
 // twice, and follows the election from outside:
 //
 //	go run ./examples/leader

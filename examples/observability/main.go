@@ -1,6 +1,6 @@
-// Command observability is an order service, over HTTP and over gRPC, whose traces show
-// which request waits for which. Spans go to an OTLP collector such as Jaeger's, metrics
-// to the collector or to Prometheus, and with -stdout both to standard output.
+// Command observability is an order service, over HTTP and over gRPC. Its traces show which
+// request blocks which. Spans go to an OTLP collector such as Jaeger's, metrics to the
+// collector or to Prometheus, and with -stdout both to standard output.
 //
 //	go run . -demo 10s -stdout
 //	go run . -url zk://127.0.0.1:2181/shop -name north -otlp 127.0.0.1:4317 -prometheus :9464

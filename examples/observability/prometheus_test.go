@@ -235,7 +235,7 @@ func panels(t *testing.T) (with []panel) {
 	return with
 }
 
-// freeAddr returns an address at which no process listens.
+// freeAddr returns an address where no process listens.
 func freeAddr(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

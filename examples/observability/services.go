@@ -16,11 +16,11 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// usual is how long work on an order takes, unless the request says otherwise.
+// usual is how long work on an order takes by default.
 const usual = 5 * time.Millisecond
 
-// work simulates the work for which an order is locked. It ends early when the request's
-// context ends, because the client has disconnected or the lock was lost.
+// work simulates the work on a locked order. It ends early when the request's context ends,
+// because the client has disconnected or the lock was lost.
 func work(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

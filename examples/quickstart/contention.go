@@ -60,7 +60,8 @@ func contend(ctx context.Context, out io.Writer, how string, mutex func() *zkloc
 	return result{seen, err}
 }
 
-// hold is the time for which one contender held the lock, as that contender recorded it.
+// hold is an interval during one contender's possession of the lock, as that contender recorded
+// it.
 type hold struct {
 	who               int
 	token             zklock.Token
@@ -89,7 +90,7 @@ func (l *ledger) record(ctx context.Context, who int, asked time.Time, fn func()
 	return err
 }
 
-// inOrder returns the holds in the order in which they began.
+// inOrder returns the holds sorted by their start.
 func (l *ledger) inOrder() []hold {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -97,7 +98,7 @@ func (l *ledger) inOrder() []hold {
 }
 
 // check returns an error if two holds of one lock overlap, or if a token is not greater
-// than the one before. holds are in the order in which they began.
+// than the one before. holds are sorted by their start.
 func check(holds []hold) error {
 	if most := mostAtOnce(holds); most > 1 {
 		return fmt.Errorf("exclusion is broken: %d held the lock at once", most)

@@ -12,7 +12,7 @@ import (
 )
 
 // demonstrate runs all parts and prints a summary. It returns an error if a part found
-// something wrong. mutex is Client.Mutex, unless a test passes a broken function.
+// something wrong. mutex is Client.Mutex; a test passes a broken one.
 func demonstrate(ctx context.Context, mutex func(name string) *zklock.Mutex, out io.Writer) error {
 	const name = "quickstart/counter"
 	shared := mutex(name)

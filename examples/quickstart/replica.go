@@ -21,8 +21,7 @@ const thinking = 5 * time.Millisecond
 // quiet keeps the log of a replica's client off the screen: the story shows what it would say.
 var quiet = zklock.WithLogger(slog.New(slog.DiscardHandler))
 
-// The orders that a replica carries out, each of which is one line. The comment has the
-// action, and then the answer, which is one line too.
+// The orders that a replica carries out. An order is one line, and so is its answer.
 const (
 	sellWithoutLock = "sell"           // sell one ticket; answer "sold" or "none"
 	sellWithLock    = "sell with lock" // the same while it holds the lock

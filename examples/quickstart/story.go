@@ -115,8 +115,8 @@ func sellOut(ctx context.Context, crew []*member, order string) (int, error) {
 // atMost is how long the ensemble takes to end the session of a replica that fell silent.
 func (s *story) atMost() time.Duration { return (s.fleet.timeout + s.fleet.tick).Round(time.Second) }
 
-// countDown waits until the heir has the lock. Meanwhile it prints each second how many
-// seconds that can still take at most.
+// countDown waits until the heir has the lock. Each second it prints how many seconds that can
+// still take at most.
 func (s *story) countDown(ctx context.Context, heir *member) (token, after string, err error) {
 	began := time.Now()
 	second := time.NewTicker(time.Second)

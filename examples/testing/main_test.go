@@ -70,8 +70,8 @@ func TestJobIsDoneByOneReplica(t *testing.T) {
 }
 
 // The ensemble carries out the request that takes the lock, and the reply is lost. The job
-// succeeds nevertheless, and the lock is free afterwards. In a synctest bubble the time for
-// which the client waits passes at once.
+// succeeds nevertheless, and the lock is free afterwards. In a synctest bubble the client's
+// waits pass at once.
 func TestJobSurvivesALostReply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := ensemble(t)

@@ -138,7 +138,7 @@ func run(ctx context.Context, o options, out io.Writer) error {
 }
 
 // measure runs the workloads that match a pattern, as often as the options say. The runs of one
-// workload are far apart in time, so their spread includes what changes on the machine meanwhile.
+// workload are far apart in time, so their spread includes changes of the machine.
 func (b *runner) measure(ctx context.Context, o options, pattern *regexp.Regexp) ([]result, error) {
 	var results []result
 	for n := range o.runs {

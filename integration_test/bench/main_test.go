@@ -147,7 +147,7 @@ func TestProcessesAreCombined(t *testing.T) {
 	}
 }
 
-// A contestant that does not complete a single cycle does not count as quick.
+// A contestant that completes no cycle is not quick.
 func TestNoCyclesTakeNoTime(t *testing.T) {
 	slow := map[string][]figures{
 		ours:  {combine([]figures{{"cycles": 0, "seconds": 1, "acquire50": 0}})},

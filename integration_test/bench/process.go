@@ -14,8 +14,7 @@ import (
 	"time"
 )
 
-// patience bounds each wait for a process's answer, in addition to the time for which the
-// process was asked to work.
+// patience bounds each wait for a process's answer, in addition to the time of the work itself.
 const patience = 2 * time.Minute
 
 // process is a worker, in any language. Package worker documents the commands and the

@@ -15,7 +15,7 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// reign prints its process and its token, and goes on until TERM, after which it ends with 3.
+// reign prints its process and its token, and goes on. At TERM it ends with 3.
 const reign = `trap 'exit 3' TERM; echo "$$ $ZKLOCK_TOKEN"; while :; do sleep 0.01; done`
 
 // term is what a command of elect has printed.

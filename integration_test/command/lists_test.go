@@ -61,7 +61,7 @@ func createAll(t *testing.T, conn *zk.Conn, requests []*zk.CreateRequest) {
 const maxMemory = 400 << 20
 
 // finishSmall is finish for a command that must not take much memory. It logs what it took. The
-// command has no race detector, with which lists take five times as long.
+// command has no race detector: lists would take five times as long.
 func finishSmall(t *testing.T, url string, args ...string) string {
 	t.Helper()
 	p := prepared(plain.binary(t), args...)

@@ -18,7 +18,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/fence"
 )
 
-// traps prints TERM when it comes, and goes on; USR1 ends it.
+// traps prints TERM at each TERM, and goes on; USR1 ends it.
 const traps = `trap 'echo TERM' TERM; trap 'echo USR1; exit 0' USR1; echo ready; while :; do sleep 0.01; done`
 
 // behindProxy starts a run of traps whose connection goes through a proxy to the leader.
@@ -112,8 +112,8 @@ func TestRunIsLostOnceTERMWasSent(t *testing.T) {
 	}
 }
 
-// TestGraceIsCapped: a grace that the lease has no time for is shortened, with a warning, and no
-// TERM comes while heartbeats are answered.
+// TestGraceIsCapped: a grace that the lease has no time for is shortened, with a warning, and
+// the command gets no TERM while heartbeats are answered.
 func TestGraceIsCapped(t *testing.T) {
 	t.Parallel()
 	// The longer the session timeout, the longer may an answer take on a busy machine.

@@ -1,8 +1,8 @@
 //go:build linux
 
 // Package command_test tests the command zklock on real servers. The tests build it, run it as
-// a process, and judge what happens from outside: by a file to which the commands append, by
-// the states of processes, and by exit codes.
+// a process, and judge what happens from outside: by a file that the commands append to, by the
+// states of processes, and by exit codes.
 package command_test
 
 import (
@@ -25,8 +25,8 @@ import (
 // patience bounds every wait of a test. A test that reaches it has found a hang.
 const patience = 2 * time.Minute
 
-// sideBySide is how many tests and faults go on at the same time, unless -parallel says so: most of
-// their time, they wait. With more, the processes that start at once make each other late.
+// sideBySide is the default of -parallel, also for faults. Tests wait most of their time. With
+// more, the processes that start at once make each other late.
 const sideBySide = "3"
 
 // build is the command under test, as it was built with some flags.

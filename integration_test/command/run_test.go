@@ -107,7 +107,7 @@ func TestRunExitCodes(t *testing.T) {
 }
 
 // TestRunPassesEverythingThrough: standard input, output and error, arguments, and an
-// environment in which the names are those of this run and not those of an outer one.
+// environment with the names of this run, not those of an outer one.
 func TestRunPassesEverythingThrough(t *testing.T) {
 	t.Parallel()
 	e := servers(t)

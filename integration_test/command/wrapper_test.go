@@ -24,8 +24,8 @@ import (
 // root is the root of all locks of these tests.
 const root = "/command"
 
-// Session timeouts: a short one of sessions that a test lets expire, and a long one of all others,
-// which keep their locks on a machine on which an answer takes seconds.
+// Session timeouts: a short one of sessions that a test lets expire, and a long one of all
+// others, which keep their locks even if an answer takes seconds.
 const (
 	timeout     = 10 * time.Second
 	longTimeout = 30 * time.Second

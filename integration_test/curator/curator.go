@@ -1,5 +1,5 @@
-// Package curator finds the jars of Apache Curator, with which the tests and the benchmarks
-// run its locks next to zklock's.
+// Package curator finds the jars of Apache Curator. The tests and the benchmarks run its locks
+// next to zklock's.
 package curator
 
 import (

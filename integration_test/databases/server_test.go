@@ -17,15 +17,15 @@ import (
 	"github.com/zklock/go-zklock/internal/testkit/ensemble"
 )
 
-// folderEnv is the environment variable with the folder into which packages were unpacked.
+// folderEnv is the environment variable with the folder of unpacked packages.
 const folderEnv = "ZKLOCK_TEST_DATABASES"
 
 // patience bounds every wait of a test. It does not test speed: a test that reaches it has
 // found a hang.
 const patience = 2 * time.Minute
 
-// places are the folders in which Debian's packages have the programs of databases, below
-// the root of the system or below the folder into which they were unpacked.
+// places are the folders of the databases' programs in Debian's packages, below the root of the
+// system or below folderEnv's folder.
 var places = []string{"usr/lib/postgresql/*/bin", "usr/sbin", "usr/bin"}
 
 // errMissing means that a database cannot be started on this machine.

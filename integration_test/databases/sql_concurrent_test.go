@@ -14,11 +14,10 @@ import (
 	"github.com/zklock/go-zklock/zklock/fence"
 )
 
-// ledger has the tokens that were accepted, in the order in which the database let their
-// transactions in.
+// ledger has the accepted tokens, in the order of the transactions in the database.
 type ledger struct {
 	mu     sync.Mutex
-	inside int     // transactions in which SQL has returned nil and that have not ended
+	inside int     // transactions that SQL has let in and that have not ended
 	order  []int64 // the tokens that are committed
 	most   int     // the greatest number of transactions inside
 }

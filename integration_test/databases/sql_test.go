@@ -66,7 +66,7 @@ func recorded(t *testing.T, db *sql.DB) (tokens string) {
 	return tokens
 }
 
-// refused fails the test unless err is the refusal of s because of a newer token.
+// refused checks that err is the refusal of s because of a newer token.
 func refused(t *testing.T, err error, s fence.Sequencer, because zklock.Token) {
 	t.Helper()
 	var stale *fence.StaleError

@@ -1,5 +1,5 @@
-// Package kazoo finds kazoo, a ZooKeeper client in Python, with which the tests and the
-// benchmarks run its locks next to zklock's.
+// Package kazoo finds kazoo, a ZooKeeper client in Python. The tests and the benchmarks run its
+// locks next to zklock's.
 package kazoo
 
 import (

@@ -119,7 +119,7 @@ func sessionFields(pkg *types.Package) (fields []*types.Var) {
 	return fields
 }
 
-// circleOf returns the largest set of names in which each leads to every other one.
+// circleOf returns the largest set of names that all lead to each other.
 func circleOf(next map[string]map[string]struct{}) (largest []string) {
 	reaches := make(map[string]map[string]bool, len(next))
 	for from := range next {

@@ -93,8 +93,8 @@ func parse(dir string, fset *token.FileSet) ([]*ast.File, types.Importer, error)
 	return files, importer.ForCompiler(fset, "gc", lookup), nil
 }
 
-// addFunc adds the functions and types that a function or method mentions. A function that
-// is passed on as a value counts as called, because it will be.
+// addFunc adds the functions and types that a function or method mentions. A function that is
+// passed on as a value is a call too, because it will be called.
 func (g *graph) addFunc(pkg *types.Package, info *types.Info, d *ast.FuncDecl, at func(token.Pos) string) {
 	from := at(d.Pos())
 	caller := d.Name.Name
@@ -199,5 +199,5 @@ func named(t types.Type) string {
 	return ""
 }
 
-// circle returns the largest set of types in which each type leads to every other one.
+// circle returns the largest set of types that all lead to each other.
 func (g *graph) circle() []string { return circleOf(g.knows) }

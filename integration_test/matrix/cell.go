@@ -50,8 +50,8 @@ var (
 	logged = regexp.MustCompile(`^ +\S+\.go:\d+: (.*)`)
 )
 
-// judge reads what a test binary has printed with -test.v. Each of the tests has to be there:
-// a test that was renamed must not leave its suite unnoticed.
+// judge reads what a test binary has printed with -test.v. Each of the tests must be there: a
+// test that was renamed must not leave its suite unnoticed.
 func judge(output string, tests []string) cell {
 	c := cell{logs: make(map[string]string)}
 	outcomes := make(map[string]string) // by test

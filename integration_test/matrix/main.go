@@ -157,7 +157,7 @@ func (c choice) run(ctx context.Context) error {
 }
 
 // runAll runs the suites on the servers of each row, and prints the outcomes. After an
-// interrupt the suites that have not ended count as left out.
+// interrupt it reports the suites that have not ended as left out.
 func (c choice) runAll(ctx context.Context, b *bench, rows []row, servers []release, tests []suite) error {
 	began := time.Now()
 	for i := range rows {
@@ -201,7 +201,7 @@ func following(rows []row, servers []release, i int) (next release) {
 }
 
 // fetchPeers fetches the newest releases of the other lock libraries. It returns the
-// environment variables with which the tests use them, and their names.
+// environment variables that make the tests use them, and their names.
 func fetchPeers(ctx context.Context, s *store) (env, names []string, err error) {
 	curator, err := s.curator(ctx)
 	if err != nil {

@@ -143,8 +143,8 @@ func (s *store) path(name, version string) string {
 	return filepath.Join(s.folder, name+"-"+version)
 }
 
-// kazoo returns the newest kazoo, in a folder for PYTHONPATH. pip chooses the version, so
-// the cache has the newest one of the day on which it was filled.
+// kazoo returns the newest kazoo, in a folder for PYTHONPATH. pip chooses the version, so the
+// cache has the newest one of the day when it was filled.
 func (s *store) kazoo(ctx context.Context) (release, error) {
 	folder := filepath.Join(s.folder, "kazoo")
 	if _, err := os.Stat(folder); err != nil {
@@ -161,7 +161,7 @@ func (s *store) kazoo(ctx context.Context) (release, error) {
 	return release{version, folder}, nil
 }
 
-// addresses are those of the machines from which pip fetches. They may have credentials.
+// addresses are where pip fetches from. They may have credentials.
 var addresses = regexp.MustCompile(`https?://\S+`)
 
 // pip installs a Python package into a folder, all or nothing.

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestSuitesNameTestsThatExist: the matrix is not part of every CI run in full, so a renamed
-// test has to be noticed here.
+// TestSuitesNameTestsThatExist: not every CI run has the whole matrix, so this test notices a
+// renamed test.
 func TestSuitesNameTestsThatExist(t *testing.T) {
 	files, err := filepath.Glob("../*_test.go")
 	if err != nil || len(files) < 30 {

@@ -16,7 +16,7 @@ import (
 // plugin is the plugin that copies jars.
 const plugin = "org.apache.maven.plugins:maven-dependency-plugin:3.11.0"
 
-// ErrNoVersion is the error for a range in which no version has been released.
+// ErrNoVersion is the error for a range without a released version.
 var ErrNoVersion = errors.New("no version in this range has been released")
 
 // Artifact is a library in Maven's notation.
@@ -37,7 +37,7 @@ type Project struct {
 	// Artifacts are the libraries.
 	Artifacts []Artifact
 
-	// Versions, unless nil, is a pom that names the versions of libraries.
+	// Versions is a pom that names the versions of libraries, or nil.
 	Versions *Artifact
 }
 
@@ -217,7 +217,7 @@ func (f *failure) Error() string {
 // Unwrap returns the error of the process, or ErrNoVersion.
 func (f *failure) Unwrap() error { return f.err }
 
-// addresses are those of the machines from which mvn fetches. They may have credentials.
+// addresses are where mvn fetches from. They may have credentials.
 var addresses = regexp.MustCompile(`https?://[^\s)>\]]+`)
 
 // explain makes an error of what mvn has printed.

@@ -83,7 +83,7 @@ func TestCopyLeavesAllOrNothing(t *testing.T) {
 	}
 }
 
-// TestNewestThatCanBeFetched: a mirror may list a version of which it does not have all files.
+// TestNewestThatCanBeFetched: a mirror may list a version without having all of its files.
 func TestNewestThatCanBeFetched(t *testing.T) {
 	var ranges []string
 	tool := fake(t, func(pom string) ([]string, string) {

@@ -99,7 +99,7 @@ type site struct {
 	text string
 }
 
-// locate finds the only place at which a change can be made.
+// locate finds the only place for a change.
 func (s *source) locate(c change) (site, error) {
 	file, decl := s.function(c.in)
 	if decl == nil {

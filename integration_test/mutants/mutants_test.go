@@ -277,7 +277,7 @@ func sourceOf(t *testing.T, functions string) *source {
 	return &source{pkg: "p", fset: fset, files: map[string]*sourceFile{"f.go": {text, tree}}}
 }
 
-// Private functions are seen in Find and in Put, unless a wildcard stands for them.
+// Private functions are seen in Find and in Put. A wildcard hides one.
 func TestPrivateFunctionsAreSeen(t *testing.T) {
 	s := sourceOf(t, "func f(a int) int { close := a; return get(close) + Set(close) }\nfunc get(a int) int { return a }\nfunc Set(a int) int { return a }\n")
 	c := &checker{s, importer.ForCompiler(s.fset, "source", nil), module + "/p"}

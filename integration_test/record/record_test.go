@@ -174,7 +174,7 @@ func TestFiguresAreRead(t *testing.T) {
 	}
 }
 
-// A suite that fails, or that does not print a figure, does not count as one without violations.
+// A suite that fails, or that does not print a figure, is not one without violations.
 func TestFailuresAreViolations(t *testing.T) {
 	s := suite{name: "x", figures: []figure{{runs, `(\d+) runs`}}}
 	for output, want := range map[string]struct {

@@ -20,7 +20,7 @@ type suite struct {
 	figures []figure
 }
 
-// long is the total time from which on suites without a share run at their full length.
+// With a total time of long or more, suites without a share run at their full length.
 const long = 30 * time.Minute
 
 // test returns a command that runs the tests of a package that match a pattern.

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// user is the machine of a user: an empty folder, and an environment in which the modules of
-// this project come from the proxy.
+// user is the machine of a user: an empty folder, and an environment that fetches the modules
+// of this project from the proxy.
 type user struct {
 	work    string
 	env     []string

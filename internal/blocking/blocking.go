@@ -1,4 +1,4 @@
-// Package blocking says which contender of a queue waits for which.
+// Package blocking says which contenders of a queue block each other.
 package blocking
 
 import (

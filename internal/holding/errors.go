@@ -61,8 +61,8 @@ func (e *Errors) Overdue(ctx context.Context, err error) error {
 	return err
 }
 
-// Stopped returns the error with which a handler must stop using its stream, because the lock is
-// lost; nil if it may continue. A lock that is nil was not acquired yet.
+// Stopped returns an error if the lock is lost: the handler must stop using its stream. It
+// returns nil if the handler may continue. A lock that is nil was not acquired yet.
 func (e *Errors) Stopped(lock *zklock.Lock) error {
 	if lock == nil {
 		return nil

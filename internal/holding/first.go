@@ -9,8 +9,8 @@ import (
 )
 
 // first is the lock of a handler's stream if the stream's first message chooses it. The handler
-// may receive that message on another goroutine, and may return before it comes. The zero value
-// is ready for use.
+// may receive that message on another goroutine, and may return before it arrives. The zero
+// value is ready for use.
 //
 // Invariant: an acquired lock is either in held before ended is set, so that End releases it, or
 // Keep releases it.

@@ -42,9 +42,9 @@ func Take(ctx *Context, a zklock.Acquirer, maxHold time.Duration, opts ...zklock
 // Lock returns the lock.
 func (h *Hold) Lock() *zklock.Lock { return h.lock }
 
-// GiveBack releases the lock, unless that was done before, and returns the error of
-// the release. It does not use the caller's context, which may have ended: Release
-// itself waits at most for the session timeout.
+// GiveBack releases the lock and returns the error of the release. Later calls wait for that,
+// and return the same error. It does not use the caller's context, which may have ended:
+// Release itself waits at most for the session timeout.
 func (h *Hold) GiveBack() error {
 	if !h.begun.CompareAndSwap(false, true) {
 		<-h.done

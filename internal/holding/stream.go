@@ -19,15 +19,15 @@ type Stream struct {
 
 	lock atomic.Pointer[zklock.Lock] // nil until the lock is acquired
 
-	// over is the error with which Receive fails for good. It has no guard, because two
-	// goroutines must not call Receive at once.
+	// over is the error that ended Receive for good. It has no guard, because two goroutines
+	// must not call Receive at once.
 	over error
 }
 
 // Hold notes the lock of the stream.
 func (s *Stream) Hold(lock *zklock.Lock) { s.lock.Store(lock) }
 
-// Stopped returns the error with which the handler must stop sending; nil if it may continue.
+// Stopped returns an error if the handler must stop sending; nil if it may continue.
 func (s *Stream) Stopped() error { return s.Errors.Stopped(s.lock.Load()) }
 
 // Receive receives a message for the handler. It fails at once when the lock is lost or the

@@ -33,8 +33,7 @@ type Controls interface {
 	SetSequence(path string, next int32) error
 
 	// Lag makes a server apply commits only after d has passed since it learned of them.
-	// Meanwhile it goes on answering from the state that it has. With a d of 0 it catches up
-	// at once.
+	// It goes on answering from its old state. With a d of 0 it catches up at once.
 	Lag(server int, d time.Duration)
 
 	// MaxTimeout sets the longest session timeout that one server grants, like a
@@ -146,6 +145,6 @@ type Change struct {
 	// Data is its content afterwards; empty for a deletion.
 	Data []byte
 
-	// Owner is the session with which the znode ends; 0 if it is not ephemeral.
+	// Owner is the session of an ephemeral znode; 0 for others.
 	Owner int64
 }

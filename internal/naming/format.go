@@ -9,15 +9,13 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// Format makes a name from a value: it puts the value in place of the %s of the text
-// from which the Format was parsed.
+// Format makes a name from a value: it replaces the %s of its text by the value.
 type Format struct{ prefix, suffix string }
 
-// MustParse parses a format that has one %s in it, and %% for each percent sign. It
-// panics with anything else. It also panics with a format from which no value can
-// make a valid lock name. A format is written down in a program, so a wrong one is
-// wrong from the first request on. owner is the function to which the format was
-// given; the panic names it.
+// MustParse parses a format that has one %s in it, and %% for each percent sign. It panics with
+// anything else, and with a format that makes a valid lock name from no value. A program's
+// formats are constants, so a wrong one is wrong from the first request on. owner is the
+// exported function that got the format; the panic names it.
 func MustParse(owner, format string) Format {
 	f, err := parse(format)
 	if err == nil {
@@ -29,8 +27,8 @@ func MustParse(owner, format string) Format {
 	return f
 }
 
-// MustHaveClient panics if c is nil. owner is the function to which c was given; the
-// panic names it.
+// MustHaveClient panics if c is nil. owner is the exported function that got c; the panic names
+// it.
 func MustHaveClient(owner string, c *zklock.Client) {
 	if c == nil {
 		panic(owner + ": the Client is nil: pass one that zklock.Open returned")

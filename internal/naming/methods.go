@@ -10,7 +10,7 @@ type Methods[V any] map[string]V
 
 // MustParseMethods copies a table. It panics if a key is neither a full method name, as in
 // "/shop.v1.Orders/Pay", nor all methods of a service, as in "/shop.v1.Orders/*". owner is the
-// function to which the table was given; the panic names it.
+// exported function that got the table; the panic names it.
 func MustParseMethods[V any](owner string, table map[string]V) Methods[V] {
 	m := make(Methods[V], len(table))
 	for method, value := range table {

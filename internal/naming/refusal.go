@@ -8,8 +8,8 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// ErrMissing is matched by the error of a Refusal for a request that lacks the value
-// from which its lock's name is made.
+// ErrMissing is matched by the error of a Refusal for a request that lacks the value for its
+// lock's name.
 var ErrMissing = errors.New("the request has no value to name the lock")
 
 // Refusal is an Acquirer whose Acquire always fails. It takes the place of a lock

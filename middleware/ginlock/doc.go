@@ -7,8 +7,8 @@
 //
 // While the handlers behind it run, the context of c.Request carries the lock and
 // ends when the lock is lost, and c.Writer sends nothing after a loss. Afterwards
-// both have their former values again. The *gin.Context itself is not cancelled,
-// unless the engine has ContextWithFallback: pass on c.Request.Context().
+// both have their former values again. Pass on c.Request.Context(): the *gin.Context itself is
+// cancelled only if the engine has ContextWithFallback.
 //
 // If a request is not served, its error is added to c.Errors and the chain is
 // aborted, so that outer middlewares such as loggers see both. gin.Recovery must

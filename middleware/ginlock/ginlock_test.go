@@ -285,8 +285,8 @@ func TestEngineInsideThePlainMiddleware(t *testing.T) {
 	}
 }
 
-// TestParameterThatTheRouteDoesNotHaveIsLogged: a route of which every request is refused
-// means that the program is set up wrong.
+// TestParameterThatTheRouteDoesNotHaveIsLogged: if every request of a route is refused, the
+// program is set up wrong.
 func TestParameterThatTheRouteDoesNotHaveIsLogged(t *testing.T) {
 	w := newWorld(t)
 	var log strings.Builder

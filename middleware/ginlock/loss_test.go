@@ -20,7 +20,7 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// The ways in which a gin handler writes a response.
+// Handlers of gin, by how they write a response.
 var answers = map[string]func(*gin.Context){
 	"not at all":     func(*gin.Context) {},
 	"Status":         func(c *gin.Context) { c.Status(201) },

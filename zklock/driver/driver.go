@@ -31,9 +31,9 @@ type Connector interface {
 	// never became known to this process expires at the ensemble.
 	//
 	// If ctx ends first, the error matches ctx.Err(). After Close, it matches [ErrClosed].
-	// Package zklock repeats Connect after an error, unless the error matches
-	// [ErrAuthFailed], [ErrInvalidACL], [ErrBadArguments], [ErrProtocol], [ErrTLS] or
-	// ErrClosed: these mean that trying again does not help.
+	// [ErrAuthFailed], [ErrInvalidACL], [ErrBadArguments], [ErrProtocol], [ErrTLS] and
+	// ErrClosed mean that trying again does not help. After other errors package zklock repeats
+	// Connect.
 	Connect(ctx context.Context, timeout time.Duration) (Session, error)
 
 	// Diagnoser explains why a call of Connect has not returned yet.
@@ -96,8 +96,8 @@ type Session interface {
 	// Delete removes a znode if its data version is version. With [AnyVersion] it removes
 	// the znode whatever its version is.
 	//
-	// Errors: [ErrNoNode], [ErrBadVersion], [ErrNotEmpty], and [ErrNoAuth], for which the
-	// access list of the parent counts.
+	// Errors: [ErrNoNode], [ErrBadVersion], [ErrNotEmpty], and [ErrNoAuth], by the access list
+	// of the parent.
 	Delete(ctx context.Context, path string, version int32) error
 
 	// Get reads a znode from the server that the session is connected to. That server has
@@ -127,11 +127,11 @@ type Session interface {
 	// ZooKeeper's getData with a watch does. A change that the read does not show is
 	// therefore always reported as an event. The watch outlives ctx.
 	//
-	// The channel receives exactly one Event and is then closed. The event comes when the
-	// znode is deleted, when its data is set, or, with Event.Err set, when the session
-	// ends. The loss of a connection is not an event: the driver sets the watch again on
-	// the next connection, and a change that was made meanwhile fires it. The channel is
-	// buffered, so that the event does not need a receiver.
+	// The channel receives exactly one Event and is then closed. The event reports that the
+	// znode was deleted, that its data was set, or, with Event.Err set, that the session has
+	// ended. The loss of a connection is not an event: the driver sets the watch again on the
+	// next connection, and a change that was made in between fires it. The channel is buffered,
+	// so that the event does not need a receiver.
 	//
 	// Each call on one connection returns a channel of its own. After a reconnect a driver
 	// may return a channel again that it returned for the same path on an earlier
@@ -150,10 +150,10 @@ type Session interface {
 	Watch(ctx context.Context, path string) (Node, <-chan Event, error)
 
 	// WatchChildren lists a znode's children as Children does, and arms a one-shot watch on
-	// the list in the same atomic step, as ZooKeeper's getChildren with a watch does. Its
-	// event comes when a child is created or deleted ([EventChildren]), when the znode is
-	// deleted, or when the session ends. Data that is set is not an event, and neither is a
-	// change of a child's own children.
+	// the list in the same atomic step, as ZooKeeper's getChildren with a watch does. Its event
+	// reports that a child was created or deleted ([EventChildren]), that the znode was
+	// deleted, or that the session has ended. A change of the znode's data is not an event, and
+	// neither is a change of a child's own children.
 	//
 	// In everything else the watch and its channel are as Watch describes. A znode may have
 	// watches of all three methods at once; they fire independently.
@@ -162,10 +162,10 @@ type Session interface {
 	WatchChildren(ctx context.Context, path string) ([]string, Stat, <-chan Event, error)
 
 	// WatchExists reports whether a znode exists, returns its Stat if it does, and arms a
-	// one-shot watch in the same atomic step, as ZooKeeper's exists with a watch does. If
-	// the znode is missing, the event comes when it is created ([EventCreated]). If it is
-	// there, the event comes when Watch's would come. A znode that is created and deleted
-	// again while the session has no connection is not an event.
+	// one-shot watch in the same atomic step, as ZooKeeper's exists with a watch does. If the
+	// znode is missing, the event reports its creation ([EventCreated]). If it is there, the
+	// events are those of Watch. A znode that is created and deleted again while the session
+	// has no connection is not an event.
 	//
 	// In everything else the watch and its channel are as Watch describes. A channel that
 	// is returned again may come from an earlier call of Watch for the same path. A session
@@ -207,15 +207,14 @@ type Session interface {
 	Timeout() time.Duration
 
 	// Conn describes the newest completed handshake. generation is 1 after the first
-	// handshake and grows by one with each reconnect. handshakeSent is the time at which
-	// the driver sent the handshake's request, and must be read before it is sent.
+	// handshake and grows by one with each reconnect. handshakeSent is when the driver sent the
+	// handshake's request; the driver must read the clock before it sends.
 	//
 	// Package zklock computes from handshakeSent for how long the session is certainly
-	// alive: a later time would make a lock seem held for too long. It also reads
-	// generation before and after a request, to know on which connection the request was
-	// answered. Therefore generation must have grown before any reply that comes over the
-	// new connection is returned, and no reply of an older connection may be returned
-	// afterwards.
+	// alive: a later time would make a lock seem held for too long. It also reads generation
+	// before and after a request, to know which connection answered it. Therefore the driver
+	// must increase generation before it returns any reply of the new connection, and must not
+	// return a reply of an older connection afterwards.
 	Conn() (generation uint64, handshakeSent time.Time)
 
 	// Server returns the address of the server that the session is connected to, or was

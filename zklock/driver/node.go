@@ -39,8 +39,8 @@ type Stat struct {
 	// Aversion counts the changes of its ACL.
 	Aversion int32
 
-	// EphemeralOwner is the id of the session with which the znode is removed. It is 0
-	// for all other znodes, containers included.
+	// EphemeralOwner is the id of the session that an ephemeral znode belongs to. It is 0 for
+	// all other znodes, containers included.
 	EphemeralOwner int64
 
 	// DataLength is the size of its data in bytes.

@@ -64,7 +64,8 @@ const (
 	// OpSet replaces a znode's data.
 	OpSet
 
-	// OpCheck fails the transaction unless a znode exists and has the given version.
+	// OpCheck fails the transaction if a znode is missing or has another version than the given
+	// one.
 	OpCheck
 )
 
@@ -120,8 +121,8 @@ func SetOp(path string, data []byte, version int32) Op {
 	return Op{Kind: OpSet, Path: path, Data: data, Version: version}
 }
 
-// CheckOp returns an operation that fails its transaction unless the znode exists with
-// that version. The session needs READ permission on the znode.
+// CheckOp returns an operation that fails its transaction if the znode is missing or has
+// another version. The session needs READ permission on the znode.
 func CheckOp(path string, version int32) Op {
 	return Op{Kind: OpCheck, Path: path, Version: version}
 }

@@ -7,9 +7,9 @@ type State uint8
 
 const (
 	// Connected means that the newest handshake succeeded and its connection is not known
-	// to be broken. It does not mean that the session is alive: a server that has lost
-	// its leader keeps its connections for a while, and the leader may expire the session
-	// meanwhile.
+	// to be broken. It does not mean that the session is alive: a server that has lost its
+	// leader keeps its connections for a while, and the leader may expire the session during
+	// that time.
 	Connected State = iota + 1
 
 	// Suspended means that the session has no connection. The driver is trying to make

@@ -8,7 +8,7 @@ import (
 
 // URL is a connection URL as package zklock gives it to a driver, parsed and checked.
 type URL struct {
-	// Scheme is the URL scheme, under which the driver was registered.
+	// Scheme is the URL scheme that the driver is registered for.
 	Scheme string
 
 	// User is the user name, decoded; "" if there is none.
@@ -22,8 +22,8 @@ type URL struct {
 	// list, a missing port or a name means.
 	Hosts []string
 
-	// Root is the absolute path under which the client works. A driver does not have to
-	// add it: paths given to a Session already contain it.
+	// Root is the absolute path of the client's root. A driver does not add it: paths given to
+	// a Session already contain it.
 	Root string
 
 	// Logger is where the driver logs. It is nil if the client was given no logger; a

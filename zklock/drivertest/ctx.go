@@ -40,7 +40,7 @@ func ctxTests() []test {
 			}
 			heal()
 			e.reconnects(s, 2)
-			e.read(s, e.root) // comes after everything that was queued in the driver
+			e.read(s, e.root) // is answered after everything that was queued in the driver
 			if got, stat := e.names(other, e.root), e.read(other, e.root).Stat; !equal(got, "old") || stat.Version != 0 {
 				e.Fatalf("calls that must send nothing have changed the children to %q and the version to %d", got, stat.Version)
 			}

@@ -14,9 +14,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
-// patience is how long a subtest may take, not counting the time in which the ensemble
-// removes containers. It is the only deadline: everything that a test waits for may take
-// until then.
+// patience is how long a subtest may take, without the time for the ensemble's removal of
+// containers. It is the only deadline: everything that a test waits for may take until then.
 const patience = 60 * time.Second
 
 // env has the helpers of a test. They end the test when they fail, so they must be called
@@ -136,7 +135,7 @@ func (e *env) expire(s driver.Session) {
 // path returns the path of a child of the test's root.
 func (e *env) path(name string) string { return e.root + "/" + name }
 
-// create makes a znode on which every session has all permissions.
+// create makes a znode that gives every session all permissions.
 func (e *env) create(s driver.Session, path string, data []byte, mode driver.Mode) string {
 	e.Helper()
 	created, err := s.Create(e.ctx, path, data, mode, everyone())
@@ -158,7 +157,7 @@ func (e *env) delete(s driver.Session, path string) {
 	e.ok(s.Delete(e.ctx, path, driver.AnyVersion), "delete "+path)
 }
 
-// multi applies ops, and fails the test unless each has a result without an error.
+// multi applies ops, and checks that each has a result without an error.
 func (e *env) multi(s driver.Session, ops ...driver.Op) []driver.OpResult {
 	e.Helper()
 	results, err := s.Multi(e.ctx, ops)
@@ -230,7 +229,7 @@ func (e *env) names(s driver.Session, path string) []string {
 	return names
 }
 
-// data fails the test unless a znode has that content now.
+// data checks that a znode has that content now.
 func (e *env) data(s driver.Session, path, want string) {
 	e.Helper()
 	if got := e.read(s, path).Data; !bytes.Equal(got, []byte(want)) {

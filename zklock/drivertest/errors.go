@@ -160,8 +160,8 @@ func aclTests() []test {
 	}
 }
 
-// inFlight reports whether err is a valid outcome of a request whose connection was lost
-// meanwhile: success, an unknown outcome, or not sent. Any other error claims more than the
+// inFlight reports whether err is a valid outcome of a request whose connection was lost during
+// the call: success, an unknown outcome, or not sent. Any other error claims more than the
 // driver can know.
 func inFlight(err error) bool {
 	return err == nil || errors.Is(err, driver.ErrConnLoss) || errors.Is(err, driver.ErrNotSent)

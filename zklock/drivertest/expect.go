@@ -29,7 +29,7 @@ func (e *env) ok(err error, what string) {
 	}
 }
 
-// is fails the test unless err matches want and no other sentinel.
+// is checks that err matches want and no other sentinel.
 func (e *env) is(err, want error, what string) {
 	e.Helper()
 	if !errors.Is(err, want) {
@@ -42,8 +42,8 @@ func (e *env) is(err, want error, what string) {
 	}
 }
 
-// isEnded fails the test unless err matches both ctxErr, which says how the context ended,
-// and want, which says what that means for the request.
+// isEnded checks that err matches both ctxErr, which says how the context ended, and want,
+// which says what that means for the request.
 func (e *env) isEnded(err, ctxErr, want error, what string) {
 	e.Helper()
 	e.is(err, want, what)
@@ -169,8 +169,7 @@ func (e *env) watchExists(s driver.Session, path string, exists bool) (driver.St
 	return stat, events
 }
 
-// fires fails the test unless a watch delivers one event of type want, and then closes its
-// channel.
+// fires checks that a watch delivers one event of type want, and then closes its channel.
 func (e *env) fires(events <-chan driver.Event, want driver.EventType, path string) {
 	e.Helper()
 	event := recv(e, events, "a watch of "+path+" to fire as "+want.String())
@@ -180,8 +179,8 @@ func (e *env) fires(events <-chan driver.Event, want driver.EventType, path stri
 	e.ends(events)
 }
 
-// endsWith fails the test unless a watch is ended by the end of its session, with an event
-// whose error matches want.
+// endsWith checks that the end of its session ends a watch, with an event whose error matches
+// want.
 func (e *env) endsWith(events <-chan driver.Event, want error, path string) {
 	e.Helper()
 	event := recv(e, events, "a watch of "+path+" to end with its session")
@@ -192,7 +191,7 @@ func (e *env) endsWith(events <-chan driver.Event, want error, path string) {
 	e.ends(events)
 }
 
-// ends fails the test unless a watch's channel is closed without another event.
+// ends checks that a watch's channel is closed without another event.
 func (e *env) ends(events <-chan driver.Event) {
 	e.Helper()
 	select {
@@ -205,9 +204,9 @@ func (e *env) ends(events <-chan driver.Event) {
 	}
 }
 
-// silent fails the test if a watch has fired. It syncs first: the reply to a Sync comes after
-// all events of changes that were committed before, so an event that the driver delivers
-// wrongly has been delivered by then.
+// silent fails the test if a watch has fired. It syncs first: the events of all changes that
+// were committed before a Sync precede its reply, so an event that the driver delivers wrongly
+// has been delivered by then.
 func (e *env) silent(s driver.Session, events <-chan driver.Event, path, what string) {
 	e.Helper()
 	e.ok(s.Sync(e.ctx, path), "sync "+path)

@@ -8,7 +8,7 @@ import (
 )
 
 // refusing returns the set-up of a session that refuses containers in transactions with err.
-// It returns results unless the driver itself refuses them.
+// It returns results if the driver itself does not refuse them.
 func refusing(err error) func(s *faulty) {
 	return func(s *faulty) {
 		s.multi = func(ctx context.Context, ops []driver.Op) ([]driver.OpResult, error) {

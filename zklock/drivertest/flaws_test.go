@@ -15,7 +15,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/drivertest"
 )
 
-// flaw is a way in which a driver can be wrong.
+// flaw is a fault that a driver can have.
 type flaw struct {
 	name string
 

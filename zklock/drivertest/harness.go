@@ -45,12 +45,12 @@ type Harness interface {
 	// called more than once.
 	Cut(s driver.Session) (heal func())
 
-	// Hold keeps back every reply to s until release is called: requests reach the
-	// ensemble and are executed, the connection looks alive, and nothing comes back. Kill
-	// breaks a held connection, and the replies that were kept back are lost. The suite
-	// calls release well within the session timeout; it may call it more than once, and
-	// after Kill. It never holds and cuts the same session at the same time. ok is false
-	// if the harness cannot do this; the subtests that need it are then skipped.
+	// Hold keeps back every reply to s until release is called: requests reach the ensemble and
+	// are executed, the connection looks alive, and the session gets no reply. Kill breaks a
+	// held connection, and the replies that were kept back are lost. The suite calls release
+	// well within the session timeout; it may call it more than once, and after Kill. It never
+	// holds and cuts the same session at the same time. ok is false if the harness cannot do
+	// this; the subtests that need it are then skipped.
 	Hold(s driver.Session) (release func(), ok bool)
 
 	// Reaping returns how long the ensemble takes at most to remove a container that has

@@ -22,8 +22,8 @@ type harness struct {
 	flaw     flaw
 }
 
-// newHarness makes an ensemble of which two servers lag, so that a test that does not sync
-// reads old data.
+// newHarness makes an ensemble. Two of its servers lag, so that a test that does not sync reads
+// old data.
 func newHarness(f flaw) func(t *testing.T) drivertest.Harness {
 	return func(t *testing.T) drivertest.Harness {
 		e := memdriver.New(memdriver.WithServers(3), memdriver.WithLatency(time.Millisecond),

@@ -14,9 +14,9 @@ func persistent(path string) driver.Op {
 	return driver.CreateOp(path, nil, driver.Persistent, everyone())
 }
 
-// rolledBack submits ops, of which the one at index fault must fail with want. It fails the
-// test unless the results say so and nothing was applied: e.path("a") and e.path("b") must
-// not exist, and the root must be unchanged.
+// rolledBack submits ops, and checks that the one at index fault fails with want, that the
+// results say so, and that nothing was applied: e.path("a") and e.path("b") must not exist, and
+// the root must be unchanged.
 func (e *env) rolledBack(s driver.Session, fault int, want error, ops ...driver.Op) {
 	e.Helper()
 	before := e.read(s, e.root).Stat

@@ -30,9 +30,9 @@
 //
 // # Other libraries
 //
-// The name of an election is the name of a mutex. [zklock.Client.Mutex] with the same name
-// is excluded by the election, and counts as a candidate. With the URL key dialect=curator
-// an election shares its name with Curator's LeaderSelector, with dialect=latch with its
-// LeaderLatch, and with dialect=kazoo with kazoo's Election. The values of their leaders
-// cannot be read: only Token and Node of such a [Leader] are set.
+// The name of an election is the name of a mutex. A [zklock.Client.Mutex] of that name and the
+// election exclude each other, and its holder and waiters are candidates. With the URL key
+// dialect=curator an election shares its name with Curator's LeaderSelector, with dialect=latch
+// with its LeaderLatch, and with dialect=kazoo with kazoo's Election. The values of their
+// leaders cannot be read: only Token and Node of such a [Leader] are set.
 package election

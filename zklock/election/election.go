@@ -88,9 +88,9 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	return l, nil
 }
 
-// Candidates returns the leader and the candidates that wait, in the order in which they
-// will lead. It costs a sync, a list, and a read for each candidate. The Label of a
-// candidate is its value.
+// Candidates returns the leader and then the candidates that wait, in the order of the queue:
+// the first of them leads next. It costs a sync, a list, and a read for each candidate. The
+// Label of a candidate is its value.
 func (e *Election) Candidates(ctx context.Context) ([]zklock.Contender, error) {
 	if e == nil {
 		return nil, e.failed("candidates", errNoElection)

@@ -27,7 +27,7 @@ func misuse(text string) error {
 	return fmt.Errorf("%w: %s", zklock.ErrMisuse, text)
 }
 
-// final are the errors after which a candidate of this client can never lead.
+// final are the errors that mean that no candidate of this client can ever lead.
 var final = []error{zklock.ErrClosed, zklock.ErrInvalidName, zklock.ErrConflict, zklock.ErrDeadlock, zklock.ErrTokenRegression}
 
 // isFinal reports whether standing again is useless after err.

@@ -87,8 +87,7 @@ func run(t *testing.T, e *election.Election, lead func(context.Context, *electio
 	return r
 }
 
-// terms returns a function that leads until its context ends, and the channel on which it
-// announces each of its terms.
+// terms returns a function that leads until its context ends, and the channel of its terms.
 func terms() (lead func(context.Context, *election.Term) error, began chan *election.Term) {
 	began = make(chan *election.Term, 1000)
 	return func(ctx context.Context, t *election.Term) error {
@@ -98,7 +97,7 @@ func terms() (lead func(context.Context, *election.Term) error, began chan *elec
 	}, began
 }
 
-// begun returns the next term of a Run. A bubble in which no term begins would go on for ever:
+// begun returns the next term of a Run. Without a term a bubble would go on for ever:
 // heartbeats move its clock.
 func begun(t *testing.T, began <-chan *election.Term) *election.Term {
 	t.Helper()
@@ -165,8 +164,7 @@ func observe(t *testing.T, e *election.Election) *view {
 	return v
 }
 
-// next fails the test unless these states, and no others, have been reported since the last
-// call.
+// next checks that exactly these states have been reported since the last call.
 func (v *view) next(t *testing.T, what string, want ...string) {
 	t.Helper()
 	time.Sleep(time.Second) // of the bubble: the pause between two looks is over

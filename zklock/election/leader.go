@@ -33,7 +33,7 @@ type Leader struct {
 
 // leaderOf returns the leader among contenders: the first that holds. Readers and permits of
 // the name do not lead. Contenders of two dialects may both seem to hold, because their recipes
-// ignore each other. One of zklock that comes later gives up then, so the earlier one leads, and
+// ignore each other. If the later one is zklock's, it gives up, so the earlier one leads, and
 // tokens rise.
 func leaderOf(contenders []zklock.Contender) (l Leader, ok bool) {
 	for _, c := range contenders {

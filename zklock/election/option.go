@@ -21,16 +21,16 @@ type settings struct {
 	revocable  bool
 }
 
-// stuckAfter is the time for which a leader may go on after the end of its context before
-// that is logged, unless WithStuck sets another.
+// stuckAfter is the default of WithStuck: how long a leader may go on after the end of its
+// context before the client logs it.
 const stuckAfter = 10 * time.Second
 
 // WithValue sets the text that other processes read of this candidate when it leads, such
 // as its address. Without it, or with "", [Leader] has the host and the process id in the
 // form host/pid, as far as the client's identity has them; see [zklock.WithIdentity].
 //
-// A value is never cut. It has up to 256 bytes of valid UTF-8; characters that JSON escapes,
-// such as quotes, < and &, count as many bytes as their escapes have. With any other value
+// A value is never cut. It has up to 256 bytes of valid UTF-8, in JSON: a character that JSON
+// escapes, such as a quote, < or &, takes as many bytes as its escape has. With any other value
 // the candidacy fails with an error that matches [zklock.ErrConflict].
 func WithValue(value string) Option { return option(func(s *settings) { s.value = value }) }
 

@@ -11,12 +11,12 @@ import (
 
 // Run stands for election again and again, and calls lead, on the caller's goroutine, for
 // each term. The context of lead carries the term's lock (see [zklock.FromContext]). It ends
-// with ctx, and when the term ends, which is before another candidate can lead. lead has to
-// return then. Run resigns only when lead has returned: no other candidate leads while lead
-// works, unless the lock was lost. After that it pauses for about a second and stands again;
-// pauses after terms of less than 30 seconds, and after candidacies that failed, double, up to
-// 30 seconds. They do not double if the lock was lost, or if the ensemble could not be reached,
-// unless that candidacy failed at once.
+// with ctx, and when the term ends, which is before another candidate can lead. lead must
+// return then. Run resigns only when lead has returned: while lead works, another candidate
+// leads only if the lock was lost. After that Run pauses for about a second and stands again.
+// Pauses double, up to 30 seconds, after terms of less than 30 seconds and after candidacies
+// that failed. After a lost lock, and while the ensemble cannot be reached, they double only if
+// the candidacy failed at once.
 //
 // Run returns:
 //

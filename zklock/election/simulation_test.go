@@ -81,7 +81,7 @@ type simulation struct {
 	quick    bool                               // observers look at once, and terms last at least a second; guarded by mu
 	begun    []zklock.Token                     // the terms since quick was set; guarded by mu
 	off      bool                               // candidates do not begin again; guarded by mu
-	stops    [simCandidates]context.CancelFunc  // end a candidate's Run, after which it begins again; guarded by mu
+	stops    [simCandidates]context.CancelFunc  // each ends a candidate's Run, which then begins again; guarded by mu
 	tally    tally                              // guarded by mu
 }
 
@@ -223,7 +223,7 @@ func (s *simulation) begin(i int, stop context.CancelFunc) bool {
 }
 
 // lead is the work of a leader. It checks that it is the only one: no context of another leader
-// is alive, and no other leader works on, unless it has lost its lease.
+// is alive, and no other leader with a lease works on.
 func (s *simulation) lead(ctx context.Context, term *election.Term, rng *rand.Rand) error {
 	s.mu.Lock()
 	for other, its := range s.leaders {

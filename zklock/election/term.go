@@ -31,13 +31,12 @@ func (t *Term) SetValue(ctx context.Context, value string) error {
 	return t.SetLabel(ctx, value)
 }
 
-// Resign ends the term. The candidate does not lead any more as soon as Resign is called.
-// Resign returns nil when the ensemble has confirmed that the term's node is gone, so that
-// another candidate can lead. If the confirmation is missing when ctx ends, or after a
-// session timeout, the error matches [zklock.ErrReleasePending]: the client goes on removing
-// the node in the background. If a lock of this process has joined the term with
-// [zklock.Reenter], the first Resign returns nil at once, and the release of that lock removes
-// the node.
+// Resign ends the term. The candidate ceases to lead when Resign is called. Resign returns nil
+// when the ensemble has confirmed that the term's node is gone, so that another candidate can
+// lead. If the confirmation is missing when ctx ends, or after a session timeout, the error
+// matches [zklock.ErrReleasePending]: the client goes on removing the node in the background.
+// If a lock of this process has joined the term with [zklock.Reenter], the first Resign returns
+// nil at once, and the release of that lock removes the node.
 //
 // Resign may be called again, and after Release. Then it waits for the confirmation, if
 // there was none yet. If the term was lost before it was resigned, the error matches

@@ -44,8 +44,8 @@ func carry[R any](ctx context.Context, op Op, f Fault, over <-chan struct{}, cal
 
 	result, err := call(ctx)
 
-	// After: the operation has been applied, unless the driver knows that it was not sent.
-	// In that case no reply can be lost.
+	// After: the operation has been applied. If the driver knows that it was not sent, no reply
+	// can be lost.
 	if unsent(err) {
 		return result, err
 	}

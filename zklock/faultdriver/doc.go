@@ -1,6 +1,6 @@
-// Package faultdriver wraps another driver and makes its operations fail on demand, in the
-// ways in which a network and servers make them fail. With it a unit test can check, for
-// example, what happens to a lock whose request was executed while the reply was lost.
+// Package faultdriver wraps another driver and makes its operations fail on demand, as a
+// network and servers make them fail. With it a unit test can check, for example, what happens
+// to a lock whose request was executed while the reply was lost.
 //
 //	faults := faultdriver.Once(faultdriver.On(faultdriver.Multi, faultdriver.LoseReply()))
 //	client, err := zklock.OpenConnector(faultdriver.Wrap(ensemble.Connector(), faults))

@@ -47,7 +47,7 @@ func None() Fault { return Fault{} }
 func Fail(err error) Fault { return Fault{action: fail, err: err} }
 
 // NotSent makes the operation fail with driver.ErrNotSent, without applying it: there was no
-// connection on which it could be sent, and the caller knows that.
+// connection, and the caller knows that.
 func NotSent() Fault { return Fault{action: notSent} }
 
 // Drop loses the request: the operation is not applied, and the caller gets
@@ -59,24 +59,23 @@ func Drop() Fault { return Fault{action: drop} }
 func LoseReply() Fault { return Fault{action: loseReply} }
 
 // Late returns driver.ErrConnLoss to the caller at once. The operation is applied when gate
-// releases it, unless the session has been closed by then. If it strikes an operation that
+// releases it, or never if the session has been closed by then. If it strikes an operation that
 // arms a watch, a Connect or a Close, it does the same as [LoseReply].
 func Late(gate *Gate) Fault { return Fault{action: late, gate: gate} }
 
 // LateAfter does the same as Late, but applies the operation after d.
 func LateAfter(d time.Duration) Fault { return Fault{action: lateAfter, wait: max(d, 0)} }
 
-// Delay waits for d before the request is sent. A negative d counts as 0. If the caller's
-// context ends meanwhile, the operation is not applied, and the caller gets
-// driver.ErrNotSent.
+// Delay waits for d before the request is sent. A negative d is 0. If the caller's context ends
+// before, the operation is not applied, and the caller gets driver.ErrNotSent.
 func Delay(d time.Duration) Fault { return Fault{action: delay, wait: max(d, 0)} }
 
-// DelayReply applies the operation and holds the reply back for d. If the caller's context
-// ends meanwhile, the caller gets driver.ErrConnLoss.
+// DelayReply applies the operation and holds the reply back for d. If the caller's context ends
+// before, the caller gets driver.ErrConnLoss.
 func DelayReply(d time.Duration) Fault { return Fault{action: delayReply, wait: max(d, 0)} }
 
-// Hang loses the request: the operation is not applied, and no answer comes until the
-// caller's context or the session ends. The caller then gets driver.ErrConnLoss.
+// Hang loses the request: the operation is not applied. The caller waits until its context or
+// the session ends, and then gets driver.ErrConnLoss.
 func Hang() Fault { return Fault{action: hang} }
 
 // HangReply does the same as Hang, but applies the operation.

@@ -18,17 +18,16 @@ type lateOp struct {
 	apply   func()
 }
 
-// Waiting returns how many operations are held back. Operations of sessions that were closed
-// meanwhile do not count: they are never applied.
+// Waiting returns how many operations are held back. It leaves out those of closed sessions:
+// they are never applied.
 func (g *Gate) Waiting() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return len(g.waiting)
 }
 
-// Release applies the operations that are held back, one after the other, in the order in
-// which they came. It returns how many it has applied. Operations that come later wait for the
-// next Release.
+// Release applies the operations that are held back, one after the other, in the order of their
+// arrival. It returns how many it has applied. Later operations wait for the next Release.
 func (g *Gate) Release() int {
 	g.mu.Lock()
 	waiting := g.waiting

@@ -24,8 +24,8 @@ type Injector interface {
 	String() string
 }
 
-// If asks inj only about the operations for which cond returns true. name describes cond when
-// the injector is printed.
+// If asks inj only about the operations that cond accepts. name describes cond when the
+// injector is printed.
 func If(name string, cond func(Op) bool, inj Injector) Injector {
 	return &filter{"if", name, cond, inj}
 }

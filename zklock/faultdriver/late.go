@@ -2,8 +2,8 @@ package faultdriver
 
 import "time"
 
-// later arranges that apply runs when fault says so, unless the session is closed before. It
-// returns false, and does nothing, if the session is closed already.
+// later arranges that apply runs when fault says so. A session that is closed before drops it.
+// If the session is closed already, later does nothing and returns false.
 func (s *session) later(fault Fault, apply func()) bool {
 	if fault.action == late {
 		return s.hold(fault.gate, apply)

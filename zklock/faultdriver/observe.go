@@ -90,8 +90,8 @@ type Log struct {
 // NewLog returns a Log for inj.
 func NewLog(inj Injector) *Log { return &Log{inj: inj} }
 
-// Strikes returns the faults that have struck so far, in the order in which their operations
-// began. The slice belongs to the caller.
+// Strikes returns the faults that have struck so far, sorted by the start of their operations.
+// The slice belongs to the caller.
 func (l *Log) Strikes() []Strike {
 	l.mu.Lock()
 	defer l.mu.Unlock()

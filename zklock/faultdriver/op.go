@@ -78,8 +78,8 @@ func (k Kind) String() string {
 	return "kind(" + strconv.Itoa(int(k)) + ")"
 }
 
-// Writes reports whether an operation of this kind can change the ensemble's znodes. A Multi
-// that only has checks counts as one that can.
+// Writes reports whether an operation of this kind can change the ensemble's znodes. It is true
+// for every Multi, also for one that only has checks.
 func (k Kind) Writes() bool { return k == Create || k == Delete || k == Set || k == Multi }
 
 // Watches reports whether an operation of this kind arms a watch.
@@ -98,8 +98,7 @@ type Op struct {
 	// no paths.
 	Paths []string
 
-	// Seq numbers the operations of all sessions of one [Wrap], from 1 on, in the order
-	// in which they began.
+	// Seq numbers the operations of all sessions of one [Wrap] as they begin, from 1 on.
 	Seq uint64
 
 	// Attempt is 1 for the first operation of its session with this Kind and these Paths,

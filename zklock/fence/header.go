@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// Key is the name under which sequencers are transmitted. It is a gRPC metadata key
-// as it stands, and the name of an HTTP header in upper or lower case. There is one
-// value for each name of the locks on whose behalf the message is sent.
+// Key is the name of the header that carries sequencers. It is a gRPC metadata key as it
+// stands, and the name of an HTTP header in upper or lower case. There is one value for each
+// name of the locks on whose behalf the message is sent.
 const Key = "zklock-sequencer"
 
 // maxValues is how many sequencers a receiver accepts. It is also how many names can be
@@ -56,8 +56,7 @@ func nearest(ctx context.Context) []Sequencer {
 // therefore use the same ensemble and root, or different names.
 //
 // A receiver accepts 128 values. AddValues returns all, also if there are more: then the
-// receiver refuses the call, because it cannot check every lock under which the call is
-// made.
+// receiver refuses the call, because it cannot check every lock of the call.
 func AddValues(ctx context.Context, values []string) []string {
 	own := nearest(ctx)
 	if len(own) == 0 {

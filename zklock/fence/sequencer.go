@@ -11,8 +11,8 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// Sequencer states that a client held a lock: which lock, in which mode, and with
-// which token. It is a claim and not a proof, and is as reliable as its sender.
+// Sequencer states that a client held a lock, and has the lock's name, its mode and its token.
+// It is a claim and not a proof, and is as reliable as its sender.
 type Sequencer struct {
 	// Name is the lock's name.
 	Name string
@@ -37,7 +37,7 @@ type Sequencer struct {
 func Of(l *zklock.Lock) []Sequencer { return appendLock(nil, l) }
 
 // Held returns the sequencers of all locks that ctx carries and that are still held.
-// The innermost lock comes first, and each sequencer appears once.
+// The innermost lock is first, and each sequencer appears once.
 func Held(ctx context.Context) []Sequencer {
 	var all []Sequencer
 	for _, l := range zklock.HeldIn(ctx) {
@@ -72,15 +72,15 @@ func (s Sequencer) comparable() error {
 	return nil
 }
 
-// String returns the form in which the sequencer is transmitted: token, mode and
-// name, separated by spaces. The name is percent-encoded. The text is visible ASCII
-// and spaces, without commas. The origin is not part of it.
+// String returns the sequencer's form for transmission: token, mode and name, separated by
+// spaces. The name is percent-encoded. The text is visible ASCII and spaces, without commas.
+// The origin is not part of it.
 func (s Sequencer) String() string {
 	return s.Token.String() + " " + s.Mode.String() + " " + url.PathEscape(s.Name)
 }
 
-// Parse parses the text that String returns. The text comes from another process, so
-// Parse refuses names that are not valid and modes other than exclusive and shared.
+// Parse parses the text that String returns. The text is from another process, so Parse refuses
+// names that are not valid and modes other than exclusive and shared.
 func Parse(text string) (Sequencer, error) {
 	s, err := parse(text)
 	if err != nil {

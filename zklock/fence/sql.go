@@ -38,9 +38,8 @@ const maxResource = 512
 // transactions take their locks in one order.
 //
 // After an error the caller must roll the transaction back. An error that does not
-// match ErrStale says nothing about the token. It wraps the error of the database's
-// driver: deadlocks and serialization failures, after which the whole transaction may
-// be tried again, are among these.
+// match ErrStale says nothing about the token. It wraps the error of the database's driver.
+// After a deadlock or a serialization failure the caller may try the whole transaction again.
 //
 // The table of [Dialect.Schema] must exist. Check makes one statement for each name, and one
 // more to learn the newer token if it refuses. It is safe for concurrent use with different

@@ -7,7 +7,7 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// Dialect is a kind of SQL database, in which [Dialect.Check] records tokens.
+// Dialect is a kind of SQL database. [Dialect.Check] records tokens in one.
 type Dialect uint8
 
 const (
@@ -29,11 +29,11 @@ func (d Dialect) String() string {
 	return fmt.Sprintf("Dialect(%d)", uint8(d))
 }
 
-// Schema returns the statement that creates the table in which [Dialect.Check] records tokens,
-// zklock_fence, unless it exists. The table has one row for each resource. Delete a row only
-// when no process works on the resource: without it, late writes are accepted. A new ensemble
-// starts with small tokens: stop all holders and empty the table first. Schema panics if d is
-// none of the constants.
+// Schema returns the statement that creates the table of [Dialect.Check], zklock_fence, if it
+// does not exist. The table has one row for each resource. Delete a row only when no process
+// works on the resource: without the row, Check accepts late writes. A new ensemble starts with
+// small tokens: stop all holders and empty the table first. Schema panics if d is none of the
+// constants.
 func (d Dialect) Schema() string {
 	sql, err := d.sql()
 	if err != nil {
@@ -50,8 +50,8 @@ func (d Dialect) Schema() string {
 //
 // Invariants of writer and reader:
 //   - The statement locks the row before it compares, and compares with the row's latest
-//     version. A transaction that runs at a level at which it may not see that version
-//     fails instead. So tokens are accepted in the order of the transactions' commits.
+//     version. A transaction whose isolation level hides that version fails instead. So tokens
+//     are accepted in the order of the transactions' commits.
 //   - A refused token changes no column.
 type dialect struct {
 	name   string
@@ -68,7 +68,7 @@ type statement struct {
 	// params has a letter for each parameter: r for the resource, t for the token.
 	params string
 
-	// accepted is the number of affected rows from which on the token was accepted.
+	// accepted is the least number of affected rows that means that the token was accepted.
 	accepted int64
 }
 
@@ -161,7 +161,7 @@ func (d Dialect) sql() (dialect, error) {
 	return sql, nil
 }
 
-// newer reads the token because of which one in that mode was refused.
+// newer reads the token that made the database refuse an older one in that mode.
 func (d dialect) newer(ctx context.Context, tx Tx, resource string, mode zklock.Mode) (zklock.Token, error) {
 	var newest, writer string
 	if err := readRow(ctx, tx, d.record, resource).Scan(&newest, &writer); err != nil {

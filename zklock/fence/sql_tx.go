@@ -8,7 +8,7 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// Tx is a transaction in which a [Dialect] checks tokens. A *sql.Tx is one, and [Pgx] makes one
+// Tx is a transaction for a [Dialect] to check tokens in. A *sql.Tx is one, and [Pgx] makes one
 // of a transaction of pgx.
 type Tx interface {
 	// ExecContext executes a statement. A Tx that also has the method QueryRowContext of
@@ -16,7 +16,7 @@ type Tx interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 }
 
-// InTx calls fn in a transaction of db in which it has checked the lock, see [Dialect.Check]. It
+// InTx begins a transaction of db, checks the lock in it, see [Dialect.Check], and calls fn. It
 // commits if fn returns nil. Otherwise, and if fn panics, it rolls the transaction back.
 //
 //	err := fence.InTx(ctx, db, fence.PostgreSQL, lock, func(tx *sql.Tx) error {

@@ -18,7 +18,7 @@ const (
 	// listShare limits which part of the time is spent on reading the list: one in so many.
 	listShare = 4
 
-	// quietEvery is the time after which a comment shows that a stream still lives.
+	// quietEvery is how often a comment shows that a quiet stream still lives.
 	quietEvery = 15 * time.Second
 
 	// writeTimeout is how long a page may take to accept an event.

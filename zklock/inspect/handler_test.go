@@ -100,7 +100,7 @@ func decoded[T any](t *testing.T, rec *httptest.ResponseRecorder) (v T) {
 }
 
 // The list and the queue of a name have what Locks and Contenders return, and say which
-// contender waits for which.
+// contenders block each other.
 func TestAPI(t *testing.T) {
 	w := newWorld(t)
 	h := inspect.Handler(w.web)

@@ -45,8 +45,8 @@ func (w *world) reader() *zklock.Client {
 	return c
 }
 
-// Without a root no name is in use. That is not an error, and the page of a name shows the first holder
-// that comes.
+// Without a root no name is in use. That is not an error, and the page of a name shows the
+// first holder when there is one.
 func TestNoRootIsAnEmptyList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

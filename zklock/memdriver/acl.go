@@ -10,7 +10,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
-// identity is an identity with which a session has authenticated.
+// identity is an identity that a session has proved.
 type identity struct {
 	scheme, id string
 }

@@ -15,7 +15,7 @@ const (
 	// firstPause is the pause after the loss of a connection.
 	firstPause = 10 * time.Millisecond
 
-	// longestPause is the limit to which the pause grows while no server accepts.
+	// longestPause limits the pause, which grows while no server accepts.
 	longestPause = 500 * time.Millisecond
 )
 
@@ -25,7 +25,7 @@ const (
 type session struct {
 	e     *Ensemble
 	ids   []identity
-	route []*server // the servers in the order in which they are tried
+	route []*server // the servers in the order of the attempts
 	hop   int       // the index in route of the next attempt
 
 	id       int64 // 0 until established
@@ -144,7 +144,7 @@ func (s *session) sendPing() {
 	s.send(&request{kind: requestPing})
 }
 
-// giveUp closes a connection on which no messages arrive.
+// giveUp closes a connection that brings no messages.
 func (s *session) giveUp(c *conn) {
 	c.abandon()
 	s.disconnected(c)
@@ -301,7 +301,7 @@ func (s *session) answered(c *conn, r *request) {
 		s.end(nil, driver.ErrClosed)
 	}
 	if r.done {
-		return // the caller has given it up meanwhile
+		return // the caller has given it up
 	}
 	if r.kind.watch() && r.err == nil {
 		r.watch = s.addWatch(awaited{r.path, r.list()})
@@ -329,7 +329,7 @@ func (s *session) notified(c *conn, path string, event driver.EventType) {
 // watcher is a channel that waits for the event of a path.
 type watcher struct {
 	ch  chan driver.Event
-	gen uint64 // generation of the connection on which it was last handed out
+	gen uint64 // the connection's generation when it was last handed out
 }
 
 // addWatch returns a channel for an event. If there is a channel that was
@@ -362,8 +362,8 @@ func (s *session) dropWatches(why error) {
 	s.watches = nil
 }
 
-// withdraw takes back a request for which no caller waits any more. It sets the
-// outcome as far as it is known.
+// withdraw takes back a request that no caller waits for. It sets the outcome as far as it is
+// known.
 func (s *session) withdraw(r *request, cause error) {
 	if r.done {
 		return

@@ -19,12 +19,12 @@ type clock struct {
 	seq    uint64
 	posted []func() // messages without delay; empty whenever mu is free
 	timer  *time.Timer
-	due    time.Time     // the time for which timer is armed
+	due    time.Time     // when timer fires
 	armed  int           // timers that may still call fire
 	quiet  chan struct{} // closed when armed falls to 0 after stop
 }
 
-// event is work that runs at a given time, unless it is cancelled.
+// event is work that runs at a given time if it is not cancelled.
 type event struct {
 	at   time.Time
 	seq  uint64
@@ -129,9 +129,9 @@ func (e *Ensemble) fire() {
 	e.leave()
 }
 
-// stop drops everything that is scheduled. It returns a channel that is closed when
-// no callback runs any more, or nil if none runs. The caller must wait for it without
-// the mutex.
+// stop drops everything that is scheduled. It returns a channel that is closed when the last
+// running callback has ended, or nil if none runs. The caller must wait for it without the
+// mutex.
 func (e *Ensemble) stop() <-chan struct{} {
 	c := &e.clock
 	for _, ev := range c.events {

@@ -7,7 +7,7 @@ import (
 // conn is one TCP connection between a client and a server, with the state of both
 // ends. An end that is closed ignores messages that still arrive.
 type conn struct {
-	number uint64 // connections are numbered in the order in which they were made
+	number uint64 // connections are numbered as they are made
 	srv    *server
 	client *session
 	up     pipe // client to server
@@ -122,9 +122,8 @@ func (s *server) receive(c *conn, r *request) {
 	}
 	now := s.e.clock.now
 	if now.Sub(c.heard) > c.timeout {
-		// Nothing arrived for a whole timeout, so the server has closed the
-		// connection meanwhile. A message that a healed network brings now comes too
-		// late.
+		// Nothing arrived for a whole timeout, so the server has closed the connection. A
+		// message that a healed network brings now is too late.
 		c.hangUp()
 		return
 	}
@@ -201,7 +200,7 @@ func (c *conn) answer(r *request) {
 	c.down.send(func() { c.client.answered(c, r) })
 }
 
-// hangUp closes the server's end. The client notices unless it is cut off.
+// hangUp closes the server's end. The client notices if it is not cut off.
 func (c *conn) hangUp() {
 	if !c.serverOpen {
 		return
@@ -239,8 +238,8 @@ func pop(queue []*request) []*request {
 	return queue[1:]
 }
 
-// abandon closes the client's end. The server notices unless it is cut off. Messages
-// that were sent before still arrive.
+// abandon closes the client's end. The server notices if it is not cut off. Messages that were
+// sent before still arrive.
 func (c *conn) abandon() {
 	if !c.clientOpen {
 		return

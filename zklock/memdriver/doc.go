@@ -21,9 +21,9 @@
 //
 // [Ensemble.Freeze] stops a client as SIGSTOP stops a process.
 //
-// All time comes from package time, all waiting is done on channels, and nothing runs
-// while no session is open. So an ensemble works inside testing/synctest bubbles,
-// where hours take milliseconds.
+// The package takes all time from package time, waits only on channels, and runs nothing while
+// no session is open. So an ensemble works inside testing/synctest bubbles, where hours take
+// milliseconds.
 //
 // The URL mem://name means the ensemble that the whole process shares under that name
 // ([Named]); mem:// means a private one. A user and a password in the URL are the

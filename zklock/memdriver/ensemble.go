@@ -22,9 +22,9 @@ type Ensemble struct {
 	clients map[*session]struct{} // clients whose session has not ended; it may not be established yet
 	// sessions finds the client of a session.
 	sessions map[int64]*session
-	conns    map[*conn]struct{} // connections of which at least one end is open
+	conns    map[*conn]struct{} // connections with at least one open end
 	made     uint64             // number of connections made so far
-	links    []*learner         // links of which at least one end is open
+	links    []*learner         // links with at least one open end
 	cuts     []Cut
 	epoch    int64
 	lastID   uint64
@@ -77,9 +77,9 @@ func New(opts ...Option) *Ensemble {
 	return e
 }
 
-// Close ends the ensemble. It closes the sessions that are still open, and after it
-// has returned nothing of the ensemble runs any more. It always returns nil. After a
-// shared ensemble is closed, [Named] makes a new one under its name.
+// Close ends the ensemble. It closes the sessions that are still open. When it has returned,
+// nothing of the ensemble runs. It always returns nil. After a shared ensemble is closed,
+// [Named] makes a new one under its name.
 func (e *Ensemble) Close() error {
 	e.enter()
 	quiet := e.shut()
@@ -110,8 +110,8 @@ func (e *Ensemble) shut() <-chan struct{} {
 	return e.stop()
 }
 
-// retire is called after a client has ended. It stops the periodic work if there is
-// no client left, and closes an ensemble that no connector can reach any more.
+// retire is called after a client has ended. It stops the periodic work if there is no client
+// left, and closes an ensemble that no connector can reach.
 func (e *Ensemble) retire() {
 	e.rest()
 	if e.private && !e.closed && len(e.clients) == 0 {
@@ -130,9 +130,8 @@ func (e *Ensemble) newID(s *server) int64 {
 	return int64(s.index+1)<<56 | int64(e.lastID)
 }
 
-// expiry returns when a session expires from which the leader has heard now. As in
-// ZooKeeper's expiry queue, it is rounded up to a whole tick, and is never the
-// present tick.
+// expiry returns when a session expires if the leader has heard from it now. As in ZooKeeper's
+// expiry queue, it is rounded up to a whole tick, and is never the present tick.
 func (e *Ensemble) expiry(timeout time.Duration) time.Duration {
 	tick := e.config.tick
 	return ((e.clock.now.Sub(e.start)+timeout)/tick + 1) * tick

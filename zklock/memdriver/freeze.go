@@ -2,9 +2,9 @@ package memdriver
 
 // Freeze stops a session's client as SIGSTOP stops a process, until thaw is called.
 // The client sends nothing, not even a ping, receives nothing and notices nothing,
-// and its connection stays. Calls of the session's methods wait, and their contexts
-// can end meanwhile. Everything that arrived meanwhile is waiting for the client at
-// the thaw, including the end of the session. thaw may be called more than once.
+// and its connection stays. Calls of the session's methods wait, but their contexts can end.
+// Everything that arrived during the freeze is waiting for the client at the thaw, including
+// the end of the session. thaw may be called more than once.
 func (e *Ensemble) Freeze(sessionID int64) (thaw func()) {
 	e.enter()
 	defer e.leave()

@@ -60,8 +60,8 @@ func TestFrozenClientLearnsOfItsEndAtTheThaw(t *testing.T) {
 	})
 }
 
-// A client that is stopped for a short time goes on, with the messages that arrived
-// meanwhile, even if its connection was reset.
+// A client that is stopped for a short time goes on, with the messages that arrived during the
+// stop, even if its connection was reset.
 func TestFrozenClientGoesOn(t *testing.T) {
 	for _, reset := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -127,7 +127,7 @@ func TestJournalIsTheLog(t *testing.T) {
 		}
 		e.Restart(e.Leader())
 		_, err = s.Multi(ctx, []driver.Op{driver.CreateOp("/x/n-", nil, driver.EphemeralSequential, acl), driver.SetOp("/x", []byte("2"), driver.AnyVersion)})
-		for errors.Is(err, driver.ErrConnLoss) { // the leader changed meanwhile, and it was not applied
+		for errors.Is(err, driver.ErrConnLoss) { // the leader changed, and it was not applied
 			_, err = s.Multi(ctx, []driver.Op{driver.CreateOp("/x/n-", nil, driver.EphemeralSequential, acl), driver.SetOp("/x", []byte("2"), driver.AnyVersion)})
 		}
 		must(err)

@@ -34,7 +34,7 @@ func (tx *txn) noteChanges(t *tree) {
 	}
 }
 
-// sessionOwner returns the session with which the node ends, or 0.
+// sessionOwner returns the session of an ephemeral node, or 0.
 func (n *node) sessionOwner() int64 {
 	if n.ephemeral() {
 		return n.owner

@@ -21,7 +21,7 @@ type tracked struct {
 	id      int64
 	timeout time.Duration
 	expires time.Duration // since the ensemble's start, a whole number of ticks
-	owner   *server       // the server through which its requests must come; nil: the first server that forwards one
+	owner   *server       // the only server that may forward its requests; nil: the first server that forwards one
 	closing bool
 	gone    chan struct{} // nil, or closed when the session or the leader's term has ended; calls of Expire wait for it
 }
@@ -41,8 +41,8 @@ type leadership struct {
 	active bool
 	zxid   int64 // the newest assigned zxid: epoch<<32 | counter
 	// head is the state after everything proposed, committed or not. New requests are
-	// checked against it. The only server of an ensemble commits what it proposes at
-	// once, and head is then its tree itself, unless it lags.
+	// checked against it. The only server of an ensemble commits what it proposes at once, and
+	// head is then its tree itself, if it does not lag.
 	head      *tree
 	proposals []*txn // not committed yet, in order; the end of srv.log
 	learners  []*learner
@@ -166,8 +166,8 @@ func (l *leadership) submit(tx *txn) {
 	l.propose(tx)
 }
 
-// admit checks that the session lives and that the request comes through the
-// server that owns it.
+// admit checks that the session lives and that the server that owns it has forwarded the
+// request.
 func (l *leadership) admit(tx *txn) error {
 	if tx.session == 0 {
 		return nil
@@ -241,8 +241,7 @@ func (l *leadership) commit(tx *txn) {
 	l.srv.commit(tx)
 }
 
-// answerSync sends the answer to a sync to the server from which it came, behind the
-// commits.
+// answerSync sends the answer to a sync to the server that forwarded it, behind the commits.
 func (l *leadership) answerSync(tx *txn) {
 	if tx.origin == l.srv {
 		l.srv.commit(tx)

@@ -271,8 +271,7 @@ func TestLeaderOfAMinorityIsNotElected(t *testing.T) {
 	}, memdriver.WithServers(5), memdriver.WithSyncLimit(10))
 }
 
-// A follower that comes back to its leader keeps what it has acknowledged: the leader
-// counts on that.
+// A follower that rejoins its leader keeps what it has acknowledged: the leader counts on that.
 func TestFollowerThatComesBackKeepsItsLog(t *testing.T) {
 	const latency = 10 * time.Millisecond
 	bubble(t, func(t *testing.T, e *memdriver.Ensemble) {

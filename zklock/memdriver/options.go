@@ -62,8 +62,8 @@ func WithSyncLimit(ticks int) Option {
 	return optionFunc(func(c *config) { c.syncLimit = max(ticks, 1) })
 }
 
-// WithReapInterval sets how often the leader removes containers that had children and
-// have none any more; every minute by default.
+// WithReapInterval sets how often the leader removes containers that have lost their last
+// child; every minute by default.
 func WithReapInterval(d time.Duration) Option {
 	return optionFunc(func(c *config) { c.reapInterval = max(d, time.Millisecond) })
 }

@@ -11,8 +11,8 @@ import (
 // [AroundServer], [AroundSession], [BetweenSession] or [AroundClients].
 //
 // A cut connection falls silent. Neither end is notified; each gives the connection
-// up after it has waited long enough. If the connection heals before that, the
-// messages sent meanwhile arrive. With [Cut.Reset] both ends notice at once.
+// up after it has waited long enough. If the connection heals before that, the messages sent
+// during the cut arrive. With [Cut.Reset] both ends notice at once.
 type Cut struct {
 	kind    cutKind
 	a, b    int
@@ -88,8 +88,8 @@ func (e *Ensemble) Partition(cuts ...Cut) {
 	e.recut()
 }
 
-// Heal removes cuts, with or without Reset, or all of them if none is given. Messages
-// that were held up arrive, unless both ends have given up meanwhile.
+// Heal removes cuts, with or without Reset, or all of them if none is given. Messages that were
+// held up arrive if an end has not given up yet.
 func (e *Ensemble) Heal(cuts ...Cut) {
 	e.enter()
 	defer e.leave()

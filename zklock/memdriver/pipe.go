@@ -61,9 +61,8 @@ func (p *pipe) resume() {
 	p.flow()
 }
 
-// flow delivers the held messages, if nothing holds them any more. It posts the
-// delivery instead of calling it: its effects must not overtake the messages behind
-// it.
+// flow delivers the held messages, if nothing holds them now. It posts the delivery instead of
+// calling it: its effects must not overtake the messages behind it.
 func (p *pipe) flow() {
 	if p.cut || p.pauses > 0 || len(p.held) == 0 || p.flowing {
 		return

@@ -15,7 +15,7 @@ type learner struct {
 
 	leaderOpen   bool
 	followerOpen bool
-	deadline     int // the last tick of the leader in which an answer is in time
+	deadline     int // an answer is in time until this tick of the leader
 }
 
 // follow makes s a follower: it takes over the leader's state, drops the entries that
@@ -92,9 +92,9 @@ func (k *learner) commit(tx *txn) {
 	})
 }
 
-// ping asks the follower for a sign of life. The answer lists the sessions from which
-// the follower has heard since the last answer. Only in this way does the leader
-// learn that the clients of a follower are alive.
+// ping asks the follower for a sign of life. The answer lists the sessions that the follower
+// has heard from since the last answer. Only that shows the leader that the clients of a
+// follower are alive.
 func (k *learner) ping() {
 	k.down.send(func() {
 		if !k.followerOpen {
@@ -116,7 +116,7 @@ func (k *learner) ping() {
 	})
 }
 
-// closeLeader closes the leader's end. The follower notices unless it is cut off.
+// closeLeader closes the leader's end. The follower notices if it is not cut off.
 func (k *learner) closeLeader() {
 	if !k.leaderOpen {
 		return
@@ -130,7 +130,7 @@ func (k *learner) closeLeader() {
 	})
 }
 
-// closeFollower closes the follower's end. The leader notices unless it is cut off.
+// closeFollower closes the follower's end. The leader notices if it is not cut off.
 func (k *learner) closeFollower() {
 	if !k.followerOpen {
 		return
@@ -271,8 +271,8 @@ func (s *server) newest() int64 {
 	return s.tree.zxid
 }
 
-// wake starts the work that stands still while the ensemble is not used. Idle time
-// does not count as silence: links that are not cut count as heard from.
+// wake starts the work that stands still while the ensemble is not used. Idle time is not
+// silence: wake treats links that are not cut as heard from.
 func (e *Ensemble) wake() {
 	for _, s := range e.servers {
 		switch s.role {
@@ -309,8 +309,8 @@ func (e *Ensemble) rest() {
 	}
 }
 
-// busy reports whether the periodic work has to go on: there are clients, or sessions
-// that must expire. For the latter a leader may have to be elected first.
+// busy reports whether the periodic work must go on: there are clients, or sessions that must
+// expire. Their expiry may first need the election of a leader.
 func (e *Ensemble) busy() bool {
 	if len(e.clients) > 0 {
 		return true

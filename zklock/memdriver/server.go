@@ -94,8 +94,8 @@ func (s *server) commit(tx *txn) {
 	s.commits = append(s.commits, tx)
 	s.applyAt = later(s.applyAt, s.e.clock.now.Add(s.lag))
 	s.e.after(s.applyAt.Sub(s.e.clock.now), func() {
-		// The queue may have been emptied meanwhile: by catchUp, or because the
-		// server has become a follower again and copied the state of its leader.
+		// The queue may have been emptied since: by catchUp, or because the server has become a
+		// follower again and copied the state of its leader.
 		if len(s.commits) > 0 && s.commits[0] == tx {
 			s.commits = s.commits[1:]
 			s.apply(tx)

@@ -180,8 +180,7 @@ func TestCloseAcrossLostConnection(t *testing.T) {
 	})
 }
 
-// TestQuiet: after the last session has ended, closed or expired, nothing is
-// scheduled any more.
+// TestQuiet: after the last session has ended, closed or expired, nothing is scheduled.
 func TestQuiet(t *testing.T) {
 	for _, servers := range []int{1, 3} {
 		bubble(t, func(t *testing.T, e *memdriver.Ensemble) {

@@ -28,7 +28,7 @@ type tree struct {
 	undo       []undo   // records of the transaction under way
 }
 
-// change is a change for which a watch may be waiting.
+// change is a change that a watch may be waiting for.
 type change struct {
 	path  string
 	event driver.EventType

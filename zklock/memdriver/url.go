@@ -53,9 +53,8 @@ var (
 	shared   = make(map[string]*Ensemble) // guarded by sharedMu
 )
 
-// Named returns the ensemble that the process shares under a name, to which
-// mem://name connects. It is made at the first call, with the default options, and
-// lives until it is closed.
+// Named returns the ensemble that the process shares under a name; mem://name connects to it.
+// The first call makes it, with the default options, and it lives until it is closed.
 func Named(name string) *Ensemble {
 	sharedMu.Lock()
 	defer sharedMu.Unlock()

@@ -116,9 +116,9 @@ func (c *conn) notify(path string, event driver.EventType) {
 }
 
 // rearm sets the watches of a client that has reconnected. It reports at once what
-// has changed since the newest transaction that the client has seen. A missing node
-// counts as deleted, whenever it was deleted. A node that was made and deleted again since
-// then leaves no trace.
+// has changed since the newest transaction that the client has seen. A missing node is reported
+// as deleted, whenever it was deleted. A node that was made and deleted again since then leaves
+// no trace.
 func (s *server) rearm(c *conn, r *request) {
 	for _, w := range r.watches {
 		n := s.tree.find(w.path)

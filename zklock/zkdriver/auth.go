@@ -12,12 +12,12 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
-// credentials are a user of ZooKeeper's digest scheme and the password, or the file
-// from which the password is read.
+// credentials are a user of ZooKeeper's digest scheme and the password, or the file that has
+// the password.
 type credentials struct {
 	user     string
 	password driver.Secret
-	file     string // "" unless the password is in a file
+	file     string // "" if the password is not in a file
 }
 
 // parseCredentials finds the user and the source of the password: the URL, the file

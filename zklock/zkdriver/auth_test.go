@@ -197,8 +197,8 @@ func TestPasswordFileIsReadForEachSession(t *testing.T) {
 	}
 }
 
-// DNS decides to which address a name resolves. A password that must not leave this
-// machine does not leave it, whatever address localhost has.
+// DNS decides the address of a name. A password that must not leave this machine does not leave
+// it, whatever address localhost has.
 func TestPasswordStaysOnThisMachineWhateverLocalhostIs(t *testing.T) {
 	p := newPeer(t, (*link).work)
 	for _, c := range []struct {

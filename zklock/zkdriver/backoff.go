@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// minPause and maxPause bound the pause after a round in which no server could be
-	// used. The pause doubles from round to round and has jitter.
+	// minPause and maxPause bound the pause after a failed round: no server could be used. The
+	// pause doubles from round to round and has jitter.
 	minPause = 20 * time.Millisecond
 	maxPause = time.Second
 
@@ -127,7 +127,7 @@ func (b *backoff) verdict(server string) error {
 	return b.probed[server].verdict
 }
 
-// failed records the end of a round in which no server could be used.
+// failed records the end of a failed round.
 func (b *backoff) failed() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -135,8 +135,8 @@ func (b *backoff) failed() {
 	b.last = b.clock.now()
 }
 
-// reset records a connection that was good or has answered a request. rounds is the
-// number of rounds that still count as failed.
+// reset records a connection that was good or has answered a request. rounds is the number of
+// failed rounds to keep on record.
 func (b *backoff) reset(rounds int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

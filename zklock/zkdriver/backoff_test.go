@@ -11,7 +11,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/zkdriver"
 )
 
-// fakeClock is a clock on which time passes only in the pauses, and in pass.
+// fakeClock is a clock that moves only in the pauses, and in pass.
 type fakeClock struct {
 	mu     sync.Mutex
 	time   time.Time       // guarded by mu
@@ -139,7 +139,7 @@ func TestFirstReconnectIsJittered(t *testing.T) {
 	defer shut(s)
 	seen := make(map[time.Duration]bool)
 	for n := uint64(2); n < 12; n++ {
-		clock.pass(time.Minute) // the connection lasted long enough to count as good
+		clock.pass(time.Minute) // the connection lasted long enough to be good
 		p.drop()
 		generation(t, s, n)
 		d := clock.longest()

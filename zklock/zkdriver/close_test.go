@@ -120,7 +120,7 @@ func TestCloseWaitsForAConnection(t *testing.T) {
 	recv(t, asked)
 }
 
-// If the ensemble has expired the session meanwhile, it has nothing to confirm.
+// If the ensemble has already expired the session, it has nothing to confirm.
 func TestCloseOfASessionThatTurnsOutToBeExpired(t *testing.T) {
 	release := make(chan struct{})
 	p := newPeer(t, func(l *link) {
@@ -143,9 +143,8 @@ func TestCloseOfASessionThatTurnsOutToBeExpired(t *testing.T) {
 	}
 }
 
-// Close waits for the outcomes of requests in flight, and abandons the requests if it
-// cannot wait any longer. The creation of a container is the request with which
-// closing the client would race.
+// Close waits for the outcomes of requests in flight, and abandons the requests if it cannot
+// wait any longer. Closing the client would race with the creation of a container.
 func TestCloseWithRequestsInFlight(t *testing.T) {
 	for name, answers := range map[string]bool{"answered": true, "mute": false} {
 		t.Run(name, func(t *testing.T) {

@@ -132,8 +132,8 @@ func hostPort(h string) (string, error) {
 	return net.JoinHostPort(host, port), nil
 }
 
-// loopback reports whether a server of the URL is meant to be on this machine. The
-// address to which a name resolves is checked when it is dialled; see onlyLoopback.
+// loopback reports whether a server of the URL is meant to be on this machine. onlyLoopback
+// checks the name's address when it is dialled.
 func loopback(server string) bool {
 	host, _, _ := net.SplitHostPort(server)
 	if strings.EqualFold(host, "localhost") {

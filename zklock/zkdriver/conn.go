@@ -109,7 +109,7 @@ func (c *conn) next() error {
 			c.frame = nil // do not keep the memory that one huge list needed
 		}
 		r := parseReply(frame)
-		own := r.xid <= setWatchesXid // the reply to a request of setWatches, of which the client knows nothing
+		own := r.xid <= setWatchesXid // the reply to a request of setWatches, which the client does not know
 		if own || r.xid >= 0 {
 			if frame, err = c.answered(r, frame); err != nil {
 				return err
@@ -194,8 +194,8 @@ func (c *conn) answered(r reply, frame []byte) ([]byte, error) {
 
 // Write implements net.Conn. It never returns an error: the client deadlocks if a
 // write fails while it presents credentials again, and leaks a goroutine if one fails
-// while it is being closed. Instead, a connection on which a write fails is closed;
-// the client's reader notices that without harm.
+// while it is being closed. Instead, a failed write closes the connection; the client's reader
+// notices that without harm.
 func (c *conn) Write(p []byte) (int, error) {
 	if !c.greeted {
 		c.greeted = true

@@ -25,12 +25,11 @@ const (
 	minAttempt = time.Second
 	maxAttempt = 5 * time.Second
 
-	// settled is how long a connection has to last to count as good. A connection
-	// that breaks sooner, without having answered a request, counts as a failed
-	// attempt: otherwise the client and a server could keep each other busy without a
-	// pause. After a connection that has answered a request comes the shortest pause,
-	// however soon the connection broke: if a network cuts every connection after a
-	// while, the client does best to use what it lets through.
+	// settled is how long a connection must last to be good. A connection that breaks sooner,
+	// without having answered a request, is a failed attempt: otherwise the client and a server
+	// could keep each other busy without a pause. After a connection that has answered a
+	// request the pause is the shortest, however soon the connection broke: if a network cuts
+	// every connection after a while, the client does best to use what it lets through.
 	settled = time.Second
 
 	// silence is how long the servers may do nothing but close connections before
@@ -173,8 +172,7 @@ var errNotLoopback = errors.New("the address is not on this machine, and the pas
 
 // onlyLoopback implements net.Dialer.Control, which is called after the name was
 // resolved and before anything is sent. "localhost" is a name like others: without a
-// hosts file, as in some containers, the DNS server decides to which address it
-// resolves.
+// hosts file, as in some containers, the DNS server decides its address.
 func onlyLoopback(_, address string, _ syscall.RawConn) error {
 	if a, err := netip.ParseAddrPort(address); err != nil || !a.Addr().Unmap().IsLoopback() {
 		return errNotLoopback
@@ -295,8 +293,8 @@ func classify(err error) failureKind {
 	return passing
 }
 
-// err returns an error with the reason for each server that was tried. If a context
-// ended the search, cause is the context's cause, and comes first.
+// err returns an error with the reason for each server that was tried. If a context ended the
+// search, cause is the context's cause, and the text begins with it.
 func (d *dialer) err(cause error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
-// Error codes of the protocol for which the client has no value, or that are looked
-// for in frames.
+// Error codes of the protocol that the client has no value for, or that this package looks for
+// in frames.
 const (
 	codeRuntimeInconsistency = -2
 	codeConnectionLoss       = -4
@@ -28,7 +28,7 @@ const (
 )
 
 // codeOversized is the code that the client gets instead of a reply that is too long:
-// ZooKeeper's code for errors of its own. The error for the caller comes from send.oversized.
+// ZooKeeper's code for errors of its own. The error for the caller is send.oversized.
 const codeOversized = 0xffffffff // -1
 
 // serverErrors translates the client's values for a server's error answers. nil marks
@@ -58,8 +58,8 @@ var serverErrors = map[error]error{
 	zk.ErrInvalidFlags: driver.ErrBadArguments,
 }
 
-// codeErrors does the same for codes for which the client has no value. A code that
-// is not listed here is definite, too.
+// codeErrors does the same for codes that the client has no value for. A code that is not
+// listed here is definite, too.
 var codeErrors = map[int]error{
 	codeUnimplemented:    driver.ErrUnimplemented,
 	codeConnectionLoss:   driver.ErrConnLoss,

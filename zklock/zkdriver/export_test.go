@@ -66,8 +66,8 @@ func WatchChannels(s driver.Session) (n int) {
 	return n
 }
 
-// UseClock replaces the clock with which a connector measures its pauses. The
-// connector must not have been used yet.
+// UseClock replaces the clock that a connector measures its pauses by. The connector must not
+// have been used yet.
 func UseClock(c driver.Connector, now func() time.Time, sleep func(context.Context, time.Duration) bool) {
 	c.(*connector).backoff.clock = clock{now, sleep}
 }

@@ -23,7 +23,7 @@ func readFile(key, name string) ([]byte, error) {
 	return data, nil
 }
 
-// fileShown returns the form in which errors show a file that a URL key names.
+// fileShown returns what errors show of a file that a URL key names.
 //
 // For a file that cannot be read, the user needs to see the path. But the value of
 // password_file may be the password itself instead of a path, and the value of

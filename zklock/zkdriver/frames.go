@@ -48,8 +48,8 @@ const (
 // than ZooKeeper's protocol.
 var errBadFrame = errors.New("malformed frame from the server")
 
-// oversized is the error of readFrame for a frame above the limit, of which it has read the
-// length only.
+// oversized is the error of readFrame for a frame above the limit. readFrame has read only the
+// frame's length.
 type oversized struct{ length int64 }
 
 // Error implements error.
@@ -170,8 +170,8 @@ func parseRequest(frame []byte) (request, bool) {
 	}, true
 }
 
-// fromUser reports whether a request comes from one of the session's methods, and not
-// from the client itself.
+// fromUser reports whether one of the session's methods sends a request, and not the client
+// itself.
 func (r request) fromUser() bool {
 	switch r.opcode {
 	case opPing, opSetWatch, opSetAuth, opClose:

@@ -37,8 +37,8 @@ func FuzzHandshake(f *testing.F) {
 }
 
 // FuzzFrame: a frame is returned unchanged or not at all, and takes no more memory
-// than was sent. No body makes checkBody crash, and what it returns is a frame again that it
-// does not change any more.
+// than was sent. No body makes checkBody crash, and what it returns is a frame that a second
+// call leaves unchanged.
 func FuzzFrame(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 16, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 0}, int32(14))
 	f.Add([]byte{0, 0, 0, 15, 1, 2, 3}, int32(4))

@@ -15,7 +15,7 @@ import (
 //
 // It has no mutex: only the client's loop calls it.
 type hosts struct {
-	servers []string // in the order in which they are tried
+	servers []string // in the order of the attempts
 	next    int
 	life    context.Context // ends when the session needs no more connections
 
@@ -27,10 +27,10 @@ func newHosts(life context.Context, servers []string) *hosts {
 	return &hosts{servers: servers, life: life, parked: make(chan struct{})}
 }
 
-// firstServers decides in which order each session of a connector tries the servers. The
-// order is random, so that many processes spread over the servers. But each session begins
-// with another server than the one before it: a server that fails then takes only a part of
-// a client's sessions.
+// firstServers decides the order of servers that each session of a connector tries. The order
+// is random, so that many processes spread over the servers. But each session begins with
+// another server than the one before it: a server that fails then takes only a part of a
+// client's sessions.
 type firstServers struct{ next atomic.Uint32 }
 
 func newFirstServers() *firstServers {
@@ -56,9 +56,9 @@ func (h *hosts) Init([]string) error { return nil }
 func (h *hosts) Len() int { return len(h.servers) }
 
 // Next implements zk.HostProvider. It is called while one of the client's locks is
-// held, and never blocks. retryStart makes the client pause for one second, in which
-// it fails its queued requests and notices whether it was closed. That is wanted once
-// the session is over, and never before.
+// held, and never blocks. retryStart makes the client pause for one second. In the pause it
+// fails its queued requests and notices whether it was closed. That is wanted once the session
+// is over, and never before.
 func (h *hosts) Next() (server string, retryStart bool) {
 	server = h.servers[h.next]
 	h.next = (h.next + 1) % len(h.servers)

@@ -16,7 +16,7 @@ import (
 // transaction, and of the one at its end.
 const multiHeaderLen = 4 + 1 + 4
 
-// errUnreadable is the reason why the outcome of a transaction counts as unknown.
+// errUnreadable is the reason why the outcome of a transaction is unknown.
 var errUnreadable = errors.New("results do not match the transaction")
 
 // Multi implements driver.Session. A single operation that has a request of its own is
@@ -155,7 +155,7 @@ func failedMulti(c call, ops []driver.Op, responses []zk.MultiResponse, err erro
 	return results, wrap(c, failedOp(ops, results, fault))
 }
 
-// failedOp returns the error of a transaction of which the operation at an index is at fault.
+// failedOp returns the error of a transaction that the operation at an index has failed.
 func failedOp(ops []driver.Op, results []driver.OpResult, i int) error {
 	return fmt.Errorf("op %d, %v %q: %w", i, ops[i].Kind, ops[i].Path, results[i].Err)
 }

@@ -38,7 +38,7 @@ func (s *session) Create(ctx context.Context, path string, data []byte, mode dri
 	return s.create(ctx, path, data, mode, acl, nil)
 }
 
-// create, delete and set store the zxid of the transaction in zxid, unless it is nil.
+// create, delete and set store the zxid of the transaction in zxid, if that is not nil.
 func (s *session) create(ctx context.Context, path string, data []byte, mode driver.Mode, acl []driver.ACL, zxid *int64) (string, error) {
 	c := call{op: "create", path: path, size: createSize(path, data, acl), zxid: zxid}
 	flags, err := createFlags(mode)

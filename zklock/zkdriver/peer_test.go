@@ -119,7 +119,7 @@ type req struct {
 	body    []byte
 }
 
-// path returns the string with which the body of most requests begins.
+// path returns the string that the body of most requests begins with.
 func (r req) path() string {
 	if len(r.body) < 4 {
 		return ""
@@ -316,7 +316,7 @@ func generation(t *testing.T, s driver.Session, n uint64) {
 	}
 }
 
-// matches fails unless err matches all of want.
+// matches checks that err matches all of want.
 func matches(t *testing.T, err error, want ...error) {
 	t.Helper()
 	for _, w := range want {

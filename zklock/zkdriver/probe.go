@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// probeWait is how long a probe waits for a ZooKeeper server's answer. After that
-	// it sends text to which other kinds of servers answer too.
+	// probeWait is how long a probe waits for a ZooKeeper server's answer. After that it sends
+	// text that other kinds of servers answer too.
 	probeWait = 300 * time.Millisecond
 
 	// probeAgain is how long a connector does not probe a server again after a probe
@@ -27,9 +27,8 @@ const (
 	maxStatus = 1 << 10
 )
 
-// unanswered is the error of a connection on which the first message got no answer,
-// either in the TLS or in the ZooKeeper handshake: the connection was closed, or time
-// ran out.
+// unanswered is the error of a connection whose first message got no answer, either in the TLS
+// or in the ZooKeeper handshake: the connection was closed, or time ran out.
 type unanswered struct{ err error }
 
 // Error implements error.
@@ -73,9 +72,9 @@ var (
 	errReadOnly = errors.New("closed the connection before it answered: it is a ZooKeeper server that has no quorum at the moment, and is in read-only mode, in which there are no locks")
 )
 
-// shouldProbe reports whether a probe of the server may help. A server about which a
-// probe has found nothing permanent is left alone for a while: if it is short of
-// connections, a probe would make that worse.
+// shouldProbe reports whether a probe of the server may help. If a probe has found nothing
+// permanent, the server is left alone for a while: if it is short of connections, another probe
+// would make that worse.
 func (d *dialer) shouldProbe(server string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -148,7 +147,7 @@ func (d *dialer) probeText(ctx context.Context, server string) error {
 	}
 	if isStatus(answer[:n]) {
 		// The line with the server's mode comes late. The server closes the connection
-		// behind its answer; what has arrived when time runs out has to be enough.
+		// behind its answer; what has arrived when time runs out must be enough.
 		if until, ok := ctx.Deadline(); ok {
 			_ = raw.SetDeadline(until)
 		}

@@ -29,10 +29,9 @@ type call struct {
 //
 // The client has its own queue. A request cannot be taken back from it, and the
 // client does not report when it takes one out. So only one request at a time is let
-// into the queue. It holds the turn until its frame arrives in conn.Write. This shows
-// to which request a frame belongs. It keeps the requests of one goroutine in order
-// even if the goroutine abandons one. And all other requests stay where they can
-// still be given up.
+// into the queue. It holds the turn until its frame arrives in conn.Write. This shows which
+// request a frame belongs to. It keeps the requests of one goroutine in order even if the
+// goroutine abandons one. And all other requests stay where they can still be given up.
 type send struct {
 	auth  bool
 	watch *arming       // the same as in call
@@ -176,18 +175,17 @@ func (s *session) leave(q *send) {
 }
 
 // written is called before the client writes a frame to c. The frame's position in
-// the order is then fixed, so the next request may start. It returns the request that
-// the frame belongs to, and nil if it comes from the client itself.
+// the order is then fixed, so the next request may start. It returns the request that the frame
+// belongs to; nil for a frame of the client itself.
 func (s *session) written(c *conn, opcode int32) *send {
 	switch opcode {
 	case opClose, opPing, opSetWatch:
 		return nil
 	case opSetAuth:
 		// The client also presents credentials on its own, and such a frame may be
-		// mistaken for ours, which is then still in the client's queue. So the frame
-		// only ends the turn, which at worst is early. It does not count as in
-		// flight: the next dial would wait for it, although only that dial would
-		// allow it to be sent.
+		// mistaken for ours, which is then still in the client's queue. So the frame only ends
+		// the turn, which at worst is early. The request is not in flight: otherwise the next
+		// dial would wait for it, although only that dial would allow it to be sent.
 		if q := s.current.Load(); q != nil && q.auth && s.current.CompareAndSwap(q, nil) {
 			q.alive.Store(true)
 			<-s.turn
@@ -207,7 +205,7 @@ func (s *session) written(c *conn, opcode int32) *send {
 	return q
 }
 
-// land records that no caller waits for the outcome any more.
+// land records that no caller waits for the outcome.
 func (s *session) land(q *send) {
 	if q.phase.Swap(phaseDone) == phaseWritten {
 		s.flight.Done()

@@ -158,8 +158,7 @@ func TestContextThatEndsAfterTheSend(t *testing.T) {
 	if err := s.Sync(within(t, 5*time.Second), "/"); err != nil {
 		t.Errorf("request after an abandoned one: %v", err)
 	}
-	// No caller waits for the abandoned request any more, so a reconnect does not
-	// wait for it.
+	// No caller waits for the abandoned request, so a reconnect does not wait for it.
 	p.drop()
 	generation(t, s, 2)
 }

@@ -19,8 +19,8 @@ var _ driver.Session = (*session)(nil)
 // is over.
 var errSessionOver = errors.New("zkdriver: the session is over")
 
-// errNoSession is the error for a peer that answers a client's first handshake in the
-// way in which ZooKeeper refuses a session that has expired.
+// errNoSession is the error for a peer that answers a client's first handshake as ZooKeeper
+// refuses an expired session.
 var errNoSession = fmt.Errorf("%w: it answered the request for a new session with session 0, as for a session that has expired (%w)", errNotZooKeeper, driver.ErrProtocol)
 
 // session is one ZooKeeper session on one zk.Conn.
@@ -130,8 +130,8 @@ func (s *session) State() (driver.State, <-chan struct{}) {
 	return s.state, s.changed
 }
 
-// setLocked changes to the state, unless the present one is final, and wakes all
-// waiters. A new generation counts as a change even if the state is the same.
+// setLocked changes to the state, if the present one is not final, and wakes all waiters. A new
+// generation is a change even if the state is the same.
 func (s *session) setLocked(state driver.State, generation uint64) {
 	if s.state.Final() {
 		state = s.state

@@ -212,9 +212,9 @@ func TestIdleServerIsKept(t *testing.T) {
 	}
 }
 
-// The reply to another request could raise the zxid from which the watches are set,
-// so that they would miss a change. Only credentials come first: without them a
-// server may answer nothing.
+// The reply to another request could raise the zxid of the request that sets the watches, so
+// that they would miss a change. Only credentials are sent before: without them a server may
+// answer nothing.
 func TestWatchesAreSetBeforeAnythingElse(t *testing.T) {
 	t.Run("no user", func(t *testing.T) { testWatchesAreSetFirst(t, (*peer).url, opSetWatch) })
 	t.Run("user", func(t *testing.T) {

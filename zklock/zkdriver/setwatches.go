@@ -34,8 +34,8 @@ func (c *conn) setWatches(timeout time.Duration) error {
 		return nil
 	}
 	c.watching = true
-	// No request of the user has been sent on this connection yet, so no watch can be
-	// armed meanwhile. And a watch can only fire after it has been set again.
+	// No request of the user has been sent on this connection yet, so no new watch can be
+	// armed. And a watch can only fire after it has been set again.
 	lists := c.session.watches.paths()
 	if left(lists) == 0 {
 		return nil

@@ -84,8 +84,8 @@ func (f *tlsFiles) config(host string) (*tls.Config, error) {
 	return c, nil
 }
 
-// wrap makes a TLS connection to server out of a TCP one. It verifies the host name
-// that was dialled, never the address to which it resolved.
+// wrap makes a TLS connection to server out of a TCP one. It verifies the host name that was
+// dialled, never the address that DNS gave for it.
 func (f *tlsFiles) wrap(ctx context.Context, raw net.Conn, server string) (net.Conn, error) {
 	host, _, err := net.SplitHostPort(server)
 	if err != nil {
@@ -124,8 +124,8 @@ func (f *tlsFiles) wrap(ctx context.Context, raw net.Conn, server string) (net.C
 	return conn, nil
 }
 
-// anonymous is a TLS connection on which the server has asked for a client certificate, and the
-// client has none. In TLS 1.3 the server refuses that only after the client's handshake.
+// anonymous is a TLS connection whose server has asked for a client certificate, and the client
+// has none. In TLS 1.3 the server refuses that only after the client's handshake.
 type anonymous struct{ *tls.Conn }
 
 // Read implements net.Conn.

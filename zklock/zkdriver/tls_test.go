@@ -179,7 +179,7 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// Verification is on unless the URL turns it off. That is logged: to the client's
+// Verification is on by default. If the URL turns it off, the driver logs that, to the client's
 // logger if it has one, else to the process's default logger.
 func TestSkippedVerificationIsLogged(t *testing.T) {
 	var byDefault, configured bytes.Buffer

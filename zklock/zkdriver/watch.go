@@ -64,14 +64,14 @@ func fired(t zk.EventType) (driver.EventType, []watchList) {
 type watch struct {
 	path string
 	ch   chan driver.Event
-	gen  uint64 // generation of the connection on which it was last handed out; guarded by watches.mu
+	gen  uint64 // the connection's generation when it was last handed out; guarded by watches.mu
 }
 
 // arming is one call of a method that sets a watch, until its reply has been read.
 type arming struct {
 	watched        // its list may change in arm; guarded by watches.mu from then on
 	exists  bool   // it is an exists request, which sets a watch on a missing node, too
-	watch   *watch // set by arm, unless the call was given up before; guarded by watches.mu
+	watch   *watch // set by arm if the call was not given up before; guarded by watches.mu
 	fresh   bool   // arm made watch for this call; guarded by watches.mu
 	gone    bool   // the call was given up; guarded by watches.mu
 }
@@ -85,9 +85,8 @@ func (w *watches) init() { w.armed = make(map[watched][]*watch) }
 // sets a watch.
 //
 // If there is a channel that was handed out on an earlier connection and has not
-// fired, arm hands it out again: after a reconnect, its receiver has to read again,
-// and so comes back for the same node. So a path never has more channels than were
-// requested on one connection.
+// fired, arm hands it out again: after a reconnect, its receiver must read the same node again.
+// So a path never has more channels than were requested on one connection.
 func (w *watches) arm(a *arming, found bool, gen uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -14,8 +14,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/zkdriver"
 )
 
-// missingPeer is a peer on which paths that begin with /missing are missing. It collects the
-// lists of the watches that each connection sets again.
+// missingPeer is a peer without any path that begins with /missing. It collects the lists of
+// the watches that each connection sets again.
 type missingPeer struct {
 	*peer
 	mu    sync.Mutex

@@ -80,7 +80,7 @@ func (r *record) longestWait() (waiter, holder *span, err error) {
 	return waiter, holder, nil
 }
 
-// trace returns the spans of a span's trace, in the order in which they began.
+// trace returns the spans of a span's trace, sorted by their start.
 func (r *record) trace(of *span) []*span {
 	var spans []*span
 	for i := range r.spans {

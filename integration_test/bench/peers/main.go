@@ -5,7 +5,7 @@
 //	peers serve etcd|redsync DIR    run a server until the end of the input
 //	peers work etcd|redsync ADDR    run a worker
 //
-// The servers, etcd and redis-server, have to be in $PATH.
+// The servers, etcd and redis-server, must be in $PATH.
 package main
 
 import (

@@ -43,7 +43,7 @@ type redisLocker struct {
 	sync   *redsync.Redsync
 }
 
-// patience is the number of tries after which redsync gives up: so many that it never does.
+// patience is the number of tries of redsync: so many that it never gives up.
 const patience = 1 << 20
 
 func (l *redisLocker) Acquire(ctx context.Context, kind, name string, _ int) (func() error, error) {

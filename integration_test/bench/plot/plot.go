@@ -12,7 +12,7 @@ import (
 
 // Point is one measurement.
 type Point struct {
-	// X and Y have to be greater than 0.
+	// X and Y must be greater than 0.
 	X, Y float64
 }
 
@@ -74,7 +74,7 @@ func (a axis) at(v float64) float64 {
 	return a.from + (math.Log10(v)-float64(a.low))/float64(a.high-a.low)*(a.to-a.from)
 }
 
-// bounds returns the exponents of the powers of ten between which all points are.
+// bounds returns the exponents of the powers of ten around all points.
 func bounds(panels []Panel, of func(Point) float64) (low, high int) {
 	least, most := math.Inf(1), math.Inf(-1)
 	for _, p := range panels {

@@ -32,10 +32,10 @@ type Config struct {
 	// from each other; 0 means 4.
 	SyncLimit int
 
-	// MinSessionTimeout, unless 0, replaces the lower limit of 2 ticks.
+	// MinSessionTimeout is the lower limit; 0 means 2 ticks.
 	MinSessionTimeout time.Duration
 
-	// MaxSessionTimeout, unless 0, replaces the upper limit of 20 ticks.
+	// MaxSessionTimeout is the upper limit; 0 means 20 ticks.
 	MaxSessionTimeout time.Duration
 
 	// ContainerCheckInterval is the time between two checks of the leader for empty
@@ -50,8 +50,7 @@ type Config struct {
 	// as -Dzookeeper.extendedTypesEnabled=true.
 	JavaOptions []string
 
-	// TLS, unless nil, gives every server a port for TLS in addition to the plain
-	// one.
+	// TLS gives every server a port for TLS in addition to the plain one; nil means none.
 	TLS *TLS
 
 	// DirectQuorum connects the servers without proxies between them, for

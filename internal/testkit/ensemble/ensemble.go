@@ -273,8 +273,8 @@ func (s *Server) AwaitRole(roles ...Role) error {
 	return err
 }
 
-// failure returns an error if the process of a server that was started has ended, unless
-// Kill, Stop or Close ended it.
+// failure returns an error if the process of a started server has ended, but not after Kill,
+// Stop or Close.
 func (s *Server) failure() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -54,7 +54,7 @@ func newLinks(servers []*Server, direct bool) (*links, error) {
 	return l, nil
 }
 
-// add starts the proxies by which from reaches to.
+// add starts the proxies from one server to another.
 func (l *links) add(from, to *Server) error {
 	// A leader listens on its quorum port only from when it begins to lead. Its
 	// followers may dial it before that.
@@ -62,10 +62,10 @@ func (l *links) add(from, to *Server) error {
 	if err != nil {
 		return err
 	}
-	// On the election ports, the server with the greater id has to dial the other one.
-	// If the server with the smaller id dials, the other one closes the connection and
-	// dials back, to the address in the first message that it received. So that
-	// address, too, has to be a proxy's.
+	// On the election ports, the server with the greater id must dial the other one. If the
+	// server with the smaller id dials, the other one closes the connection and dials back, to
+	// the address in the first message that it received. So that address, too, must be a
+	// proxy's.
 	election, err := proxy.Start(proxy.Config{
 		Target: local(to.ports.election),
 		Rewrite: func(client io.Reader) io.Reader {
@@ -82,7 +82,7 @@ func (l *links) add(from, to *Server) error {
 	return nil
 }
 
-// between returns the link by which from reaches to.
+// between returns the link from one server to another.
 func (l *links) between(from, to *Server) *link {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -96,7 +96,7 @@ func (l *links) all() []*link {
 	return slices.Collect(maps.Values(l.pairs))
 }
 
-// ports returns the ports at which s reaches peer.
+// ports returns the ports that s dials to reach peer.
 func (l *links) ports(s, peer *Server) (quorum, election int) {
 	if s == peer || l.direct {
 		return peer.ports.quorum, peer.ports.election

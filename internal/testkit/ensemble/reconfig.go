@@ -30,9 +30,9 @@ func (e *Ensemble) Add() (*Server, error) {
 	return s, s.Start()
 }
 
-// Rejoin starts a server that was removed from the configuration and stopped. It comes back
-// as a new machine with the same addresses: without data, and without a vote until a client
-// has added its Member again.
+// Rejoin starts a server that was removed from the configuration and stopped. It is then a new
+// machine with the same addresses: without data, and without a vote until a client has added
+// its Member again.
 func (s *Server) Rejoin() error {
 	if s.Running() {
 		return fmt.Errorf("ensemble: rejoin %v: it is running", s)
@@ -55,8 +55,8 @@ func (s *Server) Rejoin() error {
 // ID returns the server's id in the configuration of the ensemble.
 func (s *Server) ID() string { return strconv.Itoa(s.id()) }
 
-// Member returns the server's line of the configuration, with which a client adds it to an
-// ensemble with Config.Reconfigurable.
+// Member returns the server's line of the configuration. A client adds it to an ensemble with
+// Config.Reconfigurable.
 func (s *Server) Member() string {
 	return fmt.Sprintf("server.%d=127.0.0.1:%d:%d:participant;127.0.0.1:%d", s.id(), s.ports.quorum, s.ports.election, s.ports.client)
 }

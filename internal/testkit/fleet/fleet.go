@@ -43,9 +43,9 @@ type Member struct {
 	lines chan string // from the test; closed when the test has ended
 }
 
-// Say prints a line, for which the test can wait with Expect: a word, and the rest. Each line
-// is one write, so that the lines of a process that is killed are whole. It is safe for
-// concurrent use.
+// Say prints a line: a word, and the rest. The test can wait for it with Expect. Each line is
+// one write, so that the lines of a process that is killed are whole. It is safe for concurrent
+// use.
 func (m *Member) Say(word string, rest ...string) {
 	line := strings.ReplaceAll(strings.Join(append([]string{word}, rest...), " "), "\n", " ")
 	m.mu.Lock()
@@ -166,8 +166,8 @@ func (p *Process) Expect(word string) string {
 	return p.ExpectWithout(word, "")
 }
 
-// ExpectWithout is Expect, and also fails the test if a line that begins with another word comes
-// first.
+// ExpectWithout is Expect, and also fails the test if it reads a line that begins with other
+// before.
 func (p *Process) ExpectWithout(word, other string) string {
 	p.t.Helper()
 	limit := time.NewTimer(patience)
@@ -211,7 +211,7 @@ func (p *Process) Silent(words ...string) {
 	}
 }
 
-// Send sends a line, for which the member waits with Await.
+// Send sends a line. The member waits for it with Await.
 func (p *Process) Send(line string) {
 	p.t.Helper()
 	if _, err := io.WriteString(p.stdin, line+"\n"); err != nil {

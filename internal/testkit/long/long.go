@@ -16,7 +16,7 @@ const Env = "ZKLOCK_LONG"
 // On reports whether long tests run whole.
 func On() bool { return os.Getenv(Env) == "1" }
 
-// Test skips a test that is long, unless such tests run. why says what takes the time.
+// Test skips a test if long tests do not run. why says what takes the time.
 func Test(t testing.TB, why string) {
 	t.Helper()
 	if !On() {

@@ -1,5 +1,5 @@
-// Package mutant has the form in which a package lists deliberate bugs of its own, called
-// mutants. Each breaks one rule, and a test has to find it:
+// Package mutant has the form of a package's list of deliberate bugs of its own, called
+// mutants. Each breaks one rule, and a test must find it:
 //
 //	var _ = []mutant.Mutant{{
 //		Name:   "lease-from-reply",

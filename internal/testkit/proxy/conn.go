@@ -22,13 +22,13 @@ type conn struct {
 	client *net.TCPConn
 	server *net.TCPConn // nil: a connection into a black hole
 	source io.Reader    // the client's stream, rewritten
-	reads  *reading     // nil unless the proxy counts
+	reads  *reading     // nil if the proxy does not count
 
 	dead     chan struct{} // closed by reset
 	deadOnce sync.Once
 
 	broken atomic.Bool    // bytes were lost: Heal has to reset the connection
-	mute   atomic.Bool    // nothing is forwarded any more, in either direction
+	mute   atomic.Bool    // forwarding has stopped, in both directions
 	shut   [2]atomic.Bool // by Direction-1: half-closed by the test
 }
 

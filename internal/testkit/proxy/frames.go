@@ -12,7 +12,7 @@ import (
 // ZooKeeper's client protocol, but a four-letter word or TLS. The rest is not parsed.
 const maxFrame = 64 << 20
 
-// xidEvent is the xid under which a server sends watch events.
+// xidEvent is the xid of a server's watch events.
 const xidEvent = -1
 
 // opNames are ZooKeeper's names of its operations, by opcode.
@@ -55,8 +55,8 @@ func newReading(k *counter) *reading {
 	return &reading{counter: k, pending: make(map[int32]*trap)}
 }
 
-// feed counts the frames in data. It reports whether the connection has to be reset before
-// these bytes are forwarded.
+// feed counts the frames in data. It reports whether to reset the connection instead of
+// forwarding these bytes.
 func (r *reading) feed(d Direction, data []byte) (kill bool) {
 	r.counter.mu.Lock()
 	if d == Up {

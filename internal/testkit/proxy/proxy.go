@@ -56,9 +56,9 @@ type Config struct {
 	// the proxy has already accepted the connection.
 	Patience time.Duration
 
-	// Rewrite, unless nil, is called once for each connection with the client's
-	// stream. It returns the stream that goes to the server instead. It must not read
-	// from the client's stream before its result is read from.
+	// Rewrite may be nil. The proxy calls it once for each connection with the client's stream.
+	// It returns the stream that goes to the server instead. It must not read from the client's
+	// stream before its result is read from.
 	Rewrite func(client io.Reader) io.Reader
 }
 
@@ -67,7 +67,7 @@ type Config struct {
 type Proxy struct {
 	config   Config
 	listener net.Listener
-	counter  *counter // nil unless the proxy counts
+	counter  *counter // nil if the proxy does not count
 
 	wg sync.WaitGroup // the accept loop and everything it started
 
@@ -233,8 +233,8 @@ func (p *Proxy) serve(client *net.TCPConn) {
 	}
 	c := newConn(p, client, server)
 	p.mu.Lock()
-	// Cut, Close and Heal act on the connections in p.conns. For a connection that was
-	// being dialled meanwhile, this check does the same by the present settings.
+	// Cut, Close and Heal act on the connections in p.conns. This connection was being dialled
+	// and was not among them, so it obeys the present settings here.
 	if p.refuse || p.closed || (hole && !p.lanes[Up-1].swallow) {
 		p.mu.Unlock()
 		c.reset()

@@ -1,5 +1,5 @@
-// Package world has the ensemble and the client with which an adapter is tested. It checks that
-// every lock is released exactly once, and never while its handler runs.
+// Package world has the ensemble and the client of an adapter's tests. It checks that every
+// lock is released exactly once, and never while its handler runs.
 package world
 
 import (

@@ -37,7 +37,7 @@ var (
 	ErrShrunk       = Case(ErrLost, "the ensemble shortened the session timeout on a reconnect")
 	ErrSessionEnded = Case(ErrLost, "session ended")
 
-	// ErrSilent ends a session on which callers only wait, and which proves no lease.
+	// ErrSilent ends a session that has waiting callers only, and proves no lease.
 	ErrSilent = Case(ErrLeaseOver, "the ensemble did not answer for a session timeout")
 )
 
@@ -102,7 +102,7 @@ func WaitEnded(ctx context.Context, waitedFor error) error {
 }
 
 // LeaseUnproven returns the error of a wait for a lease on a session that has a connection,
-// but to a server behind which no quorum commits.
+// but whose server is cut off from a quorum.
 func LeaseUnproven(d time.Duration) error {
 	return fmt.Errorf("%w for %v: no quorum has committed enough to prove a lease", ErrUnavailable, d)
 }

@@ -23,7 +23,7 @@ func Start[E, R any](hook Starter[E, R], ctx context.Context, e E) (context.Cont
 	return inner, end
 }
 
-// Call calls the function, unless it is nil.
+// Call calls the function if it is not nil.
 func (end End[R]) Call(r R) {
 	if end != nil {
 		end(r)

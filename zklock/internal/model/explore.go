@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// Step is one step of a system: what happens, to which client, and a detail.
+// Step is one step of a system: what happens, the client that it happens to, and a detail.
 type Step struct {
 	What    uint8
 	Client  int8
 	Arg     int8
-	Outside bool // it comes from outside: a fault, or a caller; the system does not have to take it
+	Outside bool // a fault or a caller does it: the system need not take it
 }
 
 // System is a transition system. Its states are values that can be compared.
@@ -29,8 +29,8 @@ type System[S comparable] interface {
 	// Check returns an error if a state breaks an invariant.
 	Check(s S) error
 
-	// Settled returns an error if a state in which only steps from outside are possible
-	// breaks an invariant: every message has been delivered, and every client waits.
+	// Settled returns an error if a state that only steps from outside can leave breaks an
+	// invariant: every message has been delivered, and every client waits.
 	Settled(s S) error
 
 	// Describe returns a step from one state to the next in words.

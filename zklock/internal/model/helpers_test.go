@@ -40,7 +40,7 @@ func largeBounds(t *testing.T, of int) Bounds {
 	return Bounds{States: largeBound, For: total / time.Duration(of)}
 }
 
-// holds explores a system, in which no state may break an invariant.
+// holds explores a system. No state may break an invariant.
 func holds[S comparable](t *testing.T, sys System[S], b Bounds) Result {
 	t.Helper()
 	r := Explore(sys, b)
@@ -51,8 +51,8 @@ func holds[S comparable](t *testing.T, sys System[S], b Bounds) Result {
 	return r
 }
 
-// breaks explores a system without the named one of its guards, and has to find a violation of which
-// the text contains want.
+// breaks explores a system without the named one of its guards, and must find a violation whose
+// text contains want.
 func breaks[S comparable](t *testing.T, name string, sys System[S], want string) {
 	t.Helper()
 	bound := guardBound

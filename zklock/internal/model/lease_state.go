@@ -12,12 +12,12 @@ import (
 // clocks, so time is part of its states: instants are whole units, relative to now.
 //
 // The client is connected to a follower. Between the follower and the leader there are two
-// streams in which messages stay in order and are late by any time. The leader sends pings
-// down its stream, at least one a tick; the follower answers each with a report of the
-// sessions that it has heard of since the one before. Only such a report, and a handshake, let
-// the leader give the session another timeout. Requests and replies share the streams with
-// them. A new leader may be elected, which gives the session a full timeout; the client's
-// follower may stay with the old leader, which goes on answering, but commits nothing.
+// streams. Messages in a stream stay in order and are late by any time. The leader sends pings
+// down its stream, at least one a tick; the follower answers each with a report of the sessions
+// that it has heard of since the one before. Only such a report, and a handshake, let the
+// leader give the session another timeout. Requests and replies share the streams with them. A
+// new leader may be elected, which gives the session a full timeout; the client's follower may
+// stay with the old leader, which goes on answering, but commits nothing.
 //
 // Between client and follower messages take no time. That leaves nothing out: a request that
 // was sent later and arrives at once proves at least as much, and so does a reply that is read
@@ -114,7 +114,7 @@ var epoch = time.Unix(1_000_000, 0)
 // instant returns an instant of the client's clock.
 func (m Leases) instant(units int8) time.Time { return epoch.Add(time.Duration(units) * m.Unit) }
 
-// answeredAt returns the instant at which a reply was read.
+// answeredAt returns the instant when a reply was read.
 func (m Leases) answeredAt(e exchanged) time.Time {
 	at := m.instant(e.answered)
 	if e.later {

@@ -32,7 +32,7 @@ func (m Leases) Next(s leaseState, emit func(Step, leaseState)) {
 		to.ping()
 		emit(Step{What: leaderPings}, to)
 		if s.pinged == m.Tick {
-			return // the ping is due: it comes before all else at that instant
+			return // the ping is due: nothing else happens before it at that instant
 		}
 	}
 	m.time(s, emit)
@@ -75,7 +75,7 @@ func (m Leases) Next(s leaseState, emit func(Step, leaseState)) {
 	}
 }
 
-// time lets a unit of time pass: not beyond the instant at which a ping is due. A leader that
+// time lets a unit of time pass, but not beyond the instant when a ping is due. A leader that
 // is late to expire a session takes nothing from the client, so it may be late by any time.
 func (m Leases) time(s leaseState, emit func(Step, leaseState)) {
 	if s.pinged == m.Tick && !s.deposed {
@@ -115,8 +115,8 @@ func (s *leaseState) unlink(i int) {
 	s.links[s.chain] = exchanged{}
 }
 
-// put appends a message to a stream. A ping or a report that follows another of its kind is
-// the same message: nothing comes in between.
+// put appends a message to a stream. A ping or a report that follows another of its kind is the
+// same message: nothing is between them.
 func put(stream *[streamLen]int8, message int8) {
 	last := nothing
 	for i, m := range stream {

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// aligned is a model in which all times are whole units, and the margin is less than a unit.
+// aligned has only times of whole units, and a margin of less than a unit.
 var aligned = Leases{Unit: time.Second, Timeout: 5, Tick: 2, Outstanding: 1}
 
-// slipping is one in which the client's clock may stand still for a unit, which is a little
-// less than the margin.
+// slipping lets the client's clock stand still for a unit, which is a little less than the
+// margin.
 var slipping = Leases{Unit: 50 * time.Millisecond, Timeout: 5, Tick: 1, Outstanding: 1, Slips: 1}
 
-// deposing is one in which the client may stay with a leader that was deposed.
+// deposing lets the client stay with a leader that was deposed.
 var deposing = Leases{Unit: time.Second, Timeout: 4, Tick: 1, Outstanding: 1, Elections: 1, Reconnects: 2}
 
 func TestLeaseOutlivesNoSession(t *testing.T) {

@@ -8,13 +8,14 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
-// Locks is the model of the queue: clients queue for one name, wait, hold and release, on
-// servers of which each may lag behind what is committed. It has no clocks. It takes from the
-// model Leases that a session does not expire before its client has given it up.
+// Locks is the model of the queue: clients queue for one name, wait, hold and release. Each
+// server may lag behind what is committed. The model has no clocks. It takes from the model
+// Leases that a session does not expire before its client has given it up.
 //
-// The queue nodes have versions: that at which they were committed, deleted and marked. A
-// client's server shows it the queue as of some version. A reply shows the client how far its
-// server is; after a reconnect the next server is at least as far. An event shows nothing.
+// The queue nodes have versions: those of the transactions that committed, deleted and marked
+// them. A client's server shows it the queue as of some version. A reply shows the client how
+// far its server is; after a reconnect the next server is at least as far. An event shows
+// nothing.
 type Locks struct {
 	Clients  int
 	Modes    []queue.Mode // what a client may ask for
@@ -41,8 +42,8 @@ const (
 	ReadArms                         // a watch is armed by a read that shows whether the node is still there
 	OwnNodeRead                      // a waiter reads its own node before the grant
 	OwnNodeWatched                   // a waiter watches its own node
-	OneConnection                    // its own node is read on the connection on which it saw no contender ahead
-	EventsCombine                    // an event counts together with reads on its connection only: place.Sight
+	OneConnection                    // a waiter reads its own node on the connection that showed it no contender ahead
+	EventsCombine                    // a waiter combines an event only with reads on the same connection: place.Sight
 	LeaseFirst                       // a session does not expire before its client has given it up
 	ContextsFirst                    // a client that gives up its session ends its contexts before its nodes go
 	PermitsMarked                    // a waiter that gets a permit marks its node
@@ -131,7 +132,7 @@ func (m Locks) Canonical(s lockState) lockState {
 	return s
 }
 
-// compact takes the nodes out that no server shows any more, and no client remembers.
+// compact takes out the nodes that no server shows and no client remembers.
 func (s *lockState) compact(lag int8) {
 	for i := maxNodes - 1; i >= 0; i-- {
 		if s.nodes[i].mode != 0 && s.nodes[i].died == lag && !s.remembered(i) {
@@ -311,7 +312,7 @@ func (m Locks) Settled(s lockState) error {
 	alive, used, readers := s.view(0), uint8(0), uint8(0)
 	for _, c := range s.clients[:m.Clients] {
 		if c.phase == holding && c.mode == queue.Shared {
-			readers |= 1 << c.own // a writer's node counts as a reader's, if its holder has become one
+			readers |= 1 << c.own // a writer's node is a reader's, if its holder has become one
 		}
 	}
 	for _, c := range s.clients[:m.Clients] {

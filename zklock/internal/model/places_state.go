@@ -13,7 +13,7 @@ import (
 // Places is the model of hand-over and of kept places: processes with one place each in the
 // queue of a name, and with goroutines that queue in the process behind it. A place goes from
 // one goroutine to the next, may be kept when no goroutine wants it, and is recalled when
-// another process comes. Servers do not lag here: the model Locks has that.
+// another process queues. Servers do not lag here: the model Locks has that.
 type Places struct {
 	Processes int
 	Modes     []queue.Mode // what a goroutine may ask for
@@ -36,7 +36,7 @@ type PlaceGuard uint8
 const (
 	NoPlaceGuard     PlaceGuard = iota // none is taken out
 	ReadersPlace                       // a reader's place goes to readers only
-	DoubtfulStays                      // a place under which a Txn may still be applied is not handed over
+	DoubtfulStays                      // a place is not handed over while a Txn of its holder may still be applied
 	RevokedEnds                        // a revoked place has no further hold
 	RevokedNotJoined                   // no further reader joins the hold of a revoked place
 	LimitsCount                        // another process gets its turn
@@ -44,7 +44,7 @@ const (
 	TurnsEndOnce                       // the turns of a place do not begin again
 	KeptIsRecalled                     // another contender recalls a kept place
 	ArmingLists                        // the watch of a kept place is armed by a list of the queue
-	RecalledNotKept                    // a place for which another contender waits is not kept
+	RecalledNotKept                    // a place is not kept while another contender waits for it
 	ShortIsResumed                     // a place whose lease was too short is granted when it is long enough
 )
 
@@ -119,7 +119,7 @@ func (m Places) Canonical(s placeState) placeState {
 }
 
 // number makes the numbers of the creations, turns and hand-overs as small as possible:
-// only their order matters, unless the turns begin near their end.
+// only their order matters. Turns that begin near their end keep their numbers.
 func (m Places) number(s *placeState) {
 	for i := range s.processes {
 		p := &s.processes[i]

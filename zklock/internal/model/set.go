@@ -5,8 +5,8 @@ import "slices"
 // none is the number of no state.
 const none = ^uint32(0)
 
-// set has the hashes of the states that were found, numbered from 0 in the order in which
-// they were found, and from which state each was found first.
+// set has the hashes of the states, numbered from 0 as they are found, and for each the state
+// before it when it was found.
 type set struct {
 	hashes []uint64
 	from   []uint32

@@ -93,7 +93,7 @@ func TestLineWithTwoOfOneNumberIsNotKnown(t *testing.T) {
 	}
 }
 
-// A line is walked only while few are left in it for which the waiter has to wait, whether
+// A waiter walks a line only while few contenders are left in it that block the waiter, whether
 // the session knows them as its own or not. No line is walked past a node of another recipe,
 // which may have been replaced by another node.
 func TestLineIsWalkedWhileItIsShort(t *testing.T) {

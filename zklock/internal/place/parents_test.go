@@ -41,7 +41,7 @@ func TestForeignZnodesAreForgotten(t *testing.T) {
 			sh.parents.add(parent{path: "/held", marked: true})
 			sh.parents.add(parent{path: "/used", marked: true})
 			sh.parents.add(parent{path: "/unmarked"})
-			for range 10 { // of which the last is two minutes and a half later
+			for range 10 { // the last is two minutes and a half later
 				synctest.Wait()
 				if n := known(); n != 10_003 && n != 3 {
 					t.Errorf("%d znodes are known", n)

@@ -7,8 +7,8 @@ import (
 )
 
 // FuzzNodeData checks that a contender's data is at most 1 KiB of JSON, whatever its texts
-// are, and keeps the fields that do not have to be truncated. It also checks that any data
-// of another client's node can be read.
+// are, and keeps the fields that need no truncation. It also checks that any data of another
+// client's node can be read.
 func FuzzNodeData(f *testing.F) {
 	f.Add("host-7", 812, "request 4711", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", []byte(`{"mode":"read","since":-1}`))
 	f.Add("\u2028\u2029<>&\x00\xff", -1, "\"\\", "\x7f", []byte(`{"mode":{},"host":1}`))
@@ -36,7 +36,7 @@ func FuzzNodeData(f *testing.F) {
 	})
 }
 
-// The reason of a request to give a lock back comes from another client. However long it is, it
+// Another client writes the reason of a request to give a lock back. However long it is, it
 // costs the holder's own texts nothing.
 func TestReasonShortensNoOtherText(t *testing.T) {
 	d := Data{Host: "web-3.example.com", PID: 812, Label: strings.Repeat("l", MaxLabel), Trace: strings.Repeat("t", 55), Mode: Exclusive.String(), Since: 1}

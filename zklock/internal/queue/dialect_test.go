@@ -10,12 +10,12 @@ import (
 )
 
 // recipes has one node name of each recipe, taken from the real libraries, and the dialects
-// in which that node is a contender. In the other dialects the error has to name the dialect
-// to use.
+// that take that node for a contender. In the other dialects the error must name the dialect to
+// use.
 var recipes = []struct {
 	name, node string
 	mode       Mode
-	dialects   string // those in which it is a contender
+	dialects   string // those that take it for a contender
 	use        string // the one that the error of the others names
 }{
 	{"InterProcessReadWriteLock.writeLock", "_c_1b9d6bcd-bbfd-4b2d-9b5d-ab8dfbbd4bed-__WRIT__0000000003", Exclusive, "zklock", "zklock"},

@@ -47,8 +47,8 @@ func TestGroupHasOneCreateOfANameAndDeletesFirst(t *testing.T) {
 	})
 }
 
-// No write waits for a timer: a write that comes alone is sent at once. Writes that come
-// while the maximum of transactions is under way go with the next one.
+// No write waits for a timer: a lone write is sent at once. Writes that arrive while the
+// maximum of transactions is under way go with the next one.
 func TestLoneWriteGoesAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var wg sync.WaitGroup

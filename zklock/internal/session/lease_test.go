@@ -136,8 +136,8 @@ func TestSilentSessionEnds(t *testing.T) {
 	})
 }
 
-// A heartbeat for which a caller waits comes the least interval of exchanges after the last
-// heartbeat, however short ago the last Sync was. A Sync keeps its distance from both.
+// If a caller waits for a heartbeat, it follows the last heartbeat after the least interval of
+// exchanges, however short ago the last Sync was. A Sync keeps its distance from both.
 func TestUrgentHeartbeatWaitsForAWriteOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := busySession(&onConn{generation: 1}, time.Second)

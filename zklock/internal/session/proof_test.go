@@ -33,8 +33,8 @@ func busySession(ds driver.Session, left time.Duration) *Session {
 	return s
 }
 
-// A reply that comes after the end of the lease does not extend it, whatever it proves: a
-// caller may have seen the end already.
+// A reply after the end of the lease does not extend it, whatever it proves: a caller may have
+// seen the end already.
 func TestLeaseThatRanOutIsNotRenewed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, c := range []struct {

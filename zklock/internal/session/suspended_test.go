@@ -11,7 +11,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/lease"
 )
 
-// reconnecting is a driver.Session of which a test sets the state and the connection.
+// reconnecting is a driver.Session whose state and connection a test sets.
 type reconnecting struct {
 	driver.Session
 	mu        sync.Mutex
@@ -81,8 +81,8 @@ func TestSuspensionDuringAReconnectShortensTheLease(t *testing.T) {
 }
 
 // The time without a connection begins with the server's silence before the driver gave the
-// connection up. It does not include the time for which the process or its machine was stopped:
-// nothing was tried meanwhile.
+// connection up. It does not include a time when the process or its machine was stopped, since
+// nothing was tried then.
 func TestCutBeginsWithTheSilenceOfTheServer(t *testing.T) {
 	for _, c := range []struct {
 		name             string

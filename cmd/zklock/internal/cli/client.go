@@ -8,8 +8,8 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// runSession is the session timeout of commands that run others, unless the URL sets one. With
-// the library's 10 s an election of a leader among the servers would end commands.
+// runSession is the default session timeout of commands that run others. With the library's
+// 10 s an election of a leader among the servers would end commands.
 const runSession = 30 * time.Second
 
 // config returns the settings of the URL of the ensemble.

@@ -14,10 +14,10 @@ const (
 	exitToDo          = 1  // doctor: there is something to do
 	exitUsage         = 64 // lock names included
 	exitUnreachable   = 69
-	exitNotAcquired   = 75 // unless -E sets another one
+	exitNotAcquired   = 75 // the default of -E
 	exitLost          = 76
 	exitRights        = 77
-	exitConfiguration = 78 // a URL, wherever it comes from; a session that is too short
+	exitConfiguration = 78 // a bad URL, from a flag or the environment; a session that is too short
 	exitFailure       = 125
 	exitNotExecutable = 126
 	exitNotFound      = 127
@@ -76,8 +76,8 @@ func failed(err error) error {
 	return fail(codeOf(err), err)
 }
 
-// codes are the exit codes of errors; the first that matches counts. An error comes before
-// its parent, and a driver's reason before the ErrUnavailable that wraps it.
+// codes are the exit codes of errors. The first match decides, so an error stands before its
+// parent, and a driver's reason before the ErrUnavailable that wraps it.
 var codes = []struct {
 	err  error
 	code int

@@ -13,10 +13,9 @@ import (
 // rootEvery is how often a command that goes on looks for a root that does not exist.
 const rootEvery = time.Second
 
-// follow calls show with each state of a sequence, until ctx ends, for which it returns nil. While there is no
-// root, the state is that of a name that is not in use: none stands for it, and is reported once. The
-// ensemble may be unreachable for a time: show gets that error, too. If an error has ended the
-// sequence, follow returns it.
+// follow calls show with each state of a sequence until ctx ends, and then returns nil. While
+// there is no root, it shows none once: the name is not in use. While the ensemble is
+// unreachable, show gets that error. follow returns an error that ends the sequence.
 func follow[T any](ctx context.Context, states iter.Seq2[T, error], none error, show func(T, error) error) error {
 	for rootless := false; ; {
 		var last error

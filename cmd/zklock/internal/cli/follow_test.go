@@ -28,8 +28,8 @@ func TestFollowersEndWithAPermanentError(t *testing.T) {
 	}
 }
 
-// TestFollowersWaitForTheRoot: without a root there is no contender, and the first one is reported
-// when it comes.
+// TestFollowersWaitForTheRoot: without a root there is no contender, and the first one is
+// reported when it arrives.
 func TestFollowersWaitForTheRoot(t *testing.T) {
 	for args, want := range map[string][2]string{
 		"watch x":           {"", " exclusive "},

@@ -99,7 +99,7 @@ the arguments of a process.`,
 	return root
 }
 
-// version is the version of the module from which the program was built.
+// version returns the version of the program's main module.
 func version() string {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
 		return info.Main.Version

@@ -74,7 +74,7 @@ func top(ctx context.Context, c *zklock.Client, prefix string, every time.Durati
 	signal.Notify(resized, syscall.SIGWINCH)
 	defer signal.Stop(resized)
 	var o overview
-	patience := time.Duration(0) // the first look may take long: there has to be something on the screen
+	patience := time.Duration(0) // the first look may take long: the screen must show something
 	last := time.Duration(0)     // what the last look has taken
 	for ctx.Err() == nil {
 		const otherLines = 5 // around the rows
@@ -118,9 +118,9 @@ func top(ctx context.Context, c *zklock.Client, prefix string, every time.Durati
 	return nil
 }
 
-// pause returns how long to wait between two looks of which each takes some time. A change may come
-// right after its name was read, and shows at the end of the next look. A fifth of the time is left
-// for everything else, such as the terminal.
+// pause returns how long to wait between two looks, if each took that long. A change right
+// after its name was read shows at the end of the next look. A fifth of the time is left for
+// everything else, such as the terminal.
 func pause(every, took time.Duration) time.Duration {
 	return max(every*4/5-2*took, took, minEvery/2)
 }

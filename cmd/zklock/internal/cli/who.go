@@ -112,11 +112,10 @@ func writeQueue(w io.Writer, queue []zklock.Contender, now time.Time, wide bool)
 	return t.end()
 }
 
-// maxIndent limits the depth to which a tree is indented: a queue of writers is as deep as it
-// is long.
+// maxIndent limits the indentation of a tree: a queue of writers is as deep as it is long.
 const maxIndent = 20
 
-// writeTree writes each contender below the nearest one for which it waits.
+// writeTree writes each contender below the nearest one that blocks it.
 func writeTree(w io.Writer, queue []zklock.Contender, now time.Time) error {
 	children := make([][]int, len(queue))
 	var roots []int

@@ -78,8 +78,8 @@ func (w *wrapper) run(lock *zklock.Lock) (run.Result, error) {
 	return result, nil
 }
 
-// reportRevocation prints the reason with which an operator asks for a lock, until the caller
-// calls the function that it returns.
+// reportRevocation prints an operator's reason for asking for a lock. The returned function
+// ends that.
 func (w *wrapper) reportRevocation(lock *zklock.Lock) (stop func()) {
 	ctx, cancel := lock.Context(context.Background())
 	deregister := context.AfterFunc(ctx, func() {

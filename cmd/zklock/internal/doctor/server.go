@@ -19,7 +19,7 @@ type server struct {
 	shortest time.Duration // that it grants
 	longest  time.Duration // that it grants
 	srvr     map[string]string
-	conf     map[string]string // empty unless the server's whitelist has conf
+	conf     map[string]string // empty if the server's whitelist lacks conf
 	version  version
 }
 

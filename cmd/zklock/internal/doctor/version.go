@@ -41,7 +41,7 @@ type advisory struct {
 	affects          func(version) bool
 }
 
-// newest says to which releases to upgrade: no advisory affects these.
+// newest names the releases that no advisory affects.
 const newest = "upgrade to 3.8.7, 3.9.6 or newer"
 
 // advisories are warnings: whether a fault has an effect depends on how the servers are used. Those of

@@ -41,7 +41,7 @@ func TestVersionAdvisories(t *testing.T) {
 	}
 }
 
-// TestAdviceLeadsToNoOtherAdvisory: a release to which an advisory says to upgrade has no fault that
+// TestAdviceLeadsToNoOtherAdvisory: the release that an advisory recommends has no fault that
 // another one names.
 func TestAdviceLeadsToNoOtherAdvisory(t *testing.T) {
 	for _, a := range advisories {

@@ -4,8 +4,7 @@ package run
 
 import "syscall"
 
-// stopSignal is the signal with which the wrapper stops itself. TTIN does what TSTP does, and is
-// never caught.
+// stopSignal stops the wrapper. TTIN does what TSTP does, and is never caught.
 const stopSignal = syscall.SIGTTIN
 
 // disposition is what a signal does to this process.

@@ -71,8 +71,7 @@ const (
 	dumped      = 3
 )
 
-// waitid reports a child, or all children for which there is something to report, and collects
-// none.
+// waitid reports a child that has changed its state, one or any, and does not collect it.
 func waitid(which, pid, options int) (info childInfo, err error) {
 	for {
 		_, _, errno := syscall.Syscall6(syscall.SYS_WAITID, uintptr(which), uintptr(pid), uintptr(unsafe.Pointer(&info)), uintptr(options|syscall.WNOWAIT), 0, 0)
@@ -146,7 +145,7 @@ func processState(path string) (state byte, group int, ok bool) {
 	return fields[0][0], group, err == nil
 }
 
-// isDead reports whether a process in that state executes nothing any more.
+// isDead reports whether a process in that state has stopped executing for good.
 func isDead(state byte) bool { return state == 'Z' || state == 'X' || state == 'x' }
 
 // hasLiveThread reports whether a process whose first thread has ended has others.

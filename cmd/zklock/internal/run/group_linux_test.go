@@ -111,7 +111,7 @@ func TestGroupWithoutAGuardGetsNoSignal(t *testing.T) {
 	}
 }
 
-// TestLeaseIsHeededBeforeEachLook: at the processes of the group, of which three are needed.
+// TestLeaseIsHeededBeforeEachLook: the loop needs three looks at the processes of the group.
 func TestLeaseIsHeededBeforeEachLook(t *testing.T) {
 	g := ended(t)
 	heeded := 0
@@ -120,8 +120,8 @@ func TestLeaseIsHeededBeforeEachLook(t *testing.T) {
 	}
 }
 
-// TestNextCommandInheritsNoIgnoredSignal: the wrapper ignores TTOU while a command runs. The next command
-// does not, unless the wrapper was started to ignore it.
+// TestNextCommandInheritsNoIgnoredSignal: the wrapper ignores TTOU while a command runs. The
+// next command does so only if the wrapper was started to ignore it.
 func TestNextCommandInheritsNoIgnoredSignal(t *testing.T) {
 	status := filepath.Join(t.TempDir(), "status")
 	for n := range 2 {

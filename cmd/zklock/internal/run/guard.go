@@ -21,7 +21,7 @@ func IsGuard() bool { return len(os.Args) == 1 && os.Args[0] == guardName }
 // Descriptors of a guard, above the three standard ones.
 const (
 	guardAlive = 3 // a pipe that ends with the wrapper
-	guardReady = 4 // a pipe to which the guard writes one byte
+	guardReady = 4 // a pipe: the guard writes one byte to it
 )
 
 // BeGuard waits for the wrapper's end and then kills the process group, and with it this
@@ -65,8 +65,8 @@ type guard struct {
 	ended bool     // it has ended, and is not collected
 }
 
-// end ends a guard that is not collected. The signal comes first: a guard that reads the end of the
-// pipe kills its group.
+// end ends a guard that is not collected. It kills the guard before it closes the pipe: a guard
+// that reads the end of the pipe kills its group.
 func (g *guard) end() {
 	_ = syscall.Kill(g.pid, syscall.SIGKILL)
 	_ = g.alive.Close()

@@ -25,7 +25,7 @@ type launched struct {
 }
 
 // launch begins to start another guard. The loop must not wait for that: the lease may end
-// meanwhile. The loop ends only after it has received the outcome, and calls adopt with it.
+// before. The loop ends only after it has received the outcome, and calls adopt with it.
 func (g *group) launch() {
 	outcome := make(chan launched, 1)
 	g.launching = outcome

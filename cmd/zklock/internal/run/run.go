@@ -135,8 +135,9 @@ func (r *runner) isReady() (bool, os.Signal) {
 	}
 }
 
-// heedLeaseDuring calls start, which starts the command. The kernel may take long to load a program.
-// If the lease demands a KILL meanwhile, the group gets it: the program never runs then.
+// heedLeaseDuring calls start, which starts the command. The kernel may take long to load a
+// program. If the lease demands a KILL before it is loaded, the group gets it, and the program
+// never runs.
 func (r *runner) heedLeaseDuring(start func() error) error {
 	halt, done := make(chan struct{}), make(chan struct{})
 	killed := false
@@ -216,8 +217,8 @@ func (r *runner) loop() {
 // heedLease sends the signals that the lease demands, and returns for how long the answer
 // stays the same at least.
 //
-// Once TERM was sent for the lease, KILL comes at the time that was set then, even if the
-// lease is proven for longer by now: the grace is over.
+// A TERM for the lease sets the time of KILL. That time stays even if the lease is then proven
+// for longer: the grace is over.
 func (r *runner) heedLease(now time.Time) time.Duration {
 	left := time.Duration(0)
 	if until := r.Lease.Until(); !until.IsZero() {
@@ -252,7 +253,7 @@ func (r *runner) killForLease() {
 	r.group.kill()
 }
 
-// ask sends TERM to the group, and sets the time of KILL, unless an earlier one is set.
+// ask sends TERM to the group, and sets the time of KILL. An earlier time stays.
 func (r *runner) ask(killAt time.Time) {
 	if !r.asked || killAt.Before(r.killAt) {
 		r.killAt = killAt

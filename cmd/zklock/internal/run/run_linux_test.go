@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// short is a timing with which a command starts as soon as there is a lease.
+// short lets a command start as soon as there is a lease.
 var short = Timing{Grace: 100 * ms, Margin: 100 * ms}
 
 // sleeper opens the pipe in its first argument, and sleeps.
@@ -20,8 +20,8 @@ const sleeper = `exec 3>"$1"; exec sleep 30`
 // stubborn opens the pipe in its first argument, and ignores TERM.
 const stubborn = `trap "" TERM; exec 3>"$1"; sleep 30 & wait; wait`
 
-// TestLeaseIsLookedAtAfterTheGuard: the guard takes so long to start that the lease has ended
-// meanwhile. The command starts when there is a lease again, or never.
+// TestLeaseIsLookedAtAfterTheGuard: the guard takes so long to start that the lease ends. The
+// command starts when there is a lease again, or never.
 func TestLeaseIsLookedAtAfterTheGuard(t *testing.T) {
 	for what, renewed := range map[string]bool{"the lease is renewed": true, "the lock is lost": false} {
 		t.Run(what, func(t *testing.T) {

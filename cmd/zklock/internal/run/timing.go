@@ -18,7 +18,7 @@ type Timing struct {
 	Margin time.Duration // between KILL and the end of the lease
 }
 
-// MaxDefaultGrace limits the grace of a command for which none was given.
+// MaxDefaultGrace limits the default grace of a command.
 const MaxDefaultGrace = 5 * time.Second
 
 // NewTiming returns the timing for a granted session timeout. least is how much of the lease
@@ -71,8 +71,7 @@ const (
 	kill             // KILL now
 )
 
-// demands returns what a lease demands of which left is left, and for how long that will
-// be so at least.
+// demands returns what a lease that ends in left demands, and how long that stays so at least.
 func (t Timing) demands(left time.Duration) (demand, time.Duration) {
 	switch {
 	case left <= t.Margin:

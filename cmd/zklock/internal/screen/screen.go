@@ -16,8 +16,8 @@ import (
 // ErrNoTerminal means that the input or the output is not a terminal.
 var ErrNoTerminal = errors.New("not a terminal")
 
-// Screen is a terminal in a mode in which keys arrive at once and are not shown, with a second
-// screen in front of what was there before.
+// Screen is a terminal that delivers keys at once and does not show them. It covers what was on
+// the terminal with a second screen.
 type Screen struct {
 	in, out *os.File
 	before  *syscall.Termios
