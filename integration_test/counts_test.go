@@ -69,8 +69,8 @@ func total(m map[string]int) int {
 	return n
 }
 
-// calmTimeout is a session timeout so long that a client sends no heartbeats during a test, and that a
-// waiter does not begin to watch its own node, which it does after a fortieth of the timeout.
+// calmTimeout is a session timeout so long that a client sends no heartbeats during a test. A
+// waiter begins to watch its own node after a fortieth of it, and so never.
 const calmTimeout = 24 * time.Hour
 
 // calm starts a server that allows the clients of calmDial their session timeout.

@@ -54,8 +54,8 @@ func folders(t *testing.T) []folder {
 	return found
 }
 
-// unpromised are packages that other modules of this project import, so that they cannot be
-// internal, and whose comments say that no promise covers them.
+// unpromised are packages that are not internal only because other modules of this project
+// import them. Their comments say that no promise covers them.
 var unpromised = []string{"interceptors/protolock", "interceptors/verdict"}
 
 // TestDocumentedIsEverythingExported fails for every exported name of every importable package

@@ -26,7 +26,7 @@ var shared struct {
 }
 
 // sharedEnsemble returns the shared server. A test that uses it must not disturb it, and
-// has to use a separate root.
+// must use a separate root.
 func sharedEnsemble(t testing.TB) *ensemble.Ensemble {
 	t.Helper()
 	if os.Getenv(ensemble.ServersEnv) == "" {

@@ -101,7 +101,7 @@ type mixer struct {
 // cycle acquires a lock, works under it, and releases it. Sometimes it then behaves like a
 // holder that was stopped in the middle of its work: it repeats the write of an earlier
 // cycle. If no other holder had the lock since, that changes nothing. Otherwise the register
-// has to refuse the write, or an update is lost.
+// must refuse the write, or an update is lost.
 func (m *mixer) cycle(ctx context.Context) error {
 	l, err := mixed(m.Client, m.rng).Acquire(ctx)
 	if err != nil {

@@ -149,7 +149,7 @@ func overlapped(t *testing.T, e *ensemble.Ensemble, control *trusting, taken <-c
 	}
 }
 
-// judgeBeside is judge next to a control, which has to overlap. Each is a subtest, since some
+// judgeBeside is judge next to a control, which must overlap. Each is a subtest, since some
 // servers do not deceive the control.
 func (d *duels) judgeBeside(e *ensemble.Ensemble, control *trusting, taken <-chan error) {
 	whole := d.t

@@ -58,8 +58,8 @@ func side(diff string, sign byte) string {
 }
 
 // TestDocumentedSnippetsWork puts every snippet of the README and of docs into a separate module
-// that refers to the project by a replace directive. All programs have to compile. Those with
-// an expected output are run.
+// that refers to the project by a replace directive. All programs must compile. Those with an
+// expected output are run.
 func TestDocumentedSnippetsWork(t *testing.T) {
 	programs := make(map[string]string) // by name
 	for _, s := range snippets(t) {

@@ -26,9 +26,9 @@ func (f failing) TryAcquire(ctx context.Context, _ ...zklock.AcquireOption) (*zk
 	return f.Acquire(ctx)
 }
 
-// kinds are the ways to make a call whose lock is not acquired, on either side of the
-// connection. there is the error that the caller gets. here is the error in the process
-// that locks; for a client the two are the same.
+// kinds make a call that does not get its lock, on either side of the connection. They return
+// the caller's error, there, and the error in the process that locks, here. For a client the
+// two are the same.
 var kinds = map[string]func(t *testing.T, ctx context.Context, pick interceptors.Pick, opts ...interceptors.Option) (there, here error){
 	"unary on the server": func(t *testing.T, ctx context.Context, pick interceptors.Pick, opts ...interceptors.Option) (error, error) {
 		here := make(chan error, 1)

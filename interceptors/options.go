@@ -116,7 +116,7 @@ func WithCode(code codes.Code) Option {
 // leaves the RetryInfo out.
 func WithRetryDelay(d time.Duration) Option { return optionFunc(func(c *config) { c.retryDelay = d }) }
 
-// WithAcquire adds options with which each call acquires its lock:
+// WithAcquire adds options for acquiring a call's lock:
 //
 //	zklock.Reenter()             the caller may hold the lock already
 //	zklock.WithMaxWaiters(20)    while that many wait, another one is refused at once, with WithCode

@@ -12,11 +12,10 @@ import (
 	"github.com/zklock/go-zklock/zklock/fence"
 )
 
-// WithSequencerCheck makes a server refuse calls, with FailedPrecondition, that were
-// made on behalf of a lock that has a newer holder by now: those whose sequencer (see
-// WithSequencers) is older than the newest one that guard has seen. The check is made
-// when a call arrives, and again when the call has acquired its own lock, if it needs
-// one. Calls without a sequencer are not checked. By default no call is checked. The
+// WithSequencerCheck makes a server refuse, with FailedPrecondition, calls of former holders:
+// those whose sequencer (see WithSequencers) is older than the newest one that guard has seen.
+// The check is made when a call arrives, and again when the call has acquired its own lock, if
+// it needs one. Calls without a sequencer are not checked. By default no call is checked. The
 // option has no effect on a client.
 //
 // trust reports whether the caller is trusted, and the origin of its tokens. Callers

@@ -115,7 +115,7 @@ func routeOf(r *http.Request) string {
 //
 // The built-in responses keep a Content-Encoding that was set before this
 // middleware ran, since compressors set it. If an outer handler announces
-// precompressed responses in this way, f has to remove the header.
+// precompressed responses in this way, f must remove the header.
 //
 // f is not called if the lock was lost after a response had begun; WithObserver
 // reports that. f is called for a request that was canceled during the wait, with
@@ -159,7 +159,7 @@ func WithRetryAfter(d time.Duration) Option {
 	return optionFunc(func(c *config) { c.retryAfter = d })
 }
 
-// WithAcquire adds options with which each request acquires its lock:
+// WithAcquire adds options for acquiring a request's lock:
 //
 //	zklock.Reenter()             an outer handler may hold the lock already
 //	zklock.WithMaxWaiters(20)    while that many wait, another one is refused at once, with WithStatus
@@ -177,12 +177,12 @@ func WithAcquire(opts ...zklock.AcquireOption) Option {
 // time is not limited.
 func WithMaxHold(d time.Duration) Option { return optionFunc(func(c *config) { c.maxHold = d }) }
 
-// WithBufferBody sets up to how many bytes of a request's body are read before the
-// wait for the lock. The default is 64 KiB; with 0 nothing is read. A server
-// notices that an HTTP/1 client has disconnected only after the request's body has
-// been read to its end. So a request with a longer body stays in the queue after
-// its client has disconnected, for as long as WithWait allows. HTTP/2 requests and
-// WithWait(0) do not need this: their bodies are not read ahead.
+// WithBufferBody sets how many bytes of a request's body the middleware reads, at most, before
+// the wait for the lock. The default is 64 KiB; with 0 nothing is read. A server notices that
+// an HTTP/1 client has disconnected only after the request's body has been read to its end. So
+// a request with a longer body stays in the queue after its client has disconnected, for as
+// long as WithWait allows. HTTP/2 requests and WithWait(0) do not need this: their bodies are
+// not read ahead.
 //
 // The body must arrive within the time of WithWait, or the response is 408. If the request's
 // context ends before that, the response is 503. In both cases the connection is closed. The
@@ -206,9 +206,8 @@ func WithBufferBody(limit int64) Option { return optionFunc(func(c *config) { c.
 // has had no connection for almost all of connect_timeout (10 s by default). Before
 // that, requests wait, and a request whose wait ends gets the same response as
 // without this option. During the outage, requests are served at once, until there
-// is a session again. Only a request behind an earlier one that waits for the same
-// name waits with it. The client forgets the outage when no request has asked it
-// for a lock for a second.
+// is a session again. Only a request that is behind a waiting one for the same name waits with
+// it. The client forgets the outage when no request has asked it for a lock for a second.
 //
 // These are not outages: a wait that ends sooner, an invalid name, a lock that
 // another client holds, and an ensemble that refuses this client.

@@ -12,11 +12,10 @@ import (
 // errBadSequencer means that a request's sequencers could not be parsed.
 var errBadSequencer = errors.New("middleware: bad " + fence.Key + " header")
 
-// WithSequencerCheck refuses requests, with 409, that were sent on behalf of a
-// lock that has a newer holder by now: those whose sequencer (see Transport) is
-// older than the newest one that guard has seen. The check is made when a request
-// arrives, and again when the request has acquired its own lock, if it needs one.
-// Requests without a sequencer are not checked. By default no request is checked.
+// WithSequencerCheck refuses, with 409, requests of former holders: those whose sequencer (see
+// Transport) is older than the newest one that guard has seen. The check is made when a request
+// arrives, and again when the request has acquired its own lock, if it needs one. Requests
+// without a sequencer are not checked. By default no request is checked.
 //
 // trust reports whether the sender is trusted, and the origin of its tokens.
 // Senders whose tokens come from the same ensemble and root have the same origin.
@@ -83,8 +82,8 @@ var _ http.RoundTripper = (*Transport)(nil)
 // request already has, such as those of a request that is passed on. Of these it
 // leaves out the ones that have the name of a lock in the request's context, see
 // fence.AddValues. The receiver refuses the request if any sequencer is stale. It
-// trusts them all as those of this process, so a proxy has to delete the header
-// fence.Key from requests of senders that it does not trust.
+// trusts them all as those of this process, so a proxy must delete the header fence.Key from
+// requests of senders that it does not trust.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	base := t.Base
 	if base == nil {

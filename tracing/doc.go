@@ -1,5 +1,5 @@
-// Package tracing makes OpenTelemetry spans and metrics for a zklock.Client. They show the lock
-// that a request waits for, the request that is ahead of it, and for how long.
+// Package tracing makes OpenTelemetry spans and metrics for a zklock.Client. They show which
+// lock a request waits for, which request is ahead of it, and for how long.
 //
 //	client, err := zklock.Open(url, zklock.WithHooks(tracing.Hooks()))
 //	registration, err := tracing.RegisterStats(client)
@@ -88,7 +88,7 @@
 //
 // # Attributes
 //
-//	zklock.mode exclusive, shared or permit: the mode of the acquisition
+//	zklock.mode              exclusive, shared or permit: the mode of the acquisition
 //	zklock.outcome           acquired; contended: ended by a try, WithWait or a limit on waiters; timeout: ended by the
 //	                         context's deadline; canceled: ended by the context; lost; error: anything else, also a
 //	                         missing session

@@ -73,9 +73,9 @@ func WithName(f func(name string) string) Option {
 
 // WithNameAttribute adds the attribute zklock.name to metrics. Its value is what f
 // returns for the lock's name; if that is "", the attribute is left out. Every value
-// that f returns makes a separate time series for as long as the process lives. So f
-// has to return few different values: a route, a kind of resource, the part before the
-// first slash. By default metrics do not have the attribute.
+// that f returns makes a separate time series for as long as the process lives. So f must
+// return few different values: a route, a kind of resource, the part before the first slash. By
+// default metrics do not have the attribute.
 func WithNameAttribute(f func(name string) string) Option {
 	return optionFunc(func(c *config) { c.metricName = f })
 }

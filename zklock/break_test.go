@@ -13,9 +13,9 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// When an operator deletes the node of a holder, its client may pass the deleted node on inside
-// the process until it learns of that, also to a goroutine that asks for the lock when the next
-// client has it. These tests run this with random delays, and check what is promised:
+// An operator deletes the node of a holder. Until the holder's client learns of that, it may
+// pass the deleted node on inside the process, even to a goroutine that asks for the lock when
+// the next client has it. These tests run this with random delays, and check what is promised:
 //
 //   - A place that was granted at once is passed on for handover_time after its grant, and its
 //     holders have ended a sixth of the session timeout after its grant. One that was granted

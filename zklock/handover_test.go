@@ -99,8 +99,8 @@ func TestHandoverIsUnlimitedWithoutOtherWaiters(t *testing.T) {
 }
 
 // TestHandoverIsUnlimitedOnceOthersHaveGone: another client is ahead of the goroutines of this
-// client and behind them. They have a place between the two, then one behind the other client, and
-// then one that is alone, and so is passed on to all goroutines that are left.
+// client and behind them. They get a place between the other client's two, and then one behind
+// both. Their last place is alone in the queue, so it is passed on to all remaining goroutines.
 func TestHandoverIsUnlimitedOnceOthersHaveGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()

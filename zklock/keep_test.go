@@ -113,7 +113,7 @@ func TestKeptNameCostsNothing(t *testing.T) {
 }
 
 // TestKeptNameIsRecalled: another client that wants a kept name gets it soon. Then the first
-// client must use the name alone twice as often, 64 times at most, before it keeps it again.
+// client must use the name alone twice as often before it keeps it again, 64 times at most.
 func TestKeptNameIsRecalled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New(memdriver.WithServers(3), memdriver.WithLatency(time.Millisecond))

@@ -60,9 +60,9 @@ func TestEndedWaitNamesTheHolder(t *testing.T) {
 	})
 }
 
-// The error of a try says what its client knows without a further request: of a goroutine of its
-// own process, and of a node that it has read, as much as the error of a wait; else what the
-// names in the queue show.
+// The error of a try says what its client knows without a further request. If the holder is a
+// goroutine of the same process, or the client has read its node, that is as much as in the
+// error of a wait. Otherwise it is what the names in the queue show.
 func TestFailedTryNamesTheHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()

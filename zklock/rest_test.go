@@ -261,8 +261,8 @@ func TestRestedReadersDoNotList(t *testing.T) {
 	}
 }
 
-// A place with several names rests if it is far on the name that it waits for, and not if it is
-// the first in line there, whatever its position on the other name is.
+// A place with several names rests if it is far from the front on the name that it waits for.
+// Its position on the other name does not matter.
 func TestWaiterForSeveralNamesRests(t *testing.T) {
 	for _, c := range []struct {
 		ahead int
@@ -295,8 +295,8 @@ func TestWaiterForSeveralNamesRests(t *testing.T) {
 }
 
 // A session holds one lock and waits far from the front for another. The lock that it holds
-// stays valid, and is lost in time when the session is cut off, whether the session has held
-// the lock before it waited or was at rest.
+// stays valid, and is lost in time when the session is cut off. It does not matter whether the
+// session got the lock before it waited, or while it was at rest.
 func TestHeldLocksOfASessionThatWaitsFar(t *testing.T) {
 	for _, rested := range []bool{false, true} {
 		t.Run(fmt.Sprint(rested), func(t *testing.T) {

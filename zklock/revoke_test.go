@@ -143,8 +143,8 @@ func TestRevocableCosts(t *testing.T) {
 	})
 }
 
-// A request is noticed at once, although the watch of other holders is armed later only; and
-// also if it was written before the watch was armed, or before the lock was granted.
+// A revocable holder notices a request at once, also one that was written before its watch was
+// armed or before the lock was granted. Other holders arm their watches later.
 func TestRevocationIsNoticedAtOnce(t *testing.T) {
 	for name, before := range map[string]func(t *testing.T, c, other *zklock.Client) (l *zklock.Lock){
 		"granted at once": func(t *testing.T, c, other *zklock.Client) *zklock.Lock {

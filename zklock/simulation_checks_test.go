@@ -28,7 +28,7 @@ func notOver(handles []*grip) []bool {
 	return open
 }
 
-// observe checks what has to hold at every moment.
+// observe checks what must hold at every moment.
 func (m *model) observe() {
 	m.mu.Lock()
 	handles := slices.Clone(m.handles)

@@ -17,8 +17,7 @@ import (
 // is that it takes a connected session for a live one. It is careful in all other
 // respects: it watches the node ahead, lists the queue again after that, uses a node only
 // with the session that created it, and gives everything up when its connection ends. The
-// checks have to find the mistake. Otherwise they would not find one of the library's
-// either.
+// checks must find the mistake. Otherwise they would not find one of the library's either.
 type trusting struct {
 	w       *world
 	session driver.Session

@@ -233,7 +233,7 @@ func (c *twoEnsembles) Connect(ctx context.Context, timeout time.Duration) (driv
 }
 
 // An ensemble that was set back to an older state would give tokens a second time. The client
-// grants nothing from then on. An operator must check that, and open a new client.
+// then grants nothing. An operator must look into it, and a new client grants again.
 func TestTokensThatRunBackAreRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		before, after := memdriver.New(), memdriver.New()

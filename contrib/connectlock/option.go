@@ -104,7 +104,7 @@ func WithRetryDelay(d time.Duration) Option { return option(func(c *config) { c.
 // until the call has ended. By default the time is not limited.
 func WithMaxHold(d time.Duration) Option { return option(func(c *config) { c.maxHold = d }) }
 
-// WithAcquire adds options with which each call acquires its lock:
+// WithAcquire adds options for acquiring a call's lock:
 //
 //	zklock.Reenter()             the caller may hold the lock already
 //	zklock.WithMaxWaiters(20)    while that many wait, another one is refused at once, with WithCode

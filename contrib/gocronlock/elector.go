@@ -33,7 +33,7 @@ type Elector struct {
 
 var _ gocron.Elector = (*Elector)(nil)
 
-// NewElector starts a candidacy. The caller has to call [Elector.Close]. NewElector panics if e
+// NewElector starts a candidacy. The caller must call [Elector.Close]. NewElector panics if e
 // is nil.
 func NewElector(e *election.Election) *Elector {
 	if e == nil {

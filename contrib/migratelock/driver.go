@@ -17,8 +17,8 @@ var errClosed = errors.New("the driver was closed")
 
 // Wrap returns a database driver of golang-migrate that migrates only while it holds a, as well
 // as the lock of the database itself; see [WithoutDatabaseLock]. All processes that migrate a
-// database have to acquire the same name, exclusively: a is a mutex, or the writer of an
-// RWMutex. Wrap makes no request.
+// database must acquire the same name, exclusively: a is a mutex, or the writer of an RWMutex.
+// Wrap makes no request.
 //
 // Lock fails with an error that matches database.ErrLocked if another process holds the lock.
 // When the lock is lost, Run, SetVersion and Drop fail with [zklock.ErrLost] before they change

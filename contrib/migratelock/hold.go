@@ -56,7 +56,7 @@ type lossKey struct{}
 // migrations and statements that watch their context are cancelled; no further migration
 // begins.
 //
-// The caller has to call the function that WithLoss returns when the migrations have ended.
+// The caller must call the function that WithLoss returns when the migrations have ended.
 func WithLoss(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	return context.WithValue(ctx, lossKey{}, cancel), func() { cancel(context.Canceled) }

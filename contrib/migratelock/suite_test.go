@@ -23,7 +23,7 @@ import (
 )
 
 // onBoth runs a suite on an ensemble in memory, and on a real ZooKeeper. open returns a client
-// that has a session, as that of a program which has been running for a while.
+// that has a session, as in a program that has been running for a while.
 func onBoth(t *testing.T, suite func(t *testing.T, open func(*testing.T) *zklock.Client)) {
 	t.Run("mem", func(t *testing.T) {
 		e := memdriver.New()

@@ -27,8 +27,7 @@ type books struct {
 	unfenced int                     // guarded by mu; calls whose token was not greater than the last
 }
 
-// enter records that a call begins to work on an order. The call has to run leave when it
-// ends.
+// enter records that a call begins to work on an order. The call must run leave when it ends.
 func (b *books) enter(ctx context.Context, order string) (leave func()) {
 	var token zklock.Token
 	if lock, ok := zklock.FromContext(ctx); ok {

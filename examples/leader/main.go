@@ -114,7 +114,7 @@ func watch(ctx context.Context, client *zklock.Client, killers map[string]func()
 	return context.Cause(ctx)
 }
 
-// lead is the work of a leader. It has to return when ctx ends, which is before another replica
+// lead is the work of a leader. It must return when ctx ends, which is before another replica
 // can lead.
 func lead(ctx context.Context, t *election.Term) error {
 	// Pass t.Token() to what the leader writes to: it can refuse late writes.

@@ -6,8 +6,8 @@ import (
 	"syscall"
 )
 
-// unprivileged is the user as which servers run if the tests run as root, because
-// PostgreSQL refuses to run as root: Linux reserves this id for no user's files.
+// unprivileged is the user that runs the servers if the tests run as root, because PostgreSQL
+// refuses to run as root: Linux reserves this id for no user's files.
 const unprivileged = 65534
 
 // giveAway makes a folder the servers' own.

@@ -111,9 +111,9 @@ func isFolder(path string) bool {
 // has all files of it.
 const attempts = 3
 
-// Newest returns the newest version of a library in a range from low to high, for example from
-// 3.9.0 to 3.9.999, that can be fetched, and the newer ones that are listed and cannot be
-// fetched. The error matches [ErrNoVersion] if there is none.
+// Newest returns the newest version of a library that can be fetched, in a range from low to
+// high, for example from 3.9.0 to 3.9.999. missing are newer versions that are listed but
+// cannot be fetched. The error matches [ErrNoVersion] if there is no version.
 func (m *Tool) Newest(ctx context.Context, group, name, low, high string) (newest string, missing []string, err error) {
 	work, err := os.MkdirTemp("", "maven-")
 	if err != nil {

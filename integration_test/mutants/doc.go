@@ -1,7 +1,7 @@
 // Command mutants checks whether the tests find bugs. Packages list deliberate bugs of their
 // own, called mutants, in their test files mutants*_test.go, in the form of package
 // internal/testkit/mutant. Most of them are mistakes that earlier locks on ZooKeeper have
-// made. Each breaks one rule, and the tests have to fail.
+// made. Each breaks one rule, and the tests must fail.
 //
 //	go run ./integration_test/mutants [-run regexp] [-parallel 2] [-seeds 300]
 //

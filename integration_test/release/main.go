@@ -1,6 +1,6 @@
 // Command release rehearses a release without publishing anything. It packs each module that
-// programs import as the module proxy would, into a folder that serves as a proxy, and then does
-// what a user does, in an empty module outside of the project: it gets each module by its
+// programs import, as the module proxy would, into a folder that serves as a proxy. Then it
+// does what a user does, in an empty module outside of the project: it gets each module by its
 // version, builds a program with all of its packages, and installs the command.
 //
 //	go run ./integration_test/release -version v0.1.0

@@ -12,7 +12,7 @@ type Outcome struct {
 	panicked any
 }
 
-// Aside calls f on another goroutine, for a caller that has to stop waiting when its context
+// Aside calls f on another goroutine, for a caller that must stop waiting when its context
 // ends. The channel gets the outcome, and never blocks that goroutine. A panic of f would end
 // the process there; so it is recovered, and repeated by Return if the caller still waits. Its
 // stack is lost then, so logPanic gets it before.

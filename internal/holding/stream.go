@@ -47,8 +47,9 @@ func (s *Stream) Receive(m any) error {
 		return s.Inner(m)
 	}
 	// Inner ends with the handler or the client, and not with Ctx: a deadline does not end a read
-	// of the request's body, for example. Receive has to end with Ctx, so another goroutine calls
-	// Inner. If that goroutine is left behind, the transport wakes it when the handler has returned.
+	// of the request's body, for example. Receive must end with Ctx, so another goroutine calls
+	// Inner. If that goroutine is left behind, the transport wakes it when the handler has
+	// returned.
 	got := Aside(func() error { return s.Inner(m) }, s.logPanic)
 	select {
 	case r := <-got:
@@ -65,7 +66,7 @@ func (s *Stream) Receive(m any) error {
 		return s.received(lock, <-got)
 	default:
 		// The client has canceled the call, or its deadline has passed. The lock is still
-		// held, so the handler has to return now, and not when the client sends or goes.
+		// held, so the handler must return now, and not when the client sends or goes.
 		s.over = s.Errors.Ended(s.Ctx.Err(), errors.Join(s.Errors.stopped(), cause))
 	}
 	return s.over

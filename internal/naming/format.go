@@ -13,9 +13,9 @@ import (
 type Format struct{ prefix, suffix string }
 
 // MustParse parses a format that has one %s in it, and %% for each percent sign. It panics with
-// anything else, and with a format that makes a valid lock name from no value. A program's
-// formats are constants, so a wrong one is wrong from the first request on. owner is the
-// exported function that got the format; the panic names it.
+// anything else, and if no value can make a valid lock name. A program's formats are constants,
+// so a wrong one is wrong from the first request on. owner is the exported function that got
+// the format; the panic names it.
 func MustParse(owner, format string) Format {
 	f, err := parse(format)
 	if err == nil {

@@ -39,7 +39,6 @@ type ACL struct {
 // OpenACL returns an access list that grants perms to every session.
 func OpenACL(perms Perm) []ACL { return []ACL{{Perms: perms, Scheme: "world", ID: "anyone"}} }
 
-// CreatorACL returns an access list that grants perms to every identity as which the
-// creating session has authenticated. A create by a session without an identity fails with
-// [ErrInvalidACL].
+// CreatorACL returns an access list that grants perms to every identity of the creating
+// session. A create by a session without an identity fails with [ErrInvalidACL].
 func CreatorACL(perms Perm) []ACL { return []ACL{{Perms: perms, Scheme: "auth", ID: ""}} }

@@ -20,6 +20,5 @@
 //   - [Session].Conn dates the handshake before it is sent, and counts connections.
 //     Package zklock computes from both for how long a lock is certainly held.
 //
-// The conformance suite in package drivertest checks these rules. Every driver has to
-// pass it.
+// The conformance suite in package drivertest checks these rules. Every driver must pass it.
 package driver

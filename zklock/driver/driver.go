@@ -96,8 +96,8 @@ type Session interface {
 	// Delete removes a znode if its data version is version. With [AnyVersion] it removes
 	// the znode whatever its version is.
 	//
-	// Errors: [ErrNoNode], [ErrBadVersion], [ErrNotEmpty], and [ErrNoAuth], by the access list
-	// of the parent.
+	// Errors: [ErrNoNode], [ErrBadVersion], [ErrNotEmpty]; [ErrNoAuth], if the parent's access
+	// list does not allow it.
 	Delete(ctx context.Context, path string, version int32) error
 
 	// Get reads a znode from the server that the session is connected to. That server has
@@ -146,7 +146,7 @@ type Session interface {
 	// transaction, and finds no event, knows that the znode had not changed on this
 	// connection before the transaction.
 	//
-	// Errors: as Get. An error arms nothing, and no channel is to be used.
+	// Errors: as Get. An error arms nothing; ignore the channel then.
 	Watch(ctx context.Context, path string) (Node, <-chan Event, error)
 
 	// WatchChildren lists a znode's children as Children does, and arms a one-shot watch on
@@ -164,8 +164,8 @@ type Session interface {
 	// WatchExists reports whether a znode exists, returns its Stat if it does, and arms a
 	// one-shot watch in the same atomic step, as ZooKeeper's exists with a watch does. If the
 	// znode is missing, the event reports its creation ([EventCreated]). If it is there, the
-	// events are those of Watch. A znode that is created and deleted again while the session
-	// has no connection is not an event.
+	// event is that of Watch. A znode that is created and deleted again while the session has
+	// no connection is not an event.
 	//
 	// In everything else the watch and its channel are as Watch describes. A channel that
 	// is returned again may come from an earlier call of Watch for the same path. A session

@@ -22,8 +22,8 @@ type flaw struct {
 	// wrap returns s with the flaw; s was opened by c with timeout.
 	wrap func(s driver.Session, c driver.Connector, timeout time.Duration) driver.Session
 
-	// caught are the subtests that have to fail; others may fail, too. If it is empty, the
-	// whole suite has to pass.
+	// caught are the subtests that must fail; others may fail, too. If it is empty, the whole
+	// suite must pass.
 	caught []string
 }
 
@@ -79,7 +79,7 @@ func TestSuiteCatches(t *testing.T) {
 	}
 }
 
-// pattern returns a -test.run pattern for the nouns of the subtests that have to fail.
+// pattern returns a -test.run pattern for the nouns of the subtests that must fail.
 func (f flaw) pattern() string {
 	var nouns []string
 	for _, name := range f.caught {

@@ -12,7 +12,7 @@ func container(path string) driver.Op {
 }
 
 // canMake reports whether containers can be created in a transaction. A driver or server
-// that cannot has to refuse the whole transaction, with the right error.
+// that cannot must refuse the whole transaction, with the right error.
 func (e *env) canMake(s driver.Session) bool {
 	e.Helper()
 	before := e.read(s, e.root).Stat

@@ -147,8 +147,8 @@ func watchTests() []test {
 		{"watch/is armed at the moment of its read", func(e *env) {
 			// In each round a set races with a watch, which starts a little later than
 			// in the round before, until the set is always over first. If the read does
-			// not show the set, the watch has to fire. A driver that arms the watch after
-			// the read loses some of these events.
+			// not show the set, the watch must fire. A driver that arms the watch after the
+			// read loses some of these events.
 			const rounds = 100
 			s, other := e.connect(), e.connect()
 			e.create(s, e.path("a"), nil, driver.Persistent)

@@ -203,10 +203,10 @@ func watchChildrenTests() []test {
 	}
 }
 
-// races lets the creation of path/child race with a watch on path or on its child, which
+// races lets the creation of path/child race with a watch on path or on its child. The watch
 // starts a little later in each round, until the creation is always over first. If the read
-// does not show the creation, the watch has to fire. A driver that arms the watch after the
-// read loses some of these events.
+// does not show the creation, the watch must fire. A driver that arms the watch after the read
+// loses some of these events.
 func (e *env) races(watch func(s driver.Session, path string) (shown bool, events <-chan driver.Event), want driver.EventType) {
 	e.Helper()
 	const rounds = 100

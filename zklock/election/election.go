@@ -42,8 +42,8 @@ func (e *Election) Name() string {
 // its node is removed, or goes with its session. ctx bounds the wait only. A candidate whose
 // session ends while it waits stands again at the end of the queue.
 //
-// The caller has to call [Term.Resign] when its work has ended. The term ends before that if
-// the lock is lost; use the context of [zklock.Lock.Context] for the work. Run does both.
+// The caller must call [Term.Resign] when its work has ended. The term ends before that if the
+// lock is lost; use the context of [zklock.Lock.Context] for the work. Run does both.
 func (e *Election) Campaign(ctx context.Context) (*Term, error) {
 	if e == nil {
 		return nil, e.failed("campaign", errNoElection)

@@ -51,7 +51,7 @@ func WithStuck(d time.Duration, f func(*Term)) Option {
 	})
 }
 
-// WithRevocable makes a leader learn that an operator asks it to resign, with
+// WithRevocable notifies a leader when an operator asks it to resign, with
 // [zklock.Client.Revoke]: the context that [Election.Run] passes to the leader's function ends,
 // with a cause that matches [zklock.ErrRevoked], and the channel of [zklock.Lock.Revoked] is
 // closed. The term goes on until the function has returned, or until [Term.Resign]. It costs

@@ -20,18 +20,19 @@ import (
 //
 // Run returns:
 //
-//   - when ctx has ended, lead has returned, and the ensemble has confirmed that the candidate
-//     resigned, or a session timeout has passed; with an error that matches that of ctx. Run does
-//     not wait for a resignation that lead has made itself, nor for the removal of the node of a
-//     candidate that only waited: close the client before the process ends, which does
+//   - an error that matches that of ctx, if ctx has ended and lead has returned. Run first
+//     waits for the ensemble's confirmation that the candidate has resigned, for a session
+//     timeout at most. It does not wait if lead has resigned itself, nor for the removal of the
+//     node of a candidate that only waited. Closing the client does: close it before the
+//     process ends
 //   - nil, if lead returned an error that matches [ErrStop]
 //   - an error that matches [zklock.ErrClosed], [zklock.ErrInvalidName],
 //     [zklock.ErrConflict], [zklock.ErrDeadlock] or [zklock.ErrTokenRegression], if the
 //     candidacy fails with it: standing again would never help. Run notices within a second
 //     that the client was closed during a pause.
 //
-// Nothing else ends it. Other errors of candidacies and of lead are logged. The loss of a
-// term is logged by the client. If lead panics, Run resigns, and the panic goes on.
+// Nothing else ends it. Run logs other errors of candidacies and of lead. The client logs the
+// loss of a term. If lead panics, Run resigns, and the panic goes on.
 func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, t *Term) error) error {
 	if e == nil {
 		return e.failed("run", errNoElection)

@@ -8,8 +8,8 @@ import (
 
 // Close ends the wrapped session, whatever the fault is: otherwise the session and its
 // goroutines could not be ended at all. A fault changes only when that happens, and which
-// error Close returns. After any error a caller has to assume that the session's ephemeral
-// znodes may stay.
+// error Close returns. After any error a caller must assume that the session's ephemeral znodes
+// may stay.
 func (s *session) Close(ctx context.Context) error {
 	if !s.retire() { // the first call's context bounds this wait, too
 		<-s.done

@@ -50,8 +50,8 @@ func Fail(err error) Fault { return Fault{action: fail, err: err} }
 // connection, and the caller knows that.
 func NotSent() Fault { return Fault{action: notSent} }
 
-// Drop loses the request: the operation is not applied, and the caller gets
-// driver.ErrConnLoss, so that it does not know that.
+// Drop loses the request: the operation is not applied, and the caller gets driver.ErrConnLoss,
+// so it cannot know that.
 func Drop() Fault { return Fault{action: drop} }
 
 // LoseReply applies the operation and loses the reply: the caller gets driver.ErrConnLoss.
@@ -59,8 +59,8 @@ func Drop() Fault { return Fault{action: drop} }
 func LoseReply() Fault { return Fault{action: loseReply} }
 
 // Late returns driver.ErrConnLoss to the caller at once. The operation is applied when gate
-// releases it, or never if the session has been closed by then. If it strikes an operation that
-// arms a watch, a Connect or a Close, it does the same as [LoseReply].
+// releases it, unless the session has been closed by then. If it strikes an operation that arms
+// a watch, a Connect or a Close, it does the same as [LoseReply].
 func Late(gate *Gate) Fault { return Fault{action: late, gate: gate} }
 
 // LateAfter does the same as Late, but applies the operation after d.

@@ -148,8 +148,8 @@ func (a anyOf) String() string { return "any(" + join(a) + ")" }
 
 // Random strikes each operation with probability rate. It asks one of injs, chosen at random;
 // these are normally faults. Operations that begin in the same order meet the same faults. So
-// a run can be repeated from the seed that it prints, as far as its operations come in the
-// same order again.
+// the seed that a run prints repeats it, as far as its operations begin in the same order
+// again.
 func Random(seed uint64, rate float64, injs ...Injector) Injector {
 	return &random{seed: seed, rate: rate, injs: injs, rng: rand.New(rand.NewPCG(seed, 0))}
 }

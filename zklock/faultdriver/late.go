@@ -2,8 +2,8 @@ package faultdriver
 
 import "time"
 
-// later arranges that apply runs when fault says so. A session that is closed before drops it.
-// If the session is closed already, later does nothing and returns false.
+// later arranges that apply runs when fault says so, unless the session is closed before. If
+// the session is closed already, later does nothing and returns false.
 func (s *session) later(fault Fault, apply func()) bool {
 	if fault.action == late {
 		return s.hold(fault.gate, apply)
@@ -38,9 +38,9 @@ func (s *session) hold(g *Gate, apply func()) bool {
 	return true
 }
 
-// begin counts a goroutine or request in background; the caller has to call background.Done
-// for it. It returns false if Close was called. Close sets closed under the same mutex before
-// it waits, because a WaitGroup must not grow from zero during Wait.
+// begin counts a goroutine or request in background; the caller must call background.Done for
+// it. It returns false if Close was called. Close sets closed under the same mutex before it
+// waits, because a WaitGroup must not grow from zero during Wait.
 func (s *session) begin() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -50,8 +50,8 @@ func (e *StaleError) Is(target error) bool { return target == ErrStale }
 // tokens in any order.
 //
 // A Guard remembers tokens only as long as it exists: after a restart of its process,
-// a new Guard admits the first token that it sees. If the protection has to survive a
-// restart, store the token with the resource; see the package documentation.
+// a new Guard admits the first token that it sees. If the protection must survive a restart,
+// store the token with the resource; see the package documentation.
 type Guard struct {
 	// MaxNames limits how many names are remembered; 0 means no limit. Set it before
 	// the first use. Beyond the limit, the names with the oldest tokens are

@@ -120,12 +120,12 @@ ON CONFLICT (resource) DO UPDATE SET newest = max(f.newest, excluded.newest)
 WHERE f.writer <= excluded.newest`, "rt", 1},
 		record: `SELECT newest, writer FROM zklock_fence WHERE resource = ?1`,
 	},
-	// MySQL's update of a conflict has no condition, so each column has to have one. The
-	// number of affected rows is the only answer: 1 for a row that is inserted, 2 for one
-	// that is changed, and for one that is not changed 0, or 1 if the connection counts
-	// the rows that were found (clientFoundRows). An equal token changes no token, so
-	// accepted is a counter that only an accepted token raises. The same row is given
-	// twice, because once would leave an insertion and a refusal with the same number, 1:
+	// MySQL's update of a conflict has no condition, so each column must have one. The number
+	// of affected rows is the only answer. It is 1 for an inserted row and 2 for a changed one.
+	// For an unchanged row it is 0, or 1 if the connection counts the rows that it finds
+	// (clientFoundRows). An equal token changes no token, so accepted is a counter that only an
+	// accepted token raises. The same row is given twice, because once would leave an insertion
+	// and a refusal with the same number, 1:
 	//
 	//	                    inserted    accepted    refused
 	//	rows changed        1 + 2       2 + 2       0 + 0

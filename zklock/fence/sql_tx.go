@@ -16,8 +16,8 @@ type Tx interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 }
 
-// InTx begins a transaction of db, checks the lock in it, see [Dialect.Check], and calls fn. It
-// commits if fn returns nil. Otherwise, and if fn panics, it rolls the transaction back.
+// InTx begins a transaction of db, checks the lock in it (see [Dialect.Check]), and calls fn.
+// It commits if fn returns nil. Otherwise, and if fn panics, it rolls the transaction back.
 //
 //	err := fence.InTx(ctx, db, fence.PostgreSQL, lock, func(tx *sql.Tx) error {
 //		_, err := tx.ExecContext(ctx, "UPDATE orders SET status = 'paid' WHERE id = 42")

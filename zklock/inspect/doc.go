@@ -1,5 +1,5 @@
 // Package inspect shows the locks of an ensemble on a web page: the names in use, their holders
-// and waiters, and who blocks whom. It is read-only.
+// and waiters, and which contenders block each other. It is read-only.
 //
 //	mux.Handle("/debug/zklock/", inspect.Handler(client))
 //

@@ -33,10 +33,10 @@ type state struct {
 // maxPages is how many pages may follow something at the same time.
 const maxPages = 256
 
-// follow returns a channel with the numbers of the states of a feed: the newest one first, and then
-// each later one, except those that are replaced before the page takes them. run makes the states
-// and calls publish with each; it ends when its context ends. follow returns false if too
-// many pages are open. The page has to call leave.
+// follow returns a channel with the numbers of a feed's states: first the newest, and then each
+// later one. A state that is replaced before the page takes it is left out. run makes the
+// states and calls publish with each; it ends when its context ends. follow returns false if
+// too many pages are open. The page must call leave.
 func (f *feeds) follow(key string, run func(ctx context.Context, publish func(state))) (numbers <-chan int, leave func(), ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

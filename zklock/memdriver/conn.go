@@ -45,7 +45,7 @@ func (s *server) accept(c *conn, h hello) {
 	c.heard = s.e.clock.now
 	c.timeout = s.clamp(h.timeout)
 	s.conns[c] = struct{}{}
-	// A client must not go back in time: it has to try another server.
+	// A client must not go back in time: it tries another server.
 	if h.lastZxid > s.tree.zxid {
 		c.hangUp()
 		return

@@ -161,8 +161,8 @@ func TestExpireOfAStoppedClient(t *testing.T) {
 	}
 }
 
-// Expire waits for no end that does not come: that of a session that nothing is known of, of a
-// term that has ended, or of an ensemble that is closed.
+// Expire does not wait for a session that is unknown, whose leader's term has ended, or whose
+// ensemble is closed.
 func TestExpireEnds(t *testing.T) {
 	bubble(t, func(t *testing.T, e *memdriver.Ensemble) {
 		s := connect(t, e.Connector(), 10*time.Second)

@@ -89,7 +89,7 @@ func (e *Ensemble) Partition(cuts ...Cut) {
 }
 
 // Heal removes cuts, with or without Reset, or all of them if none is given. Messages that were
-// held up arrive if an end has not given up yet.
+// held up arrive, unless both ends have given up by then.
 func (e *Ensemble) Heal(cuts ...Cut) {
 	e.enter()
 	defer e.leave()

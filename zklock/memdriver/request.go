@@ -44,7 +44,7 @@ const (
 	requestCloseSession
 )
 
-// write reports whether the leader has to see the request.
+// write reports whether the leader must see the request.
 func (k requestKind) write() bool {
 	return k == requestWrite || k == requestMulti || k == requestSync || k == requestCloseSession
 }

@@ -145,8 +145,7 @@ func (b *backoff) reset(rounds int) {
 	clear(b.probed)
 }
 
-// left returns how long a session with that timeout has to wait before the next
-// round.
+// left returns how long a session with that timeout must wait before the next round.
 func (b *backoff) left(timeout time.Duration) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -33,7 +33,7 @@
 //
 // The tls keys need scheme zks. Their files are read again for every connection, so
 // certificates can be replaced while the process runs. The minimum version is TLS
-// 1.2. If with every server one side does not accept the other's certificate,
+// 1.2. If every server's handshake fails because one side refuses the other's certificate,
 // connecting fails at once with driver.ErrTLS and the reason.
 //
 // # Servers that do not answer

@@ -50,7 +50,7 @@ var serverErrors = map[error]error{
 
 	// The session moved to another server while this request was under way. The
 	// request was refused, and requests before it may have been refused too. So the
-	// caller has to read the state again, as after a lost connection.
+	// caller must read the state again, as after a lost connection.
 	zk.ErrSessionMoved: driver.ErrConnLoss,
 
 	// Requests that the client refuses before it sends anything.

@@ -155,7 +155,7 @@ func failedMulti(c call, ops []driver.Op, responses []zk.MultiResponse, err erro
 	return results, wrap(c, failedOp(ops, results, fault))
 }
 
-// failedOp returns the error of a transaction that the operation at an index has failed.
+// failedOp returns the error of a transaction whose operation at index i is at fault.
 func failedOp(ops []driver.Op, results []driver.OpResult, i int) error {
 	return fmt.Errorf("op %d, %v %q: %w", i, ops[i].Kind, ops[i].Path, results[i].Err)
 }

@@ -30,9 +30,9 @@ type person struct {
 	err                error
 }
 
-// work waits for start and then does t's cycles. Before it calls warm.Done it does one cycle
-// more, because the first one costs more; not if the task is a single cycle. gate bounds the
-// number of goroutines that do so at the same time.
+// work waits for start and then does t's cycles. Unless the task is a single cycle, it does one
+// more before it calls warm.Done, because the first one is slower. gate bounds the number of
+// goroutines that do that at the same time.
 //
 // If t's length passes without a cycle that counts, the time that counts is extended until
 // the first cycle ends. So a machine that stood still measures slow cycles instead of none.

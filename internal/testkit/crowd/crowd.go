@@ -34,7 +34,7 @@ type Clients struct {
 	Rival *zklock.Client
 }
 
-// Lose acquires the locks, starts the waiters, and calls loss, which has to end the loser's
+// Lose acquires the locks, starts the waiters, and calls loss, which must end the loser's
 // session by any means. It fails the test if a rival is granted a name while the lost lock's
 // Err is still nil or its context has not ended. When all waiters and rivals have returned,
 // Lose returns the time from the end of the lease until the last context ended.

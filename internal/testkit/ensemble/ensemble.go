@@ -76,7 +76,7 @@ func New(c Config) (*Ensemble, error) {
 	}
 }
 
-// newOnce may return an ensemble together with an error: the caller has to close it.
+// newOnce may return an ensemble together with an error: the caller must close it.
 func newOnce(c Config) (*Ensemble, error) {
 	dir, err := os.MkdirTemp("", "zookeeper-")
 	if err != nil {

@@ -57,7 +57,7 @@ func (m *Member) Say(word string, rest ...string) {
 // test has ended.
 func (m *Member) Await() (string, error) { return m.AwaitIn(context.Background()) }
 
-// AwaitIn is Await in work that has to stop when ctx ends. If that happens first, it says
+// AwaitIn is Await in work that must stop when ctx ends. If that happens first, it says
 // "cancelled" and the cause, and returns the cause.
 func (m *Member) AwaitIn(ctx context.Context) (string, error) {
 	select {

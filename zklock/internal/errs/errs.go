@@ -101,8 +101,8 @@ func WaitEnded(ctx context.Context, waitedFor error) error {
 	return fmt.Errorf("%w: %w (%w)", waitedFor, err, cause)
 }
 
-// LeaseUnproven returns the error of a wait for a lease on a session that has a connection,
-// but whose server is cut off from a quorum.
+// LeaseUnproven returns the error of a wait for a lease on a session with a connection: no
+// quorum commits for its server.
 func LeaseUnproven(d time.Duration) error {
 	return fmt.Errorf("%w for %v: no quorum has committed enough to prove a lease", ErrUnavailable, d)
 }

@@ -223,7 +223,7 @@ func (m Places) turn(s *placeState, self int) bool {
 	return held
 }
 
-// seen returns the kind as which other processes count the node.
+// seen returns the kind that other processes take the node for.
 func (p *process) seen() queue.Kind {
 	switch {
 	case p.marked:

@@ -6,7 +6,7 @@ import "slices"
 const none = ^uint32(0)
 
 // set has the hashes of the states, numbered from 0 as they are found, and for each the state
-// before it when it was found.
+// that first led to it.
 type set struct {
 	hashes []uint64
 	from   []uint32

@@ -90,8 +90,8 @@ func firstIsNext(t *testing.T, kinds []Kind) {
 	}
 }
 
-// In whatever order contenders leave, at least one of those that are left holds, an
-// exclusive one holds alone, and each waiter is woken by the departure that lets it hold.
+// Contenders leave in any order. At least one of the remaining ones always holds, an exclusive
+// one holds alone, and the departure that lets a waiter hold wakes it.
 func TestQueueDrainsWhicheverWaiterLeaves(t *testing.T) {
 	for _, q := range orders(10) {
 		for len(q) > 0 {

@@ -12,7 +12,7 @@ import (
 )
 
 // TestPauseOfTop: two looks and the pause between them leave a fifth of the time that a change
-// may take to show. Looks that take more than half of it are the exception.
+// may take to show, unless the looks alone take half of it.
 func TestPauseOfTop(t *testing.T) {
 	for _, took := range []time.Duration{0, time.Millisecond, 200 * time.Millisecond, 260 * time.Millisecond} {
 		if got := pause(time.Second, took); got+2*took > 800*time.Millisecond {

@@ -13,6 +13,6 @@
 //     request to the ensemble, and other goroutines write messages and start another guard
 //     in place of one that was killed.
 //
-// The package works on Unix. On systems other than Linux the guard has to end when the command's
+// The package works on Unix. On systems other than Linux the guard must end when the command's
 // first process has ended. From then on, nothing kills the group if the wrapper dies.
 package run

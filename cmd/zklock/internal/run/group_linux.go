@@ -43,9 +43,9 @@ func (g *group) changed() (pid int, status syscall.WaitStatus) {
 	return collect(pid)
 }
 
-// childInfo is what waitid reports of a child: a signal's number, which is 0 if there is no child,
-// two numbers whose order depends on the architecture, and a union, which is aligned as a pointer
-// is, and begins with the process id. That is so on all architectures of Linux.
+// childInfo is what waitid reports of a child, on all architectures of Linux: the number of a
+// signal, 0 if there is no child; two numbers, in an order that depends on the architecture;
+// and a union with the alignment of a pointer, which begins with the process id.
 type childInfo struct {
 	signal int32
 	second int32

@@ -111,7 +111,8 @@ func TestGroupWithoutAGuardGetsNoSignal(t *testing.T) {
 	}
 }
 
-// TestLeaseIsHeededBeforeEachLook: the loop needs three looks at the processes of the group.
+// TestLeaseIsHeededBeforeEachLook: isEmpty heeds the lease before each of its three looks at
+// the processes.
 func TestLeaseIsHeededBeforeEachLook(t *testing.T) {
 	g := ended(t)
 	heeded := 0

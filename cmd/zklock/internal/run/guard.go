@@ -14,8 +14,8 @@ import (
 // not contain the name of this program: pkill with that name must not end both.
 const guardName = "lock-guard"
 
-// IsGuard reports whether this process was started to be a guard. Then it has to call
-// BeGuard and nothing else.
+// IsGuard reports whether this process was started to be a guard. Then it must call BeGuard and
+// nothing else.
 func IsGuard() bool { return len(os.Args) == 1 && os.Args[0] == guardName }
 
 // Descriptors of a guard, above the three standard ones.
@@ -83,8 +83,8 @@ func (g *guard) reap() {
 }
 
 // startGuard starts a guard in a process group and returns when it works. group 0 means a
-// new group, which the guard leads. If it returns a guard together with an error, the caller has to end
-// and to collect that process.
+// new group, which the guard leads. If it returns a guard together with an error, the caller
+// must end and to collect that process.
 func startGuard(group int) (*guard, error) {
 	self, err := executable()
 	if err != nil {

@@ -23,7 +23,7 @@ type stopper struct {
 	resumeAt time.Time      // when a wrapper goes on that could not be stopped; zero: it has not asked for that
 }
 
-// catch begins to catch TSTP; not if the wrapper was started to ignore it. It may be called
+// catch begins to catch TSTP, unless the wrapper was started to ignore it. It may be called
 // again.
 func (s *stopper) catch() {
 	if s.caught == nil {

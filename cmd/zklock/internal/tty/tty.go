@@ -1,9 +1,9 @@
 //go:build unix
 
 // Package tty reads and sets what belongs to a terminal: the process group in its foreground, its
-// modes, its size. The standard library has the request of the kernel for that, ioctl, but no
-// function for each of its uses; golang.org/x/sys has, and would be one more requirement of the
-// module for every program that only wants locks.
+// modes, its size. It calls ioctl itself: the standard library has no functions for these
+// requests, and golang.org/x/sys, which has them, would be one more requirement of the module
+// for every program that only wants locks.
 package tty
 
 import (
