@@ -56,7 +56,7 @@ func (c *contest) campaign(t *testing.T, e *election.Election) *election.Term {
 	return term
 }
 
-// leads checks that the candidate with that value leads now, or none if want is "".
+// leads checks that the candidate with that value leads now; "" means none.
 func (c *contest) leads(t *testing.T, want string) {
 	t.Helper()
 	l, err := c.seen.Leader(within(t))

@@ -202,7 +202,8 @@ func readHistory(t *testing.T, name string) *history {
 	return h
 }
 
-// check checks that each slot has run once, but for what kills and losses explain.
+// check fails the test if a slot has not run exactly once, but for what kills and losses
+// explain.
 func (h *history) check(t *testing.T, slots int) {
 	t.Helper()
 	settled := -1 // the highest slot that is recorded for certain

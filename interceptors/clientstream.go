@@ -74,7 +74,7 @@ func StreamClientInterceptor(pick Pick, opts ...Option) grpc.StreamClientInterce
 type clientStream struct {
 	*config
 	call   Call
-	caller context.Context // the caller's, of its call for the stream
+	caller context.Context // the caller's context
 	stream func(context.Context) (grpc.ClientStream, error)
 
 	// The other fields are set by open before opened is closed, and do not change
@@ -157,7 +157,7 @@ func (s *clientStream) await() error {
 	return s.failed
 }
 
-// giveBack releases the lock, if there is one, once.
+// giveBack releases the lock, if there is one. Further calls do nothing.
 func (s *clientStream) giveBack() error {
 	if s.held == nil {
 		return nil

@@ -173,8 +173,8 @@ func (c *call) begun() bool {
 	return c.writer.phase == begun || ok && outer.Written()
 }
 
-// loss returns the error of a loss of the lock while the handler ran; nil if it was not lost.
-// err is what Do returned.
+// loss returns an error if the lock was lost while the handler ran; nil if it was not. err is
+// what Do returned.
 func (c *call) loss(err error) error {
 	if errors.Is(err, zklock.ErrLost) {
 		return err

@@ -17,7 +17,7 @@ import (
 // TestDescriptionsSettle: goroutines of a client acquire a name in all ways, hand it over, keep it,
 // set labels and downgrade, while requests are late and their replies are lost, and another
 // client appears and leaves. If the other client waits when a goroutine has had the lock for
-// half of the session timeout, it reads of this goroutine, with its latest label.
+// half of the session timeout, it reads a description of this goroutine, with its latest label.
 func TestDescriptionsSettle(t *testing.T) {
 	for seed := range uint64(long.Count(t, "ZKLOCK_RUNS", 30, 150)) {
 		synctest.Test(t, func(t *testing.T) {

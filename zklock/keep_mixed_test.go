@@ -102,7 +102,7 @@ func TestInjectMayPanic(t *testing.T) {
 	})
 }
 
-// TestMaxNamesAndKeptNames: the limit does not count kept names, and does when they are used
+// TestMaxNamesAndKeptNames: the limit leaves out kept names, and counts them when they are used
 // again.
 func TestMaxNamesAndKeptNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -89,7 +89,7 @@ func fromEnvironment(t *testing.T, key string, otherwise int) int {
 	return n
 }
 
-// Hundreds of locks are lost, by each kind of end of a lease, on slow and fast ensembles and
+// Hundreds of locks are lost, in every way that a lease can end, on slow and fast ensembles and
 // with slow hooks. A context that is live when another client has the lock is a violation,
 // whatever the seed. At the end no node stays in any queue. ZKLOCK_SEED replays one run,
 // ZKLOCK_RUNS sets how many runs there are.

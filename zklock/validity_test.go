@@ -232,8 +232,8 @@ func (c *twoEnsembles) Connect(ctx context.Context, timeout time.Duration) (driv
 	return to.Connect(ctx, timeout)
 }
 
-// An ensemble that was set back to an older state would give tokens a second time. The client
-// then grants nothing. An operator must look into it, and a new client grants again.
+// An ensemble that was set back to an older state would give tokens a second time. From then on
+// the client grants nothing: an operator must look into it, and open a new client.
 func TestTokensThatRunBackAreRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		before, after := memdriver.New(), memdriver.New()

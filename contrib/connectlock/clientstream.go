@@ -19,7 +19,7 @@ type clientStream struct {
 	connect.StreamingClientConn
 	*config
 	call   Call
-	caller context.Context // the caller's, of its call for the stream
+	caller context.Context // the caller's context
 	late   *holding.Context
 
 	once   sync.Once     // for begin

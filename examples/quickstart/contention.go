@@ -60,8 +60,7 @@ func contend(ctx context.Context, out io.Writer, how string, mutex func() *zkloc
 	return result{seen, err}
 }
 
-// hold is an interval during one contender's possession of the lock, as that contender recorded
-// it.
+// hold says when one contender held the lock, by its own record.
 type hold struct {
 	who               int
 	token             zklock.Token

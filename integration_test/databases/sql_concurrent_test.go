@@ -14,7 +14,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/fence"
 )
 
-// ledger has the accepted tokens, in the order of the transactions in the database.
+// ledger has the accepted tokens, in the order the database let their transactions in.
 type ledger struct {
 	mu     sync.Mutex
 	inside int     // transactions that SQL has let in and that have not ended

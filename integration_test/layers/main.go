@@ -38,8 +38,8 @@ func main() {
 	}
 }
 
-// report prints the numbers of a graph, and with their layers the calls that go up a layer, or
-// all calls.
+// report prints the numbers of a graph, and its calls with their layers: only those that go up
+// a layer, or all of them.
 func report(w io.Writer, g *graph, t *table, all bool) {
 	total, up := 0, 0
 	for _, c := range slices.SortedFunc(maps.Keys(g.calls), func(a, b call) int { return strings.Compare(a.from+" "+a.to, b.from+" "+b.to) }) {

@@ -1,5 +1,5 @@
-// Package lockpb contains the Go code of zklock/v1/lock.proto. A service declares what its
-// methods lock with its method option, see interceptors.FromProto.
+// Package lockpb contains the Go code of zklock/v1/lock.proto. Its method option declares what
+// a service's methods lock, see interceptors.FromProto.
 //
 // To compile a .proto file that imports it, give protoc this folder:
 //

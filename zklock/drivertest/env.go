@@ -14,7 +14,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
-// patience is how long a subtest may take, without the time for the ensemble's removal of
+// patience is how long a subtest may take, not counting the time the ensemble takes to remove
 // containers. It is the only deadline: everything that a test waits for may take until then.
 const patience = 60 * time.Second
 

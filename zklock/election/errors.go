@@ -27,7 +27,8 @@ func misuse(text string) error {
 	return fmt.Errorf("%w: %s", zklock.ErrMisuse, text)
 }
 
-// final are the errors that mean that no candidate of this client can ever lead.
+// final are the errors that end a candidacy for good: no candidate of this client can lead any
+// longer.
 var final = []error{zklock.ErrClosed, zklock.ErrInvalidName, zklock.ErrConflict, zklock.ErrDeadlock, zklock.ErrTokenRegression}
 
 // isFinal reports whether standing again is useless after err.

@@ -87,7 +87,8 @@ func run(t *testing.T, e *election.Election, lead func(context.Context, *electio
 	return r
 }
 
-// terms returns a function that leads until its context ends, and the channel of its terms.
+// terms returns a function that leads until its context ends, and a channel that gets each of
+// its terms.
 func terms() (lead func(context.Context, *election.Term) error, began chan *election.Term) {
 	began = make(chan *election.Term, 1000)
 	return func(ctx context.Context, t *election.Term) error {

@@ -56,7 +56,7 @@ type observer struct {
 	newest   zklock.Token // the greatest token that was reported
 }
 
-// see returns the leader by a queue, and whether to report it.
+// see returns the leader of a queue, and whether to report it.
 func (o *observer) see(contenders []zklock.Contender) (now Leader, changed bool, err error) {
 	now, leads := leaderOf(contenders)
 	if o.reported && now == o.last {

@@ -11,8 +11,8 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// Sequencer states that a client held a lock, and has the lock's name, its mode and its token.
-// It is a claim and not a proof, and is as reliable as its sender.
+// Sequencer states that a client held a lock, in which mode, and with which token. It is a
+// claim and not a proof, and is as reliable as its sender.
 type Sequencer struct {
 	// Name is the lock's name.
 	Name string

@@ -9,10 +9,10 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
-// Expire ends a session as a silence of its timeout does, but at once. The session's client
-// learns first that the session has expired. The leader ends the session, and so removes its
-// nodes, when the client has closed it. A zklock.Client does that after all locks on it have
-// ended. So Expire keeps exclusion, as a real expiry does: a lock has ended at its holder
+// Expire ends a session as if it had been silent for its timeout, but at once. The session's
+// client learns first that the session has expired. The leader ends the session, and so removes
+// its nodes, when the client has closed it. A zklock.Client does that after all locks on it
+// have ended. So Expire keeps exclusion, as a real expiry does: a lock has ended at its holder
 // before another client can hold it. [Ensemble.KillSession] does not keep it.
 //
 // Expire returns when the leader has ended the session, or leads no longer. That takes as long as

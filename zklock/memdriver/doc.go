@@ -5,8 +5,8 @@
 // applied its own prefix of one transaction log. Only the leader decides that a
 // session expires, from what its followers report in their answers to its pings. A
 // follower goes on answering for a while after it lost its leader. A leader may not
-// know yet that it was deposed. Connections can fall silent. A few lines, without any waiting,
-// make what a lock on ZooKeeper must survive:
+// know yet that it was deposed. Connections can fall silent. A few lines of code produce,
+// without waiting, whatever a lock on ZooKeeper must survive:
 //
 //	synctest.Test(t, func(t *testing.T) {
 //		ensemble := memdriver.New(memdriver.WithServers(3))

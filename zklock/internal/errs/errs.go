@@ -37,7 +37,7 @@ var (
 	ErrShrunk       = Case(ErrLost, "the ensemble shortened the session timeout on a reconnect")
 	ErrSessionEnded = Case(ErrLost, "session ended")
 
-	// ErrSilent ends a session that has waiting callers only, and proves no lease.
+	// ErrSilent ends a session that proves no lease while its callers only wait.
 	ErrSilent = Case(ErrLeaseOver, "the ensemble did not answer for a session timeout")
 )
 

@@ -29,8 +29,8 @@ type System[S comparable] interface {
 	// Check returns an error if a state breaks an invariant.
 	Check(s S) error
 
-	// Settled returns an error if a state that only steps from outside can leave breaks an
-	// invariant: every message has been delivered, and every client waits.
+	// Settled returns an error if a settled state breaks an invariant. In a settled state every
+	// message has been delivered, every client waits, and only steps from outside are possible.
 	Settled(s S) error
 
 	// Describe returns a step from one state to the next in words.

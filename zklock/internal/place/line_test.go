@@ -93,9 +93,9 @@ func TestLineWithTwoOfOneNumberIsNotKnown(t *testing.T) {
 	}
 }
 
-// A waiter walks a line only while few contenders are left in it that block the waiter, whether
-// the session knows them as its own or not. No line is walked past a node of another recipe,
-// which may have been replaced by another node.
+// A waiter walks a line only while few contenders in it still block the waiter, whether the
+// session knows them as its own or not. No line is walked past a node of another recipe, which
+// may have been replaced by another node.
 func TestLineIsWalkedWhileItIsShort(t *testing.T) {
 	for _, c := range []struct {
 		readers, writers int // ahead of the one to watch, which is a writer

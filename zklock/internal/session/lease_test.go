@@ -136,8 +136,8 @@ func TestSilentSessionEnds(t *testing.T) {
 	})
 }
 
-// If a caller waits for a heartbeat, it follows the last heartbeat after the least interval of
-// exchanges, however short ago the last Sync was. A Sync keeps its distance from both.
+// A heartbeat that a caller waits for follows the last one after the least interval of
+// exchanges, however recent the last Sync is. A Sync keeps its distance from both.
 func TestUrgentHeartbeatWaitsForAWriteOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := busySession(&onConn{generation: 1}, time.Second)

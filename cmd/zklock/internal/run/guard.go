@@ -84,7 +84,7 @@ func (g *guard) reap() {
 
 // startGuard starts a guard in a process group and returns when it works. group 0 means a
 // new group, which the guard leads. If it returns a guard together with an error, the caller
-// must end and to collect that process.
+// must end and collect that process.
 func startGuard(group int) (*guard, error) {
 	self, err := executable()
 	if err != nil {

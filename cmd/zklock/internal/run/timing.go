@@ -71,7 +71,8 @@ const (
 	kill             // KILL now
 )
 
-// demands returns what a lease that ends in left demands, and how long that stays so at least.
+// demands returns the demand of a lease with that much time left, and how long at least it
+// stays the same.
 func (t Timing) demands(left time.Duration) (demand, time.Duration) {
 	switch {
 	case left <= t.Margin:
