@@ -236,8 +236,8 @@ func cutClient(c *chaos, s *stroke) error {
 	return nil
 }
 
-// silenceClient drops the bytes that the client sends, or those that it is sent, or both,
-// for so long that its session expires.
+// silenceClient drops the bytes from the client, those to it, or both, until its session
+// expires.
 func silenceClient(c *chaos, s *stroke) error {
 	way := proxy.Direction(1 + s.rng.IntN(3))
 	for _, p := range s.victim.links {

@@ -191,8 +191,8 @@ func moduleFolders(t *testing.T) []string {
 	return dirs
 }
 
-// TestImportsRequireLittle: a program that uses the core, the drivers or the command gets no other
-// module than these, and none that raises the versions of its own. The module has no replace
+// TestImportsRequireLittle: a program that uses the core, the drivers or the command gets these
+// modules only, and none of them raises the versions of its own. The module has no replace
 // either: go install refuses a module of that kind by its version.
 func TestImportsRequireLittle(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), "go", "mod", "edit", "-json")

@@ -136,8 +136,8 @@ func (d *duels) judge() {
 // connection: when the next client has the control's lock, the control still believes that
 // it holds it.
 //
-// Before 3.6 (ZOOKEEPER-2024) a server that is cut off answers no client as soon as one of them,
-// such as a holder with its heartbeat, has sent a write. So the control may notice.
+// Before 3.6 (ZOOKEEPER-2024) a server that is cut off stops answering all its clients when one
+// of them has sent a write, such as a holder's heartbeat. So the control may notice.
 func overlapped(t *testing.T, e *ensemble.Ensemble, control *trusting, taken <-chan error) {
 	t.Helper()
 	if err := receive(t, "the control's lock to be free", taken); err != nil {

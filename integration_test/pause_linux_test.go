@@ -10,8 +10,8 @@ import (
 )
 
 // TestStoppedProcessSaysSo: a holder that was stopped for longer than its session finds the lock
-// lost when it goes on. Its error and its log say that it did not run, and not only that no
-// quorum has renewed the lease, whichever goroutine notices the loss first.
+// lost when it goes on. Its error and its log say that the process did not run, not just that
+// no quorum has renewed the lease. It does not matter which goroutine notices the loss first.
 func TestStoppedProcessSaysSo(t *testing.T) {
 	t.Parallel()
 	ensemble.Require(t)

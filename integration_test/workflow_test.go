@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestDocumentedWorkflow: the parts that the workflow runs on machines of their own are
-// those of .ci/run, so that together they are what .ci/run does without arguments.
+// TestDocumentedWorkflow: the workflow runs each part of .ci/run on a machine of its own.
+// Together they do what .ci/run does without arguments.
 func TestDocumentedWorkflow(t *testing.T) {
 	parts := func(path, pattern string) []string {
 		text, err := os.ReadFile(path)

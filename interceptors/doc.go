@@ -85,8 +85,8 @@
 // # Calls to other services
 //
 // A lock keeps out other holders. It does not stop a former holder that was
-// paused, lost the lock, and continues. Where that matters for calls to other
-// services, WithSequencers sends the lock's name and fencing token with each call,
-// and WithSequencerCheck in the receiving service refuses stale ones. Package
-// fence does the same for databases and for resources in memory.
+// paused, lost the lock, and continues. If that matters for calls to other services, use
+// [WithSequencers]. It sends the lock's name and fencing token with each call, and
+// WithSequencerCheck in the receiving service refuses stale ones. Package fence does the same
+// for databases and for resources in memory.
 package interceptors

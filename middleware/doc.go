@@ -75,8 +75,8 @@
 // # Calls to other services
 //
 // A lock keeps out other holders. It does not stop a former holder that was
-// paused, lost the lock, and continues. Where that matters for calls to other
-// services, Transport sends the lock's name and fencing token with each request,
-// and WithSequencerCheck in the receiving service refuses stale ones. Package
-// fence does the same for databases and for resources in memory.
+// paused, lost the lock, and continues. If that matters for calls to other services, use
+// [Transport]. It sends the lock's name and fencing token with each request, and
+// WithSequencerCheck in the receiving service refuses stale ones. Package fence does the same
+// for databases and for resources in memory.
 package middleware

@@ -85,9 +85,9 @@ func WithWait(d time.Duration) Option { return optionFunc(func(c *config) { c.wa
 
 // WithLabel sets a text that other processes can read about a request that waits
 // for a lock or holds it, such as a request id; see zklock.WithLabel. The default is the
-// request's method and the pattern of its route, such as "POST /orders/{id}/pay", and only
-// the method if the middleware is in front of the mux, which sets the pattern. nil leaves
-// the label out. Many goroutines may call label at once.
+// request's method and the pattern of its route, such as "POST /orders/{id}/pay". The mux sets
+// the pattern, so in front of the mux the default is the method only. nil leaves the label out.
+// Many goroutines may call label at once.
 func WithLabel(label func(*http.Request) string) Option {
 	return optionFunc(func(c *config) { c.label = label })
 }
@@ -215,9 +215,9 @@ func WithFailOpen() Option {
 	return optionFunc(func(c *config) { c.failOpen = true })
 }
 
-// WithLogger sets the logger for requests that WithFailOpen serves without a lock,
-// and for errors of the program, which are those with ReasonError. The response to
-// such an error does not describe it. The default is slog.Default.
+// WithLogger sets the logger for requests that WithFailOpen serves without a lock, and for
+// errors of the program (ReasonError). The response to such an error does not describe it. The
+// default is slog.Default.
 func WithLogger(l *slog.Logger) Option { return optionFunc(func(c *config) { c.logger = l }) }
 
 // WithTokenHeader sets the name of a response header with the fencing token of the request's

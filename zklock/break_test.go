@@ -153,8 +153,8 @@ func TestTokensAfterABreak(t *testing.T) {
 	}
 }
 
-// A place that was granted after a wait is watched, and so is that of a holder that wants to
-// learn of a revocation: their clients learn of the deletion by an event.
+// A client watches a place that was granted after a wait, and that of a holder with
+// WithRevocable. So it learns of the deletion by an event.
 func TestTokensAfterABreakOfAWatchedPlace(t *testing.T) {
 	passedOn := 0
 	for seed := range uint64(200) {

@@ -150,8 +150,8 @@ func TestWritesOutliveTheirCallers(t *testing.T) {
 	})
 }
 
-// Whatever another program does to a name between two acquisitions of a client, the second one
-// waits for a contender that is ahead, and gets the lock when that is gone.
+// Another program changes a name between two acquisitions of a client. The second acquisition
+// still waits for a contender that is ahead, and gets the lock when that is gone.
 func TestKnownNameWaitsForOthers(t *testing.T) {
 	const path = "/zklock/a"
 	acl := driver.OpenACL(driver.PermAll)

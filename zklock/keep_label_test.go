@@ -215,7 +215,7 @@ func TestFirstHolderOfAKeepableName(t *testing.T) {
 	})
 }
 
-// TestWaiterWithAKeepableNode: a node that was created as one that may be kept, and has to wait,
+// TestWaiterWithAKeepableNode: if a node was created as one that may be kept, but must wait, it
 // shows its waiter and its holder as others do.
 func TestWaiterWithAKeepableNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -241,9 +241,10 @@ func TestWaiterWithAKeepableNode(t *testing.T) {
 	})
 }
 
-// TestInheritedPlaceShowsItsHolder: a goroutine that takes over the place of one that has given up is
-// shown when it has had the lock for a sixth of the session timeout. A reader that takes over a
-// writer's place is shown at once: the client has to write that the place is a reader's.
+// TestInheritedPlaceShowsItsHolder: a goroutine takes over the place of one that has given up.
+// The node shows it when it has had the lock for a sixth of the session timeout. If a reader
+// takes over a writer's place, the node shows it at once: the client must write that the place
+// is a reader's.
 func TestInheritedPlaceShowsItsHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, reader := range []bool{false, true} {

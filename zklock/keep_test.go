@@ -131,8 +131,9 @@ func TestKeptNameIsRecalled(t *testing.T) {
 			time.Sleep(time.Second)
 			began := time.Now()
 			l := mustLock(t)(b.Mutex("x").Acquire(t.Context()))
-			// A create, and then the longer one of: a list, a read that arms the watch, and
-			// a read of the own node; or the event, the delete and its event, and that read.
+			// b creates its node and reads it before the grant. In between it lists the queue
+			// and arms a watch, while a gets its event and deletes the kept node, and b gets
+			// the event of that.
 			if took := time.Since(began); took > 40*time.Millisecond {
 				t.Errorf("recall %d took %v, with round trips of 4 to 6ms", len(needed), took)
 			}

@@ -10,8 +10,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// onWritersNode returns a writer of c, which has been released, and a reader of c, which
-// holds the writer's node now. Half of handover_time has passed since the grant.
+// onWritersNode returns a released writer of c, and a reader of c that now holds the writer's
+// node. Half of handover_time has passed since the grant.
 func onWritersNode(t *testing.T, c *zklock.Client) (writer, reader *zklock.Lock) {
 	t.Helper()
 	writer = mustLock(t)(c.Mutex("x").Acquire(t.Context()))
@@ -90,8 +90,8 @@ func TestNodeThatGoesBackAndForthIsGivenUp(t *testing.T) {
 }
 
 // A writer waits for readers to leave a writer's node, and their session is lost. The
-// writer gets in on another session. The change to a reader's node, which was due at the
-// end of handover_time, does not happen to the node that the writer holds then.
+// writer gets in on another session. At the end of handover_time the old node would have become
+// a reader's. The writer's new node stays a writer's.
 func TestSessionLostUnderReadersOnAWritersNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -193,9 +193,8 @@ func TestKeptPlaceGoesToAReader(t *testing.T) {
 	})
 }
 
-// All waits with a place of its own. Behind readers on a writer's node it gets its turn
-// in the order of the queue, and readers that come after it do not join the readers that
-// hold.
+// All waits with a place of its own. Behind readers on a writer's node it gets its turn in the
+// order of the queue. Later readers do not join the readers that hold.
 func TestAllBehindReadersOnAWritersNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()

@@ -128,9 +128,9 @@ func TestFarWaitersSendNoHeartbeats(t *testing.T) {
 	}
 }
 
-// A waiter that has rested for minutes is granted the lock after one heartbeat. It sends
-// that heartbeat when the contender ahead of it leaves, or, for a permit, when that contender
-// becomes a holder, which makes the waiter the first in line.
+// A waiter that has rested for minutes is granted the lock after one heartbeat. It sends that
+// heartbeat when it becomes the first in line: the contender ahead of it leaves or, for a
+// permit, becomes a holder.
 func TestRestedWaiterProvesItsLeaseWhenItWakes(t *testing.T) {
 	for _, permits := range []int{1, 3} {
 		t.Run(fmt.Sprint(permits), func(t *testing.T) {

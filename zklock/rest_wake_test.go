@@ -14,8 +14,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// wake has a client rest in a queue, third, and then lets the one ahead of it release, that
-// long after the client came. It reports how many sessions the client has lost twenty seconds
+// wake has a client rest in a queue, as the third. It calls begin, and lets the contender ahead
+// release that long after. wake reports how many sessions the client has lost twenty seconds
 // later, and whether it got the lock before the contender behind it.
 func wake(t *testing.T, decide func(faultdriver.Op) faultdriver.Fault, after time.Duration, begin func()) (lost uint64, inOrder bool) {
 	synctest.Test(t, func(t *testing.T) {

@@ -39,8 +39,8 @@ func TestRevokedPlaceIsNotHandedOver(t *testing.T) {
 	}
 }
 
-// A place that goes from a holder that is not asked to one that is, and back, is watched from
-// the second holder on. The request stays with the holder that has the place then.
+// A place goes from a holder without WithRevocable to one with it, and back. The client watches
+// it from the second holder on. A request concerns only the holder of its moment.
 func TestRevocationAfterAHandover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()

@@ -120,7 +120,8 @@ func TestCleanUpHasAContext(t *testing.T) {
 }
 
 // Without WithRevocable there is no channel and no request. With it, a lock that was granted at
-// once costs one read, whose watch other locks get when they are held for long.
+// once costs one read, which arms the watch. Other locks get that watch when they are held for
+// long.
 func TestRevocableCosts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()

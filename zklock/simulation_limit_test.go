@@ -11,8 +11,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
-// asking is an acquisition under way. It knows the most contenders that there were in each
-// queue since it began, with its own node, and without a first one that may be kept.
+// asking is an acquisition under way. For each queue it knows the greatest number of contenders
+// since it began. Its own node is included; a first one that may be kept is not.
 type asking struct {
 	most map[string]int // by the lock's znode
 	sure bool           // its client can have learnt of no state of the queue before that

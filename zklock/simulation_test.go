@@ -14,9 +14,8 @@ import (
 // breaks the ensemble in every way that a real one can break. In each run it checks what must
 // hold in all circumstances:
 //
-//   - exclusion, according to the ensemble's log: when a lock is granted its node is in
-//     the queue, and no contender that it must wait for is ahead of it; a handle that is valid
-//     has its node;
+//   - exclusion, according to the ensemble's log: when a lock is granted, its node is in the
+//     queue, with no contender ahead that excludes it; a valid handle has its node;
 //   - exclusion, according to Valid: handles that are valid at one instant do not exclude
 //     each other;
 //   - exclusion, according to Done: a lock is granted only after the holders before were

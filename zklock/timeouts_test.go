@@ -68,8 +68,8 @@ func TestTimeoutsThatCannotWorkAreRefused(t *testing.T) {
 	}
 }
 
-// TestTimeoutsThatAreAcceptedWork: whatever settings Open accepts, a healthy ensemble keeps a
-// lock for as long as it is held, and an acquisition takes no longer than its requests and one
+// TestTimeoutsThatAreAcceptedWork: with all settings that Open accepts, a lock on a healthy
+// ensemble is never lost, and an acquisition takes no longer than its requests and one
 // heartbeat, also after a pause. That holds while a message takes up to 30 ms.
 func TestTimeoutsThatAreAcceptedWork(t *testing.T) {
 	accepted, refused := 0, 0

@@ -87,9 +87,9 @@ func (x *Elector) IsLeader(context.Context) error {
 // carries the lock of the term (see [zklock.FromContext]), whose token increases from leader to
 // leader. The term is not resigned before f has returned.
 //
-// Do returns the error of f. It returns an error that matches [ErrNotLeader] without a call of f
-// if another scheduler leads, and one that matches [zklock.ErrLost] if the lock was lost while f
-// ran, whatever f returned.
+// Do returns the error of f. If another scheduler leads, it does not call f and returns an
+// error that matches [ErrNotLeader]. If the lock was lost while f ran, its error matches
+// [zklock.ErrLost], whatever f returned.
 func (x *Elector) Do(ctx context.Context, f func(ctx context.Context) error) error {
 	if err := x.IsLeader(ctx); err != nil {
 		return err

@@ -168,7 +168,7 @@ func TestDriverClose(t *testing.T) {
 	})
 }
 
-// A driver that is closed while it waits for the database's own lock holds nothing, says so, and
+// A driver is closed while it waits for the database's own lock. It holds nothing, says so, and
 // changes nothing in the database, even if it gets that lock.
 func TestDriverClosedInTheDatabase(t *testing.T) {
 	for what, got := range map[string]error{"granted": nil, "refused": errors.New("broken")} {

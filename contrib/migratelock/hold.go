@@ -50,11 +50,10 @@ func (h *hold) giveBack(ctx context.Context) error {
 // lossKey is the key of the function that ends a context of WithLoss.
 type lossKey struct{}
 
-// WithLoss returns a context for goose's functions, such as Provider.Up. It ends with ctx, and
-// also if a lock is lost that a [Locker] acquired with the context, or with one that was
-// derived from it. Its cause (see [context.Cause]) matches [zklock.ErrLost] then. Go
-// migrations and statements that watch their context are cancelled; no further migration
-// begins.
+// WithLoss returns a context for goose's functions, such as Provider.Up. It ends with ctx. It
+// also ends when a [Locker] has lost a lock that it acquired with this context or a derived
+// one; its cause (see [context.Cause]) matches [zklock.ErrLost] then. Go migrations and
+// statements that watch their context are cancelled; no further migration begins.
 //
 // The caller must call the function that WithLoss returns when the migrations have ended.
 func WithLoss(ctx context.Context) (context.Context, context.CancelFunc) {

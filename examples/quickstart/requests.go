@@ -25,7 +25,7 @@ const (
 var accounts = []string{"anna", "ben", "carl", "dora", "emil"}
 
 // serve lets an HTTP server handle a burst of requests, one at a time for each account, and
-// prints a timeline that shows which request was in the handler.
+// prints a timeline of the requests in the handler.
 func serve(ctx context.Context, out io.Writer, mutex func(name string) *zklock.Mutex) result {
 	holds := make(map[string]*ledger)
 	for _, account := range accounts {

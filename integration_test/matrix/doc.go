@@ -7,7 +7,7 @@
 // seconds, and below the table which tests were skipped, and why. It fails if a test failed, or if
 // servers or libraries that have been released could not be fetched.
 //
-// With -rotate it runs the quick suites, on the newest line and on one of the others, which
-// changes with the date, and upgrades servers of the other line to the newest. So CI runs all of
-// them in turn. The newest releases of other lock libraries are tested on the newest line only.
+// With -rotate it runs the quick suites on the newest line and on another one, which the date
+// chooses, and upgrades servers of that line to the newest. So CI runs all of them in turn. The
+// newest releases of other lock libraries are tested on the newest line only.
 package main

@@ -218,8 +218,8 @@ func fetchPeers(ctx context.Context, s *store) (env, names []string, err error) 
 // header begins the file of the results.
 const header = "<!-- Written by make matrix. Do not edit. -->\n\n# The tests on each line of ZooKeeper\n\n"
 
-// keep prints what the tests of a suite that failed have logged, and writes everything that
-// the suite has printed to a file of the cache.
+// keep prints the logs of a suite's failed tests, and writes the suite's whole output to a file
+// of the cache.
 func (c choice) keep(outcome cell, name string) error {
 	for _, n := range outcome.failed {
 		fmt.Printf("\n%s:\n%s", n.test, outcome.logs[n.test])

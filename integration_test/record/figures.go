@@ -44,8 +44,8 @@ type outcome struct {
 // failure is the line of a test that failed. Its subtests have their lines behind spaces.
 var failure = regexp.MustCompile(`(?m)^--- FAIL: `)
 
-// judge reads what a suite has printed. A figure that is missing or 0 shows that the suite did
-// nothing, or that it prints something else by now, and is a failure.
+// judge reads what a suite has printed. A figure that is missing or 0 is a failure: the suite
+// did nothing, or its output has changed.
 func judge(s suite, output string, took time.Duration, err error) outcome {
 	o := outcome{suite: s, took: took}
 	o.has[violations] = true

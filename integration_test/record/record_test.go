@@ -197,8 +197,7 @@ func TestFailuresAreViolations(t *testing.T) {
 	}
 }
 
-// What a run that does not count has done is not in the sums, and a page names the runs that are
-// not from its day.
+// The sums leave out runs that do not count, and a page names the runs of other days.
 func TestPageSaysWhichRunsCount(t *testing.T) {
 	day := time.Date(2030, 5, 20, 12, 0, 0, 0, time.UTC)
 	some := func(name string, at time.Time, n int, failed string) outcome {

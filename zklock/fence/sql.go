@@ -60,8 +60,8 @@ func (d Dialect) Check(ctx context.Context, tx Tx, lock *zklock.Lock) error {
 // errNoSequencer is the error of Check for a lock that has no sequencer.
 var errNoSequencer = fmt.Errorf("fence: the lock is nil or a permit: %w", ErrUnfenced)
 
-// CheckSequencer does what [Dialect.Check] does, for a resource that does not have the name of
-// its lock, and for a sequencer that another process has sent.
+// CheckSequencer is [Dialect.Check] for a resource under a name of its own, and for a sequencer
+// that another process has sent.
 //
 // The resource is a text of 1 to 512 bytes without NUL. All holders that write to it must
 // hold the same lock, since tokens of different locks have no common order. The same holds

@@ -154,8 +154,8 @@ func TestSQLFillsEachParameter(t *testing.T) {
 	}
 }
 
-// TestSQLPassesErrorsOn: the errors of the driver can be found in those of a check, so that
-// the caller can repeat a transaction that was a deadlock's victim.
+// TestSQLPassesErrorsOn: the errors of a check wrap those of the driver, so that the caller can
+// repeat a transaction after a deadlock.
 func TestSQLPassesErrorsOn(t *testing.T) {
 	broken := errors.New("broken")
 	for _, dialect := range dialects {

@@ -209,9 +209,9 @@ func TestSameFollowerCountsOnce(t *testing.T) {
 	}, memdriver.WithServers(5), memdriver.WithSyncLimit(10))
 }
 
-// A sync can wait behind commits that a lagging server has not applied. It is not an
-// entry of that server's log, and must not make the server with the newest log look
-// like the one with the oldest.
+// A sync can wait behind commits that a lagging server has not applied. It is not an entry of
+// that server's log: the server with the newest log must not look like the one with the oldest
+// because of it.
 func TestElectionAfterASyncThatWaits(t *testing.T) {
 	bubble(t, func(t *testing.T, e *memdriver.Ensemble) {
 		s := connect(t, e.Connector(0), 10*time.Second)

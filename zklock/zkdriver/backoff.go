@@ -13,9 +13,9 @@ const (
 	minPause = 20 * time.Millisecond
 	maxPause = time.Second
 
-	// pausesInTimeout also bounds the pause, as a share of the session timeout. After
-	// a server is lost, a third of the timeout is left of a lease, and within that
-	// time the session has to find a server that is back.
+	// pausesInTimeout also bounds the pause, as a share of the session timeout. When a server
+	// is lost, a third of the timeout is left of a lease. Within that time the session must
+	// find a server that is back.
 	pausesInTimeout = 8
 
 	// firstPause bounds the pause before the first reconnect after a good connection,

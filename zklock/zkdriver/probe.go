@@ -17,9 +17,8 @@ const (
 	// text that other kinds of servers answer too.
 	probeWait = 300 * time.Millisecond
 
-	// probeAgain is how long a connector does not probe a server again after a probe
-	// that found nothing permanent; probeSoon is the same after a probe that the
-	// server did not answer in time.
+	// probeAgain is how long a connector leaves a server alone after a probe that found nothing
+	// permanent. probeSoon is the same after a probe without an answer in time.
 	probeAgain = 30 * time.Second
 	probeSoon  = time.Second
 

@@ -76,9 +76,9 @@ func (f *tlsFiles) config(host string) (*tls.Config, error) {
 		if err != nil {
 			return nil, fmt.Errorf("zkdriver: keys %q and %q: %w", keyTLSCert, keyTLSKey, err)
 		}
-		// Always present the certificate. Otherwise it would be held back if it is
-		// not from one of the authorities that the server lists, and the connection
-		// would go on without the intended identity.
+		// Always present the certificate. By default crypto/tls holds it back if its authority
+		// is not in the server's list, and the connection would go on without the intended
+		// identity.
 		c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
 	}
 	return c, nil

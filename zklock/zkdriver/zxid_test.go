@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// The zxid that a session has seen is that of the replies to its requests, whatever
-// else a server sends. Watches are set again from the zxid that was seen before the
-// connection. The client itself counts all replies, in a goroutine that races with
-// the one that sets watches; the race detector checks that here too.
+// A session has seen the zxid of the replies to its requests, whatever else a server sends.
+// After a reconnect it sets its watches from the zxid that it had seen before. The client
+// itself counts all replies, in a goroutine that races with the one that sets watches; the race
+// detector checks that here too.
 func TestWatchesAreSetFromWhatWasSeen(t *testing.T) {
 	const (
 		watches = 300 // with paths so long that they are set in two requests

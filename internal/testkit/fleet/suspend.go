@@ -31,7 +31,7 @@ func (p *Process) Suspend(url, name string) {
 	}
 }
 
-// HoldsOn keeps the processor until a lock is no longer held. A process that Suspend stops in
+// HoldsOn keeps the processor until a lock has ended. A process that Suspend stops in
 // HoldsOn goes on here, in most runs before another of its goroutines has noticed the loss.
 func (m *Member) HoldsOn(lock *zklock.Lock) {
 	runtime.GOMAXPROCS(1) // for good: a change lets other goroutines run

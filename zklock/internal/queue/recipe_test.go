@@ -47,9 +47,9 @@ func TestDecideAgreesWithBruteForce(t *testing.T) {
 	}
 }
 
-// The first in line is, of the contenders that wait, the one that holds when all holders have
-// left, and with a shared one the shared ones behind it. Of contenders for permits it is the
-// one behind the holders.
+// The first in line is the waiter that holds when all holders have left. If it is a shared one,
+// the shared ones behind it are first in line too. Among contenders for permits it is the one
+// behind the holders.
 func TestFirstInLineIsNext(t *testing.T) {
 	const most = 10 // contenders: all orders of readers and writers
 	for _, q := range orders(most) {

@@ -8,8 +8,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/errs"
 )
 
-// A session that is over is not given to a caller: neither if it ends before the pool has put
-// it into its slot, nor if a caller asks for it between its end and its leaving the slot.
+// The pool gives no caller a session that is over. The session may end before the pool has put
+// it into its slot, or a caller may ask for it after its end, while it is still in the slot.
 func TestSessionThatIsOverIsNeverGivenOut(t *testing.T) {
 	set := &Settings{}
 	set.Jitter = func(d time.Duration) time.Duration { return d }

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// messages writes lines to standard error from a goroutine of its own. A reader that does not
-// read, such as a pager, stops that goroutine only, and not the one that keeps the lock's
-// promise. Lines that do not fit into the buffer are dropped.
+// messages writes lines to standard error from a goroutine of its own. A reader that pauses,
+// such as a pager, blocks that goroutine only, and not the one that must act when the lock is
+// lost. Lines that do not fit into the buffer are dropped.
 type messages struct {
 	lines chan string
 	done  chan struct{} // closed when all lines have been written

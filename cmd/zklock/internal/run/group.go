@@ -10,8 +10,8 @@ import (
 )
 
 // group is the command with its process group. The group's number is the process id of its
-// first guard. The kernel gives the number to no other group while a guard is in the group that is not
-// collected, even if that guard has ended.
+// first guard. While the group has a guard that is not collected, the kernel gives the number
+// to no other group, even if that guard has ended.
 type group struct {
 	id        int
 	guard     *guard          // on systems other than Linux, nil once it has ended

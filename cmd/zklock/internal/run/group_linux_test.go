@@ -57,8 +57,8 @@ func TestGroupOfTheFirstProcessIsKilled(t *testing.T) {
 	command.dies()
 }
 
-// TestProcOfOtherProcessIDs: a wrapper in a namespace of process ids of its own, whose /proc is that of
-// another one, cannot see the group. What the command has left behind gets TERM before KILL.
+// TestProcOfOtherProcessIDs: a wrapper has its own namespace of process ids but another one's
+// /proc, so it cannot see the group. What the command has left behind gets TERM before KILL.
 func TestProcOfOtherProcessIDs(t *testing.T) {
 	said := filepath.Join(t.TempDir(), "said")
 	w := wrapper(t, `sh -c 'trap "echo TERM >$1; exit" TERM; echo ready >"$1"; while :; do sleep 0.01; done' sh "$1" &

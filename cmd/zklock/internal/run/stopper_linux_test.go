@@ -74,9 +74,9 @@ func TestKeyStopsTheWholeGroup(t *testing.T) {
 	command.dies()
 }
 
-// become waits until the processes of a command's group have these states. Before halfStopped gets
-// a signal, all three have to wait (SSS): a shell that has not started its child yet may be in a vfork,
-// which shows as D, and stays so while the child is stopped.
+// become waits until the processes of a command's group have these states. Before halfStopped
+// gets a signal, all three must wait (SSS). A shell that is still starting its child may be in
+// a vfork, whose state is D, and stays there while the child is stopped.
 func become(t *testing.T, group int, want string) {
 	t.Helper()
 	got := ""
