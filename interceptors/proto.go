@@ -32,7 +32,7 @@ func FromProto(c *zklock.Client) Pick {
 
 // CheckProto checks the declarations of all services that are registered with a server.
 // Call it at the start of a program. It returns nil, or an error for each wrong declaration: an
-// invalid name, a field that the request lacks, a wait that is no duration, or a mode that
+// invalid name, a field that the request lacks, a wait that is not a duration, or a mode that
 // contradicts the permits.
 func CheckProto(server interface {
 	GetServiceInfo() map[string]grpc.ServiceInfo
