@@ -9,9 +9,9 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// TestWriterOfCuratorBecomesAReader: since 5.5, a writer of Curator that becomes a reader
-// inserts a node with the sequence number of the writer's, and then deletes the writer's. So
-// a node is ahead of zklock's waiters that was not there when they queued.
+// TestWriterOfCuratorBecomesAReader: since Curator 5.5, a writer that becomes a reader inserts
+// a node with the sequence number of its writer's node, and then deletes that node. So a node
+// is ahead of zklock's waiters that was not there when they queued.
 func TestWriterOfCuratorBecomesAReader(t *testing.T) {
 	t.Parallel()
 	hosts := sharedEnsemble(t).Hosts()

@@ -80,8 +80,7 @@ func (c *chaos) versions() (all []string) {
 }
 
 // TestReconfiguration replaces a server by another one under load: a fourth server is added,
-// one that the clients use is removed and stopped, and later it takes the place of the
-// fourth one again.
+// and one that the clients use is removed and stopped. Later it replaces the fourth one again.
 func TestReconfiguration(t *testing.T) {
 	t.Parallel()
 	ensemble.Require(t)

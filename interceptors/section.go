@@ -9,7 +9,7 @@ import (
 
 // errNotHeld is the error of a lock that was lost between its grant and the beginning of
 // the work, if the release did not return a loss.
-var errNotHeld = &zklock.LostError{Cause: errors.New("it was not held any more when the call was to begin")}
+var errNotHeld = &zklock.LostError{Cause: errors.New("it was lost before the call began")}
 
 // work is what a call does while it holds its lock. The types that implement it embed
 // their section, so that a call needs one allocation.

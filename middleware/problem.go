@@ -60,7 +60,7 @@ func (c *config) classify(ctx context.Context, err error) problem {
 	is := func(target error) bool { return errors.Is(err, target) }
 	switch {
 	case is(fence.ErrStale):
-		return problem{http.StatusConflict, ReasonStale, "The lock under which this request was sent has a newer holder. Acquire the lock again before you repeat the request.", false}
+		return problem{http.StatusConflict, ReasonStale, "The lock of this request has a newer holder. Acquire it again before you repeat the request.", false}
 	case is(errBadSequencer):
 		return problem{http.StatusBadRequest, ReasonName, "The request's sequencer header is malformed.", false}
 	case is(errSlowBody):

@@ -45,8 +45,9 @@ func TestKeptNamesUnderLoad(t *testing.T) {
 	all.Wait()
 }
 
-// TestSeparatePlaceDuringAnOutage: a request that takes a separate place does not wait longer
-// than connect_timeout for a kept place of the same client that cannot be deleted.
+// TestSeparatePlaceDuringAnOutage: a request takes a separate place, while a kept place of the
+// same client cannot be deleted. The request does not wait for that longer than
+// connect_timeout.
 func TestSeparatePlaceDuringAnOutage(t *testing.T) {
 	for what, acquire := range map[string]func(context.Context, *zklock.Client) error{
 		"All": func(ctx context.Context, c *zklock.Client) error {

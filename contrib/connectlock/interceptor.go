@@ -125,7 +125,7 @@ func (c *config) unary(onClient bool, next connect.UnaryFunc) connect.UnaryFunc 
 
 // errNotHeld is the error of a lock that was lost between its grant and the beginning of the
 // work, if the release did not return a loss.
-var errNotHeld = &zklock.LostError{Cause: errors.New("it was not held any more when the call was to begin")}
+var errNotHeld = &zklock.LostError{Cause: errors.New("it was lost before the call began")}
 
 // hold does the work of a call while a is held. It returns the work's error, or one that
 // describes the failure of the lock.

@@ -110,7 +110,7 @@ func (w *driver) Lock() error {
 
 // unlocked returns the error of a Lock whose hold an Unlock has given back.
 func (w *driver) unlocked() error {
-	return fmt.Errorf("migratelock: lock %q: %w: it was unlocked meanwhile, lock it again", w.acquirer.Name(), errNotLocked)
+	return fmt.Errorf("migratelock: lock %q: %w: an Unlock has given it back, lock it again", w.acquirer.Name(), errNotLocked)
 }
 
 // closed returns the error of an operation on a driver that was closed.

@@ -24,7 +24,7 @@ func (s *turns) Lock() error {
 	return <-answer
 }
 
-// A Lock that waits in the database while others unlock and lock the driver gives back its own
+// A Lock waits in the database while others unlock and lock the driver. It gives back its own
 // hold only, and does not succeed without it.
 func TestLockKeepsToItsOwnHold(t *testing.T) {
 	broken := errors.New("broken")

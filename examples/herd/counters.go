@@ -70,7 +70,7 @@ func look(server string) (counters, error) {
 		return counters{}, fmt.Errorf("%w: %s closed the connection", errNoCounters, server)
 	}
 	if _, ok := values["cnt_readlatency"]; !ok {
-		return counters{}, errors.Join(lines.Err(), fmt.Errorf("%s does not answer mntr with its metrics: it has to be ZooKeeper 3.6 or later, with 4lw.commands.whitelist=mntr", server))
+		return counters{}, errors.Join(lines.Err(), fmt.Errorf("%s does not answer mntr with its metrics: it must be ZooKeeper 3.6 or later, with 4lw.commands.whitelist=mntr", server))
 	}
 	var n float64
 	for _, what := range []string{"deleted", "children", "changed", "created"} {

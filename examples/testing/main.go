@@ -119,7 +119,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		}
 	}
 	if done["bills"] != 1 || done["mails"] != 1 {
-		return fmt.Errorf("each step has to be done once, but the counts are %v", done)
+		return fmt.Errorf("the counts of the steps are %v, want 1 for each", done)
 	}
 	return nil
 }

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Env is the environment variable that names a folder with the jars of a release of Curator,
-// and with all jars that it needs. Without it the jars are those of the distribution.
+// Env is the environment variable that names a folder with the jars of a release of Curator and
+// all that it needs. Without it the jars are those of the distribution.
 const Env = "ZKLOCK_TEST_CURATOR"
 
 // debianJars is the folder where Debian's packages install jars.

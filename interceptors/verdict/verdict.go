@@ -60,7 +60,7 @@ func Of(ctx context.Context, err error, contended Code) Verdict {
 	is := func(target error) bool { return errors.Is(err, target) }
 	switch {
 	case is(fence.ErrStale):
-		return Verdict{FailedPrecondition, Stale, "the lock under which this call was made has a newer holder: acquire the lock again before you repeat the call", false}
+		return Verdict{FailedPrecondition, Stale, "the lock of this call has a newer holder: acquire it again before you repeat the call", false}
 	case is(ErrBadSequencer):
 		return Verdict{InvalidArgument, Name, "the call's sequencer metadata is malformed", false}
 	case is(zklock.ErrLost):

@@ -9,8 +9,8 @@ import (
 
 // Harness is one ensemble, together with the means to disturb it. Each subtest gets a
 // harness. Several harnesses may share an ensemble, since each subtest works under a path of
-// its own. Methods that take a session get one that came from a connector of this harness,
-// and can identify it by its ID: the value itself may be a wrapper.
+// its own. Methods that take a session get one of a connector of this harness. The value may be
+// a wrapper: identify the session by its ID.
 type Harness interface {
 	// Connector makes a connector whose sessions have no identity. The suite calls it for
 	// most of the sessions that it opens, and closes the connector.

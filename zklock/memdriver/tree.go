@@ -157,8 +157,8 @@ func (t *tree) replay(tx *txn) {
 	clear(t.undo)
 }
 
-// begin does the part of a transaction that all kinds have in common, and everything
-// of those that are not made of operations.
+// begin does what all kinds of transactions have in common. For those without operations that
+// is all.
 func (t *tree) begin(tx *txn) {
 	t.zxid = tx.zxid
 	t.changes = t.changes[:0]

@@ -71,12 +71,12 @@ var codeErrors = map[int]error{
 	codeThrottled:        driver.ErrThrottled,
 }
 
-// errNeedsAuth is the error of servers with sessionRequireClientSASLAuth or enforce.auth.enabled
-// for a session without the authentication that they demand.
+// errNeedsAuth means that the servers demand an authentication that the session lacks, by
+// sessionRequireClientSASLAuth or enforce.auth.enabled.
 var errNeedsAuth error = &verdict{"the servers demand another authentication: a user in the URL for the scheme digest, or a client certificate (keys " + keyTLSCert + " and " + keyTLSKey + ") for the scheme x509; SASL is not supported", []error{driver.ErrAuthFailed}}
 
-// errorCode returns the code in an error that the client made for a code it does not
-// know. The client keeps the code in the text only.
+// errorCode parses the code out of the client's error for codes that it does not know: only the
+// text has it.
 func errorCode(err error) (code int, ok bool) {
 	text, ok := strings.CutPrefix(err.Error(), "unknown error: ")
 	if !ok {

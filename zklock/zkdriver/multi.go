@@ -71,11 +71,11 @@ func (s *session) Multi(ctx context.Context, ops []driver.Op) ([]driver.OpResult
 	return results, nil
 }
 
-// localSession returns the outcome of a failed transaction, corrected if the session is known to
-// its own server only, and the servers let no such session become global. To the leader, which
-// executes transactions, such a session of another server has expired, and its answer for a
-// create of an ephemeral znode says so. To a plain create, the session's own server adds the
-// true reason. So one is sent, with a path that has no parent, which changes nothing.
+// localSession replaces ErrSessionExpired by ErrLocalSession in a transaction's outcome. The
+// leader does not know a local session of another server, and answers a create of an ephemeral
+// znode as if the session had expired. Only the session's own server gives the true reason, to
+// a plain create. So localSession sends one, with a path that has no parent, which changes
+// nothing.
 func (s *session) localSession(ctx context.Context, c call, ops []driver.Op, results []driver.OpResult, err error) ([]driver.OpResult, error) {
 	i := slices.IndexFunc(results, func(r driver.OpResult) bool { return errors.Is(r.Err, driver.ErrSessionExpired) })
 	if i < 0 || ops[i].Kind != driver.OpCreate || !ops[i].Mode.Ephemeral() {

@@ -68,7 +68,7 @@ var (
 	errNoQuorum = errors.New("closed the connection before it answered: it is a ZooKeeper server that has no quorum at the moment")
 
 	// errReadOnly is the same for a server that goes on for clients that only read.
-	errReadOnly = errors.New("closed the connection before it answered: it is a ZooKeeper server that has no quorum at the moment, and is in read-only mode, in which there are no locks")
+	errReadOnly = errors.New("closed the connection before it answered: it is a ZooKeeper server that has no quorum at the moment, and is in read-only mode: locks need a quorum")
 )
 
 // shouldProbe reports whether a probe of the server may help. If a probe has found nothing

@@ -9,11 +9,11 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
-// watches are the session's armed watches. The client does not know them. It would
-// keep a channel for every read that sets a watch until the node changes, even if its
-// user sets the same watch again after each reconnect. So the client sends a plain
-// read, and conn adds the watch flag to the frame. On a new connection this package
-// sets the watches itself, before the client may send anything.
+// watches are the session's armed watches. The client does not know them. The client would keep
+// a channel for every read that sets a watch, until the node changes, even if its user sets the
+// same watch again after each reconnect. So the client sends a plain read, and conn adds the
+// watch flag to the frame. On a new connection this package sets the watches itself, before the
+// client may send anything.
 type watches struct {
 	mu    sync.Mutex
 	armed map[watched][]*watch // guarded by mu

@@ -18,9 +18,9 @@ import (
 )
 
 // New returns a client of a new ensemble in memory, which no other test sees. When the test and
-// its subtests have ended, the client is closed, and then the ensemble; an error of that fails
-// the test. For a client with other settings, and for more clients of the ensemble, make its
-// Connector that of a [zklock.Config].
+// its subtests have ended, the client is closed, and then the ensemble. If that returns an
+// error, the test fails. For a client with other settings, and for more clients of the
+// ensemble, make its Connector that of a [zklock.Config].
 func New(t testing.TB, opts ...zklock.Option) (*zklock.Client, *memdriver.Ensemble) {
 	t.Helper()
 	ensemble := memdriver.New()

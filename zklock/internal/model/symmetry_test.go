@@ -6,9 +6,8 @@ import (
 )
 
 // The exploration keeps one state of those that differ by the clients' names only. That leaves
-// nothing out if clients are interchangeable: after any two have exchanged their names, a state
-// has the same representative, breaks an invariant or none as before, and has the same states
-// after it.
+// nothing out if clients are interchangeable: when any two exchange their names, a state keeps
+// its representative, its verdict on the invariants, and the states after it.
 func interchangeable[S comparable](t *testing.T, sys System[S], clients int, exchange func(s S, a, b int) S) {
 	t.Helper()
 	enough := 2000

@@ -39,7 +39,7 @@ elsewhere cannot read it through a browser.`,
 		},
 	}
 	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:7070", "the address, host:port; port 0 is a free one")
-	cmd.Flags().StringSliceVar(&hosts, "host", nil, "another name under which browsers may reach the page")
+	cmd.Flags().StringSliceVar(&hosts, "host", nil, "another name that browsers may reach the page by")
 	return cmd
 }
 

@@ -46,7 +46,7 @@ again. PREFIX is one of the name. q or Ctrl-C ends it, and leaves the terminal a
 			return top(cmd.Context(), c, strings.Join(args, ""), every)
 		},
 	}
-	cmd.Flags().DurationVar(&every, "every", time.Second, "the time within which a change shows, unless reading all names takes a quarter of it")
+	cmd.Flags().DurationVar(&every, "every", time.Second, "how soon a change shows; later if reading all names takes a quarter of that time")
 	return cmd
 }
 

@@ -55,7 +55,7 @@ NODE identifies one contender, as zklock release takes it.`,
 		},
 	}
 	f.addTo(cmd, formatTable, formatWide, formatJSON)
-	cmd.Flags().BoolVar(&tree, "tree", false, "show for which contender each one waits")
+	cmd.Flags().BoolVar(&tree, "tree", false, "show each contender below the one that it waits for")
 	return cmd
 }
 

@@ -100,11 +100,11 @@ func (g *group) toMain(sig syscall.Signal) {
 // the command's first process, too. The group gets KILL before that is true. A look at the processes of a
 // busy machine takes long: isEmpty calls heed before each one.
 //
-// One look can miss a process: the processes are listed first, and one that is not listed because
-// it was forked later is missed if its parent ends before its own state is read. The kernel sends
-// KILL to all processes of a group at once, and a process that has got KILL forks no other one. So
-// after a KILL one look is enough. The second look before it is for a process that the first one
-// has missed, and that should get TERM first.
+// One look can miss a process: the processes are listed first. A process that is forked after
+// that is missed if its parent ends before the parent's state is read. The kernel sends KILL to
+// all processes of a group at once, and a process that has got KILL forks no other one. So
+// after a KILL one look is enough. The second look before it is for a process that the first
+// one has missed, and that should get TERM first.
 func (g *group) isEmpty(heed func()) bool {
 	if g.main != 0 || g.launching != nil {
 		return false

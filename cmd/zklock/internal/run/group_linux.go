@@ -63,8 +63,8 @@ func (c *childInfo) code() int32 {
 	return c.third
 }
 
-// Options of waitid, which are the same on all architectures, and its answer for a child that has
-// ended with a dump. Those for other ends are smaller, and those for a stop greater.
+// The options of waitid, the same on all architectures, and its answer for a child that has
+// ended with a dump. The answers for other ends are smaller, and those for a stop greater.
 const (
 	allChildren = 0
 	oneChild    = 1
