@@ -101,8 +101,8 @@ func TestFailFastKnowsALoss(t *testing.T) {
 	})
 }
 
-// A server that sheds every request is not an outage. An answer that the session is over is no
-// outage either, however long the client was cut off before.
+// A server that sheds every request is not an outage. Neither is an answer that the session is
+// over, however long the client was cut off before.
 func TestFailFastKnowsAnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
