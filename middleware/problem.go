@@ -106,7 +106,7 @@ func (c *config) observe(r *http.Request, err error) {
 	}
 }
 
-// fail writes the error response to a request. Nothing of a response has been written before.
+// fail writes the error response to a request that has no response yet.
 func (c *config) fail(w http.ResponseWriter, r *http.Request, err error) {
 	c.observe(r, err)
 	p := c.classify(r.Context(), err)

@@ -87,8 +87,8 @@ func TestOnceUnderALocker(t *testing.T) {
 	}
 }
 
-// A slot of up to two session timeouts is missed by all if the process that runs the job dies:
-// by default the others wait for half a slot only.
+// If the process that runs the job dies, all miss a slot of up to two session timeouts: by
+// default the others wait for half a slot only.
 func TestSlotsThatAreMissed(t *testing.T) {
 	for what, x := range map[string]struct {
 		slot time.Duration

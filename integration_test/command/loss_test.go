@@ -18,7 +18,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/fence"
 )
 
-// traps prints TERM at each TERM, and goes on; USR1 ends it.
+// traps prints TERM when it gets the signal, and goes on; USR1 ends it.
 const traps = `trap 'echo TERM' TERM; trap 'echo USR1; exit 0' USR1; echo ready; while :; do sleep 0.01; done`
 
 // behindProxy starts a run of traps whose connection goes through a proxy to the leader.

@@ -166,8 +166,8 @@ func (p *Process) Expect(word string) string {
 	return p.ExpectWithout(word, "")
 }
 
-// ExpectWithout is Expect, and also fails the test if it reads a line that begins with other
-// before.
+// ExpectWithout is Expect, and also fails the test if it first reads a line that begins with
+// other.
 func (p *Process) ExpectWithout(word, other string) string {
 	p.t.Helper()
 	limit := time.NewTimer(patience)

@@ -116,7 +116,7 @@ func (s *leaseState) unlink(i int) {
 }
 
 // put appends a message to a stream. A ping or a report that follows another of its kind is the
-// same message: nothing is between them.
+// same message: there is nothing between them.
 func put(stream *[streamLen]int8, message int8) {
 	last := nothing
 	for i, m := range stream {
