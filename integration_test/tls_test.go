@@ -104,7 +104,7 @@ func TestServerIsVerified(t *testing.T) {
 		{"expired, not verified", late, []string{"tls_insecure_skip_verify", "true"}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			client := dialTLS(t, canaryUser+":"+canary+"@", c.hosts, quick(append(c.keys, "connect_timeout", "20s")...))
+			client := dialTLS(t, canaryUser+":"+canary+"@", c.hosts, quick(append(c.keys, "connect_timeout", patience.String())...))
 			if c.refused == nil {
 				if err := client.Ping(within(t)); err != nil {
 					t.Fatal(err)

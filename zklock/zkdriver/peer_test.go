@@ -274,6 +274,10 @@ func shut(s driver.Session) {
 	_ = s.Close(ctx)
 }
 
+// atOnce is the longest time for a call that returns at once. A busy machine stops a test for seconds.
+// So it is only far below the time that these calls would take otherwise.
+const atOnce = 15 * time.Second
+
 // within returns a context that ends after d, or with the test.
 func within(t *testing.T, d time.Duration) context.Context {
 	t.Helper()

@@ -123,6 +123,7 @@ func TestExpiryLeavesNothingBehind(t *testing.T) {
 func TestReconnect(t *testing.T) {
 	p := newPeer(t, (*link).work)
 	s := connect(t, p.url())
+	fastest := time.Hour // a busy machine may delay one of them
 	for want := uint64(2); want < 5; want++ {
 		_, before := s.Conn()
 		_, changed := s.State()
@@ -130,15 +131,16 @@ func TestReconnect(t *testing.T) {
 		p.drop()
 		<-changed
 		generation(t, s, want)
-		if took := time.Since(start); took > 900*time.Millisecond {
-			t.Errorf("reconnect to a single server took %v", took)
-		}
+		fastest = min(fastest, time.Since(start))
 		if g, sent := s.Conn(); g != want || !sent.After(before) {
 			t.Errorf("generation %d, want %d; handshake sent %v, before %v", g, want, sent, before)
 		}
 		if err := s.Sync(within(t, 5*time.Second), "/"); err != nil {
 			t.Error(err)
 		}
+	}
+	if fastest > 900*time.Millisecond {
+		t.Errorf("the fastest reconnect to a single server took %v", fastest)
 	}
 }
 
@@ -183,7 +185,7 @@ func TestStuckServerIsLeft(t *testing.T) {
 	start := time.Now()
 	_, err := s.Get(context.Background(), "/a")
 	matches(t, err, driver.ErrConnLoss)
-	if took := time.Since(start); took < 600*time.Millisecond || took > 3*time.Second {
+	if took := time.Since(start); took < 600*time.Millisecond || took > atOnce {
 		t.Errorf("took %v with a session timeout of a second", took)
 	}
 	generation(t, s, 2)
