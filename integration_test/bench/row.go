@@ -70,9 +70,9 @@ func (t target) String() string {
 		x = "x"
 	}
 	if t.least > 0 {
-		return fmt.Sprintf(">= %.4g%s", t.least, x)
+		return fmt.Sprintf("≥%.4g%s", t.least, x)
 	}
-	return fmt.Sprintf("<= %.4g%s", t.most, x)
+	return fmt.Sprintf("≤%.4g%s", t.most, x)
 }
 
 func rateOf(against string, least float64) target {
