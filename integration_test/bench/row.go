@@ -15,7 +15,7 @@ const (
 	keeping   = "zklock, keep=2s"
 	twice     = "zklock, 2 sessions"
 	fourfold  = "zklock, 4 sessions"
-	floor     = "plain create and delete" // one create and one delete a cycle, without a lock
+	floor     = "create+delete" // one create and one delete a cycle, without a lock
 	curator   = "Curator"
 	kazooLock = "kazoo"
 	etcd      = "etcd"
