@@ -20,8 +20,8 @@ const intro = `<!-- Written by make track-record. Do not edit. -->
 
 # Track record
 
-What the suites that look for bugs did in one run, what they have found so far, and the tests that would find the failures of
-other lock libraries. [CONTRIBUTING.md](../CONTRIBUTING.md) has the commands.
+What the suites that look for bugs did in one run, what they have found, and the tests that would find the failures of other
+lock libraries. [CONTRIBUTING.md](../CONTRIBUTING.md) has the commands.
 
 `
 

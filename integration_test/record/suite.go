@@ -40,7 +40,7 @@ func per(length, each time.Duration, fewest int) int { return max(int(length/eac
 var suites = []suite{
 	{
 		name: "simulation", share: 20,
-		what:   "clients, servers and a network in one process, in virtual time, with random faults",
+		what:   "clients, servers and a network in virtual time, with random faults",
 		titles: map[column]string{runs: "schedules"},
 		command: func(length, _ time.Duration) []string {
 			return test("./zklock", "^TestSimulation$", variable("ZKLOCK_FOR", length))
@@ -52,7 +52,7 @@ var suites = []suite{
 	},
 	{
 		name:   "small cases",
-		what:   "each request, and each pair of requests, of short scenarios meets a fault",
+		what:   "each request, and each pair, of short scenarios meets a fault",
 		titles: map[column]string{runs: "scenarios"},
 		command: func(_, total time.Duration) []string {
 			which := "neighbours"
@@ -74,7 +74,7 @@ var suites = []suite{
 	},
 	{
 		name: "elections, simulated", share: 5,
-		what:   "candidates and observers, simulated in the same way",
+		what:   "candidates and observers, in the same way",
 		titles: map[column]string{runs: "schedules", held: "terms", lost: "terms lost"},
 		command: func(length, _ time.Duration) []string {
 			return test("./zklock/election", "^TestSimulatedElections$", variable("ZKLOCK_RUNS", per(length, 250*time.Millisecond, 40)))
@@ -85,7 +85,7 @@ var suites = []suite{
 	},
 	{
 		name: "checked model", share: 15,
-		what: "every state of small models, as `make model` explores them ([how](../zklock/internal/model/README.md))",
+		what: "every state of [small models](../zklock/internal/model/README.md)",
 		command: func(length, _ time.Duration) []string {
 			return test("./zklock/internal/model", ".", variable("ZKLOCK_MODEL", length))
 		},
@@ -93,7 +93,7 @@ var suites = []suite{
 	},
 	{
 		name: "deliberate bugs",
-		what: "mistakes put into the code, one at a time, in less than half an hour a part of them; a test must find each",
+		what: "mistakes put into the code, one at a time; a test must find each",
 		command: func(_, total time.Duration) []string {
 			which := "^[l-n]"
 			if total >= long {
@@ -115,7 +115,7 @@ var suites = []suite{
 	},
 	{
 		name: "chaos", share: 18,
-		what: "three real servers, and processes with locks of all kinds, are killed, stopped, cut off and slowed down; a client that trusts its connection runs along, and overlaps",
+		what: "three real servers, and processes with all kinds of locks, are killed, stopped, cut off and slowed down; a client that trusts its connection overlaps",
 		command: func(length, _ time.Duration) []string {
 			return test("./integration_test", "^TestChaos$", variable("ZKLOCK_CHAOS", length))
 		},
@@ -125,7 +125,7 @@ var suites = []suite{
 	},
 	{
 		name: "releases of ZooKeeper", share: 18,
-		what:   "the tests on real servers, release after release, as far as the time allows",
+		what:   "the tests on real servers, release after release",
 		titles: map[column]string{runs: "tests"},
 		command: func(length, _ time.Duration) []string {
 			return []string{"go", "run", "./integration_test/matrix", "-for=" + length.String(), "-chaos=" + min(length/4, time.Minute).String()}
@@ -134,7 +134,7 @@ var suites = []suite{
 	},
 	{
 		name: "the command", share: 5,
-		what: "a fault strikes `zklock run`, whose command must be dead before the next one starts",
+		what: "a fault strikes `zklock run`, whose command must die before the next one starts",
 		command: func(length, _ time.Duration) []string {
 			return test("./integration_test/command", "^Test(CommandIsDead|FrozenWrapper)", variable("ZKLOCK_COMMAND_RUNS", per(length, 24*time.Second, 1)))
 		},
@@ -142,7 +142,7 @@ var suites = []suite{
 	},
 	{
 		name: "elections on servers", share: 3,
-		what:   "the server of leaders is cut off; each must stop before the next one leads",
+		what:   "the server of a leader is cut off, which must stop before the next one leads",
 		titles: map[column]string{runs: "leaders"},
 		command: func(length, _ time.Duration) []string {
 			return test("./integration_test", "^TestLeaderBehindACut", variable("ZKLOCK_ELECTION_CUTS", per(length, 3*time.Second, 10)))
@@ -163,7 +163,7 @@ var suites = []suite{
 	},
 	{
 		name: "mixed locks", share: 2,
-		what: "three processes mix all kinds of locks on a real server",
+		what: "three processes mix locks on a real server",
 		command: func(length, _ time.Duration) []string {
 			return test("./integration_test", "^TestProcessesMix", variable("ZKLOCK_MIX", length))
 		},
