@@ -85,7 +85,7 @@ var suites = []suite{
 	},
 	{
 		name: "checked model", share: 15,
-		what: "every state of [small models](../zklock/internal/model/README.md)",
+		what: "every state of [small models](../zklock/internal/model/README.md), by `make model`",
 		command: func(length, _ time.Duration) []string {
 			return test("./zklock/internal/model", ".", variable("ZKLOCK_MODEL", length))
 		},
