@@ -1,7 +1,7 @@
 // Command bench compares zklock with the alternatives that a user has, on real ZooKeeper
 // servers. It starts servers, or uses existing ones. The alternatives are go-zookeeper's
 // zk.Lock; Curator and kazoo, if they are installed; and a client that creates and deletes one
-// znode a cycle, without a lock ("plain create and delete"). Each contestant runs in
+// znode a cycle, without a lock ("create+delete"). Each contestant runs in
 // separate processes (see package worker). Contestants take turns, A B C A B C, so that a
 // noisy machine disturbs them alike. Only ratios within one run mean anything. In addition
 // to the figures it prints which of the project's performance targets were met.

@@ -185,11 +185,11 @@ func TestTablesHaveAllColumns(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.add(result{Turns: map[string][]figures{ours: {{"rate": 400, "acquire50": 1500}}, zkLock: {{"rate": 100, "acquire50": 3000}}}})
-	if line := strings.Join(verdicts([]result{r})[0].line(), " | "); !strings.HasSuffix(line, ">= 2x | 3.5x | 3x to 4x | ok") {
+	if line := strings.Join(verdicts([]result{r})[0].line(), " | "); !strings.HasSuffix(line, "≥2x | 3.5x | 3x–4x | ok") {
 		t.Errorf("the verdict of two runs is %q", line)
 	}
 	for _, want := range []string{
-		"- a machine\n", "| w | cycles/s | zk.Lock | >= 2x | 3x |  |\n", "| etcd | >= 2x | not installed |  |\n",
+		"- a machine\n", "| w | cycles/s | zk.Lock | ≥2x | 3x |  |\n", "|  | cycles/s | etcd | ≥2x | not installed |  |\n",
 		"| w | zklock | 300 | 1.5ms |", "|  | zk.Lock | 100 | 3ms |", "| 3ms |  | 3x |\n",
 	} {
 		if !strings.Contains(b.String(), want) {

@@ -120,7 +120,7 @@ func micros(v float64) string {
 	return d.Round(100 * time.Microsecond).String()
 }
 
-var verdictColumns = []string{"workload", "figure", "against", "target", "measured", "lowest and highest run", ""}
+var verdictColumns = []string{"workload", "figure", "against", "target", "measured", "lowest–highest run", ""}
 
 // measuredColumns are those without the last one, which repeats what target and measured show.
 const measuredColumns = 6
@@ -139,9 +139,22 @@ func (v verdict) line() []string {
 	}
 	spread := ""
 	if v.Highest != 0 {
-		spread = fmt.Sprintf("%.3g%s to %.3g%s", v.Lowest, unit, v.Highest, unit)
+		spread = fmt.Sprintf("%.3g%s–%.3g%s", v.Lowest, unit, v.Highest, unit)
 	}
 	return []string{v.Row, v.Figure, v.Against, v.Target, measured, spread, result}
+}
+
+// verdictLines returns the rows of the table of targets. A row about the workload of the row above
+// does not repeat its name.
+func (r report) verdictLines() (all [][]string) {
+	for i, v := range r.Verdict {
+		line := v.line()
+		if i > 0 && v.Row == r.Verdict[i-1].Row {
+			line[0] = ""
+		}
+		all = append(all, line)
+	}
+	return all
 }
 
 // text writes the tables for a terminal.
@@ -166,11 +179,7 @@ func (r report) text(w io.Writer) error {
 		}
 	}
 	fmt.Fprintln(w)
-	var lines [][]string
-	for _, v := range r.Verdict {
-		lines = append(lines, v.line())
-	}
-	return table(verdictColumns, lines)
+	return table(verdictColumns, r.verdictLines())
 }
 
 // markdown writes the same tables for the documentation. The targets are for one server, so the
@@ -181,9 +190,9 @@ func (r report) markdown(w io.Writer) error {
 		fmt.Fprintf(&b, "- %s\n", line)
 	}
 	if r.Servers <= 1 {
-		var lines [][]string
-		for _, v := range r.Verdict {
-			lines = append(lines, v.line()[:measuredColumns])
+		lines := r.verdictLines()
+		for i, line := range lines {
+			lines[i] = line[:measuredColumns]
 		}
 		b.WriteString("\n" + markdownTable(verdictColumns[:measuredColumns], lines))
 	}

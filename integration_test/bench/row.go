@@ -15,7 +15,7 @@ const (
 	keeping   = "zklock, keep=2s"
 	twice     = "zklock, 2 sessions"
 	fourfold  = "zklock, 4 sessions"
-	floor     = "plain create and delete" // one create and one delete a cycle, without a lock
+	floor     = "create+delete" // one create and one delete a cycle, without a lock
 	curator   = "Curator"
 	kazooLock = "kazoo"
 	etcd      = "etcd"
@@ -70,9 +70,9 @@ func (t target) String() string {
 		x = "x"
 	}
 	if t.least > 0 {
-		return fmt.Sprintf(">= %.4g%s", t.least, x)
+		return fmt.Sprintf("≥%.4g%s", t.least, x)
 	}
-	return fmt.Sprintf("<= %.4g%s", t.most, x)
+	return fmt.Sprintf("≤%.4g%s", t.most, x)
 }
 
 func rateOf(against string, least float64) target {

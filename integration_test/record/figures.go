@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// column is a column of the page's table.
+// column is a kind of figure.
 type column int
 
 const (
@@ -18,11 +18,19 @@ const (
 	lost
 	bugs
 	violations
-	columns // the number of columns
+	columns // the number of kinds
 )
 
-// titles are the columns' titles.
-var titles = [columns]string{"runs", "faults", "states", "servers", "locks held", "locks lost", "bugs put in and found", "violations"}
+// titles are their titles. A suite may have others.
+var titles = [columns]string{"runs", "faults", "states", "release(s)", "locks held", "locks lost", "bugs put in and found", "violations"}
+
+// title returns the title of a suite's figures of a kind.
+func (s suite) title(c column) string {
+	if t := s.titles[c]; t != "" {
+		return t
+	}
+	return titles[c]
+}
 
 // figure is a number that a suite prints. The pattern has one group. Its matches are added up if
 // the group is a number, and counted if it is a text.
@@ -59,7 +67,7 @@ func judge(s suite, output string, took time.Duration, err error) outcome {
 			o.counts[f.in] += n
 		}
 		if o.counts[f.in] == 0 && f.in != lost && f.in != violations { // a short run may lose nothing
-			o.failed = "it has not printed its " + titles[f.in]
+			o.failed = "it has not printed its " + s.title(f.in)
 		}
 	}
 	o.counts[violations] += len(failure.FindAllString(output, -1))

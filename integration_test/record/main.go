@@ -147,7 +147,7 @@ func (o outcome) String() string {
 	var parts []string
 	for c := range columns {
 		if o.has[c] {
-			parts = append(parts, grouped(o.counts[c])+" "+titles[c])
+			parts = append(parts, grouped(o.counts[c])+" "+o.suite.title(c))
 		}
 	}
 	if o.failed != "" {

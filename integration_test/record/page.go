@@ -20,8 +20,8 @@ const intro = `<!-- Written by make track-record. Do not edit. -->
 
 # Track record
 
-What the suites that look for bugs did when this page was last written, what they have found so far, and the tests that
-would find the failures of other lock libraries. [CONTRIBUTING.md](../CONTRIBUTING.md) has the commands.
+What the suites that look for bugs did in one run, what they have found, and the tests that would find the failures of other
+lock libraries. [CONTRIBUTING.md](../CONTRIBUTING.md) has the commands.
 
 `
 
@@ -42,25 +42,23 @@ func (p page) write(w io.Writer) {
 	var sum outcome
 	var table strings.Builder
 	for _, o := range p.outcomes {
-		o.row(&table, o.suite.name)
+		o.row(&table)
 		if o.failed != "" {
 			continue // the run does not count
 		}
 		sum.took += o.took
 		for c := range columns {
 			if o.has[c] {
+				sum.has[c] = true
 				sum.counts[c] += o.counts[c]
 			}
 		}
 	}
-	for c := range columns {
-		sum.has[c] = true
-	}
-	sum.row(&table, "all")
+	fmt.Fprintf(&table, "| all | | %.1f | %s |\n", sum.took.Minutes(), sum)
 
 	fmt.Fprint(w, intro)
 	fmt.Fprintf(w, "Written on %s, after %.1f hours on %s.\n\n", p.date.Format(time.DateOnly), sum.took.Hours(), p.machine)
-	fmt.Fprintf(w, "| suite | minutes | %s |\n|---|%s\n%s\n", strings.Join(titles[:], " | "), strings.Repeat("--:|", int(columns)+1), &table)
+	fmt.Fprintf(w, "| suite | what it does | minutes | figures |\n|---|---|--:|---|\n%s\n", &table)
 	for _, o := range p.outcomes {
 		if o.failed != "" {
 			fmt.Fprintf(w, "The run of %s does not count: %s.\n\n", o.suite.name, o.failed)
@@ -69,24 +67,15 @@ func (p page) write(w io.Writer) {
 			fmt.Fprintf(w, "The run of %s is from %s.\n\n", o.suite.name, day)
 		}
 	}
-	fmt.Fprint(w, "A violation is a test that failed, or a deliberate bug that no test found. The suites inject the faults, and the faults cost the\nlocks.\n\n## The suites\n\n")
-	for _, o := range p.outcomes {
-		fmt.Fprintf(w, "- **%s**: %s\n", o.suite.name, o.suite.what)
-	}
-	fmt.Fprintf(w, "\n## Found and mended\n\n%s", found)
+	fmt.Fprint(w, "A violation is a test that failed, or a deliberate bug that no test found. The suites inject the faults, and the faults cost the\nlocks.\n\n")
+	fmt.Fprintf(w, "## Found and mended\n\n%s", found)
 }
 
-// row writes a row of the table.
-func (o outcome) row(w io.Writer, name string) {
-	fmt.Fprintf(w, "| %s | %.1f |", name, o.took.Minutes())
-	for c := range columns {
-		if o.has[c] {
-			fmt.Fprintf(w, " %s |", grouped(o.counts[c]))
-		} else {
-			fmt.Fprint(w, " |")
-		}
-	}
-	fmt.Fprintln(w)
+// row writes a row of the table. It has the violations only if there are some: those of all suites
+// are in the last row.
+func (o outcome) row(w io.Writer) {
+	o.has[violations] = o.counts[violations] > 0
+	fmt.Fprintf(w, "| %s | %s | %.1f | %s |\n", o.suite.name, o.suite.what, o.took.Minutes(), o)
 }
 
 // grouped writes a number with commas.

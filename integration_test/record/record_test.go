@@ -52,7 +52,7 @@ func withoutNumbers(text string) string {
 	text = regexp.MustCompile(`(?m)^The run of .* (does not count: |is from ).*\n\n`).ReplaceAllString(text, "")
 	text = regexp.MustCompile(`(?m)^Written on .*$`).ReplaceAllString(text, "Written")
 	return regexp.MustCompile(`(?m)^\| .*$`).ReplaceAllStringFunc(text, func(row string) string {
-		return regexp.MustCompile(`\| [\d,.]+ `).ReplaceAllString(row, "| 0 ")
+		return regexp.MustCompile(`(\| |, )[\d,.]+ `).ReplaceAllString(row, "${1}0 ")
 	})
 }
 
@@ -208,7 +208,7 @@ func TestPageSaysWhichRunsCount(t *testing.T) {
 	var b strings.Builder
 	page{day, "a machine", []outcome{some("a", day, 3, ""), some("b", day, 40, "killed"), some("c", day.AddDate(0, 0, -2), 500, "")}}.write(&b)
 	text := b.String()
-	for _, want := range []string{"after 2.0 hours on a machine", "| b | 60.0 | 40 |", "| all | 120.0 | 503 |", "The run of b does not count: killed.", "The run of c is from 2030-05-18."} {
+	for _, want := range []string{"after 2.0 hours on a machine", "| b |  | 60.0 | 40 runs, killed |", "| all | | 120.0 | 503 runs |", "The run of b does not count: killed.", "The run of c is from 2030-05-18."} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page does not have %q:\n%s", want, text)
 		}

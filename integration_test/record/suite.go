@@ -8,7 +8,9 @@ import (
 // suite is a set of tests that finds more the longer it runs.
 type suite struct {
 	name string
-	what string // what it does, and what one run of it is
+	what string // what it does
+
+	titles map[column]string // what its figures are, where the general titles are less precise
 
 	// share is the part of the time that it gets, in percent; 0: it has a length of its own.
 	share int
@@ -38,7 +40,8 @@ func per(length, each time.Duration, fewest int) int { return max(int(length/eac
 var suites = []suite{
 	{
 		name: "simulation", share: 20,
-		what: "clients, servers and a network in one process, in virtual time, with random faults. A run is a random schedule.",
+		what:   "clients, servers and a network in virtual time, with random faults",
+		titles: map[column]string{runs: "schedules"},
 		command: func(length, _ time.Duration) []string {
 			return test("./zklock", "^TestSimulation$", variable("ZKLOCK_FOR", length))
 		},
@@ -48,8 +51,9 @@ var suites = []suite{
 		},
 	},
 	{
-		name: "small cases",
-		what: "each request, and each pair of requests, of short scenarios meets a fault. A run is one scenario with its faults.",
+		name:   "small cases",
+		what:   "each request, and each pair, of short scenarios meets a fault",
+		titles: map[column]string{runs: "scenarios"},
 		command: func(_, total time.Duration) []string {
 			which := "neighbours"
 			if total >= long {
@@ -61,7 +65,8 @@ var suites = []suite{
 	},
 	{
 		name: "mass losses", share: 5,
-		what: "sessions with thousands of locks and waiters end. A run is one end.",
+		what:   "sessions with thousands of locks and waiters end",
+		titles: map[column]string{runs: "ends"},
 		command: func(length, _ time.Duration) []string {
 			return test("./zklock", "^TestSimulated", variable("ZKLOCK_RUNS", per(length, 150*time.Millisecond, 100)))
 		},
@@ -69,7 +74,8 @@ var suites = []suite{
 	},
 	{
 		name: "elections, simulated", share: 5,
-		what: "candidates and observers, in the same way. A lock held is a term.",
+		what:   "candidates and observers, in the same way",
+		titles: map[column]string{runs: "schedules", held: "terms", lost: "terms lost"},
 		command: func(length, _ time.Duration) []string {
 			return test("./zklock/election", "^TestSimulatedElections$", variable("ZKLOCK_RUNS", per(length, 250*time.Millisecond, 40)))
 		},
@@ -79,7 +85,7 @@ var suites = []suite{
 	},
 	{
 		name: "checked model", share: 15,
-		what: "every state of small models, as `make model` explores them ([how](../zklock/internal/model/README.md)).",
+		what: "every state of [small models](../zklock/internal/model/README.md), by `make model`",
 		command: func(length, _ time.Duration) []string {
 			return test("./zklock/internal/model", ".", variable("ZKLOCK_MODEL", length))
 		},
@@ -87,7 +93,7 @@ var suites = []suite{
 	},
 	{
 		name: "deliberate bugs",
-		what: "mistakes put into the code, one at a time; a test must find each. A run of less than half an hour has a part of them.",
+		what: "mistakes put into the code, one at a time; a test must find each",
 		command: func(_, total time.Duration) []string {
 			which := "^[l-n]"
 			if total >= long {
@@ -99,7 +105,8 @@ var suites = []suite{
 	},
 	{
 		name: "fuzzing", share: 7,
-		what: "random inputs for parsers and rules, and a hostile server. A run is an input.",
+		what:   "random inputs for parsers and rules, and a hostile server",
+		titles: map[column]string{runs: "inputs"},
 		command: func(length, _ time.Duration) []string {
 			// So many inputs for each target take about that long.
 			return []string{"make", "--no-print-directory", fmt.Sprintf("FUZZTIME=%dx", max(int(length.Seconds())*300, 1000)), "fuzz"}
@@ -108,7 +115,7 @@ var suites = []suite{
 	},
 	{
 		name: "chaos", share: 18,
-		what: "three real servers and processes with locks of all kinds are killed, stopped, cut off and slowed down. A client that trusts its connection runs along, and overlaps.",
+		what: "three real servers, and processes with all kinds of locks, are killed, stopped, cut off and slowed down; a client that trusts its connection overlaps",
 		command: func(length, _ time.Duration) []string {
 			return test("./integration_test", "^TestChaos$", variable("ZKLOCK_CHAOS", length))
 		},
@@ -118,7 +125,8 @@ var suites = []suite{
 	},
 	{
 		name: "releases of ZooKeeper", share: 18,
-		what: "the tests on real servers, release after release, as far as the time allows. A run is a test.",
+		what:   "the tests on real servers, release after release",
+		titles: map[column]string{runs: "tests"},
 		command: func(length, _ time.Duration) []string {
 			return []string{"go", "run", "./integration_test/matrix", "-for=" + length.String(), "-chaos=" + min(length/4, time.Minute).String()}
 		},
@@ -126,7 +134,7 @@ var suites = []suite{
 	},
 	{
 		name: "the command", share: 5,
-		what: "a fault strikes `zklock run`; its command must be dead before the next one starts. A run is one fault.",
+		what: "a fault strikes `zklock run`, whose command must die before the next one starts",
 		command: func(length, _ time.Duration) []string {
 			return test("./integration_test/command", "^Test(CommandIsDead|FrozenWrapper)", variable("ZKLOCK_COMMAND_RUNS", per(length, 24*time.Second, 1)))
 		},
@@ -134,15 +142,17 @@ var suites = []suite{
 	},
 	{
 		name: "elections on servers", share: 3,
-		what: "the server of leaders is cut off; each must stop before the next one leads. A run is a leader.",
+		what:   "the server of a leader is cut off, which must stop before the next one leads",
+		titles: map[column]string{runs: "leaders"},
 		command: func(length, _ time.Duration) []string {
 			return test("./integration_test", "^TestLeaderBehindACut", variable("ZKLOCK_ELECTION_CUTS", per(length, 3*time.Second, 10)))
 		},
 		figures: []figure{{runs, `(\d+) of \d+ leaders stopped before the next one led, in \d+ cuts\n.*---`}, {faults, `leaders stopped before the next one led, in (\d+) cuts\n.*---`}},
 	},
 	{
-		name: "slots of a job",
-		what: "processes with wrong clocks run a job once for each slot, and are killed. A run is a job.",
+		name:   "slots of a job",
+		what:   "processes with wrong clocks run a job once for each slot, and are killed",
+		titles: map[column]string{runs: "jobs"},
 		command: func(_, total time.Duration) []string {
 			if total < long {
 				return test("./integration_test", "^TestSlotsRunOnce")
@@ -153,7 +163,7 @@ var suites = []suite{
 	},
 	{
 		name: "mixed locks", share: 2,
-		what: "three processes mix all kinds of locks on a real server.",
+		what: "three processes mix locks on a real server",
 		command: func(length, _ time.Duration) []string {
 			return test("./integration_test", "^TestProcessesMix", variable("ZKLOCK_MIX", length))
 		},
@@ -161,7 +171,8 @@ var suites = []suite{
 	},
 	{
 		name: "names used once", share: 2,
-		what: "nothing of a name stays on a real server. A run is a name.",
+		what:   "nothing of a name stays on a real server",
+		titles: map[column]string{runs: "names"},
 		command: func(length, _ time.Duration) []string {
 			return test("./integration_test", "^TestNamesUsedOnce", variable("ZKLOCK_NAMES", per(length, time.Millisecond, 1000)))
 		},
