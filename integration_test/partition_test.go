@@ -12,12 +12,13 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// The tests in this file use the servers' sample configuration, and sessions of three ticks,
-// the shortest that can be used with it.
+// The tests in this file use the servers' sample configuration with a longer syncLimit. A server that
+// is cut off answers for syncLimit ticks. The leader has to expire the sessions before that, and
+// sessions have to outlast the election of a leader, which takes seconds on a busy machine.
 const (
 	sampleTick      = 2 * time.Second
-	sampleSyncLimit = 5
-	shortSession    = 6 * time.Second
+	sampleSyncLimit = 8
+	shortSession    = 10 * time.Second
 )
 
 func sampleEnsemble(t *testing.T) (e *ensemble.Ensemble, leader *ensemble.Server, followers []*ensemble.Server) {
