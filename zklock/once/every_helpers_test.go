@@ -108,6 +108,19 @@ func (d *diary) logged(message string) (lines []string) {
 	return lines
 }
 
+// failed returns the slots with a line on a failure.
+func (d *diary) failed() (slots []time.Time) {
+	for _, r := range d.lines {
+		r.Attrs(func(a slog.Attr) bool {
+			if r.Message == lineFailed && a.Key == "slot" {
+				slots = append(slots, a.Value.Time())
+			}
+			return true
+		})
+	}
+	return slots
+}
+
 // The messages of Every.
 const (
 	lineMissed = "once: slots were missed"
