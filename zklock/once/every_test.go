@@ -175,7 +175,9 @@ func TestEveryWithClocksThatDiffer(t *testing.T) {
 		e, d := memdriver.New(), &diary{}
 		until(t, "08:10")
 		every(t, d, 0, connect(t, e.Connector()), nil)
-		ahead := func(by time.Duration) once.Option { return once.WithClock(func() time.Time { return time.Now().Add(by) }) }
+		ahead := func(by time.Duration) once.Option {
+			return once.WithClock(func() time.Time { return time.Now().Add(by) })
+		}
 		early := every(t, d, 1, connect(t, e.Connector()), nil, ahead(20*time.Minute))
 		every(t, d, 2, connect(t, e.Connector()), nil, ahead(-20*time.Minute))
 		until(t, "11:50")
