@@ -139,6 +139,19 @@ type running struct {
 // end stops the call, and returns its error.
 func (r *running) end() error { r.stop(nil); <-r.done; return r.err }
 
+// returned waits until the call returns, and returns its error. A bubble in which it never does would
+// go on for ever: heartbeats move its clock.
+func (r *running) returned(t *testing.T) error {
+	t.Helper()
+	select {
+	case <-r.done:
+		return r.err
+	case <-time.After(time.Hour):
+		t.Fatal("Every has not returned after an hour")
+		return nil
+	}
+}
+
 // every calls Every with a period of an hour in the background, until the end of the test.
 func every(t *testing.T, d *diary, process int, c *zklock.Client, work func(ctx context.Context, slot time.Time) error, opts ...once.Option) *running {
 	t.Helper()

@@ -95,6 +95,23 @@ func TestEveryWithASlotThatKeepsFailing(t *testing.T) {
 	}
 }
 
+// A slot is in one line only, also if the slot after those that were missed fails and is missed too.
+func TestEveryLogsAMissedSlotOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, d := memdriver.New(), &diary{}
+		until(t, "08:10")
+		every(t, d, 0, connect(t, e.Connector()), failsIn(12, 0))
+		until(t, "08:50")
+		e.Partition(outage...)
+		until(t, "12:30")
+		e.Heal()
+		until(t, "13:30")
+		same(t, "slots", d.ran(), "08:00", "13:00")
+		same(t, "lines on missed slots", d.logged(lineMissed),
+			"missed=3 first=09:00 last=11:00 rule=skip skipped=3 next=12:00 ", "missed=1 first=12:00 last=12:00 rule=skip skipped=1 next=13:00 ")
+	})
+}
+
 // The next slot does not wait for the end of a pause.
 func TestEveryCutsPausesAtTheNextSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -116,12 +133,12 @@ func TestEveryWithoutRights(t *testing.T) {
 		app := connect(t, e.As("app", driver.NewSecret("s3cret")), "acl", "creator")
 		do(t, app, "x", "1999-12-31T00:00:00Z", nil, true)
 		stranger := every(t, d, 0, connect(t, e.Connector()), nil)
-		if <-stranger.done; !errors.Is(stranger.err, zklock.ErrNoAuth) || len(d.runs) > 0 {
-			t.Errorf("Every has returned %v after %d runs, want %v", stranger.err, len(d.runs), zklock.ErrNoAuth)
+		if err := stranger.returned(t); !errors.Is(err, zklock.ErrNoAuth) || len(d.runs) > 0 {
+			t.Errorf("Every has returned %v after %d runs, want %v", err, len(d.runs), zklock.ErrNoAuth)
 		}
 		reader := every(t, d, 1, connect(t, faultdriver.Wrap(e.As("app", driver.NewSecret("s3cret")), onLedger(faultdriver.Fail(driver.ErrNoAuth))), "acl", "creator"), nil)
-		if <-reader.done; !errors.Is(reader.err, zklock.ErrNoAuth) || len(d.runs) != 1 {
-			t.Errorf("Every has returned %v after %d runs, want %v after one", reader.err, len(d.runs), zklock.ErrNoAuth)
+		if err := reader.returned(t); !errors.Is(err, zklock.ErrNoAuth) || len(d.runs) != 1 {
+			t.Errorf("Every has returned %v after %d runs, want %v after one", err, len(d.runs), zklock.ErrNoAuth)
 		}
 	})
 }

@@ -43,4 +43,20 @@ var _ = []mutant.Mutant{
 		Put:    "!lock.Valid() && false",
 		Tests:  []string{"TestProcessThatWasStoppedBeforeTheJobDoesNotRunIt"},
 	},
+	{
+		Name:   "every-silent",
+		Breaks: "slots that were missed are passed over without a line in the log",
+		In:     (*schedule).pass,
+		Find:   "latest.After(s.told)",
+		Put:    "false",
+		Tests:  []string{"TestEveryAfterMissedSlots", "TestEveryFleet"},
+	},
+	{
+		Name:   "every-forgets",
+		Breaks: "a process that gave a slot up runs it again, and the later slots wait for it",
+		In:     (*schedule).next,
+		Find:   "!slot.After(s.closed)",
+		Put:    "false",
+		Tests:  []string{"TestEveryWithASlotThatKeepsFailing"},
+	},
 }
