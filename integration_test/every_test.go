@@ -80,6 +80,9 @@ func TestSlotsRunOnceWhenProcessesDie(t *testing.T) {
 			case "ran":
 				ended[r.From] = append(ended[r.From], r.process)
 				last = max(last, r.From)
+				if len(ended[r.From]) > 2 {
+					t.Fatalf("slot %d has run in the processes %v", r.From-first, ended[r.From])
+				}
 			default:
 				t.Fatalf("process %d: %+v", r.process, r.report)
 			}

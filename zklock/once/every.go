@@ -97,7 +97,7 @@ type schedule struct {
 
 	last   time.Time // the ledger's slot as this process read it last; at first, the one before the present slot
 	closed time.Time // this process runs no slot up to here: it has passed them over
-	told   time.Time // the log has the missed slots up to here
+	logged time.Time // the log has the missed slots up to here
 
 	slot   time.Time // the slot that next has chosen
 	called int       // how often the job was called for it
@@ -146,11 +146,11 @@ func (s *schedule) pass(first, latest time.Time) time.Time {
 	case RunLatest:
 		slot = latest
 	}
-	if latest.After(s.told) { // else a call has failed since the line was written
+	if latest.After(s.logged) { // else a call has failed since the line was written
 		number := func(from, to time.Time) int64 { return int64(to.Sub(from) / s.period) }
 		s.log().Warn("once: slots were missed", "name", s.name, "missed", number(first, latest)+1, "first", first, "last", latest,
 			"rule", s.missed.String(), "skipped", number(first, slot), "next", slot)
-		s.told = latest
+		s.logged = latest
 	}
 	s.closed = slot.Add(-s.period)
 	return slot

@@ -47,7 +47,7 @@ var _ = []mutant.Mutant{
 		Name:   "every-silent",
 		Breaks: "slots that were missed are passed over without a line in the log",
 		In:     (*schedule).pass,
-		Find:   "latest.After(s.told)",
+		Find:   "latest.After(s.logged)",
 		Put:    "false",
 		Tests:  []string{"TestEveryAfterMissedSlots", "TestEveryFleet"},
 	},
