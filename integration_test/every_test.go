@@ -61,7 +61,7 @@ func TestSlotsRunOnceWhenProcessesDie(t *testing.T) {
 	}
 
 	var first, last int64
-	ended := make(map[int64][]int) // by slot, the processes in which its job has ended
+	ended := make(map[int64][]int) // by slot, the processes that have ended its job
 	killed := make(map[int]bool)   // by process
 	var begun []seen
 	for timeout := time.After(patience); first == 0 || last < first+slots; {

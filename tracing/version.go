@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// scopeVersion is the version of the instrumentation scope: that of this module, by which the program
-// was built, without the v in front. It is "(devel)" in a build from a checkout.
+// scopeVersion is the version of the instrumentation scope: that of this module in the program's
+// build, without the v in front. It is "(devel)" in a build from a checkout.
 var scopeVersion = versionIn(debug.ReadBuildInfo())
 
 // versionIn returns the version of this module in a build.

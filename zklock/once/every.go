@@ -26,7 +26,7 @@ import (
 // the slot. A clock that is wrong makes a slot run early or late, never twice.
 //
 // The ledger says where the fleet goes on after an outage, and after a restart of all processes.
-// Without a ledger the first slot is the one in which Every was called. [WithMissed] sets what
+// Without a ledger the first slot is that of the call of Every. [WithMissed] sets what
 // happens to slots that have ended and have not run. The ledger is that of Do, with slots in
 // RFC 3339: a program that called Do with such slots may go on with Every.
 //

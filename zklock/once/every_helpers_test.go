@@ -70,8 +70,8 @@ func (d *diary) job(t *testing.T, process int, work func(ctx context.Context, sl
 	}
 }
 
-// ran returns the slots that have run successfully, as their times of day, in the order in which
-// they began.
+// ran returns the slots that have run successfully, as their times of day, in the order of their
+// beginnings.
 func (d *diary) ran() (slots []string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -139,8 +139,8 @@ type running struct {
 // end stops the call, and returns its error.
 func (r *running) end() error { r.stop(nil); <-r.done; return r.err }
 
-// returned waits until the call returns, and returns its error. A bubble in which it never does would
-// go on for ever: heartbeats move its clock.
+// returned waits until the call returns, and returns its error. If it never did, the
+// bubble would go on for ever: heartbeats move its clock.
 func (r *running) returned(t *testing.T) error {
 	t.Helper()
 	select {
