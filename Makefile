@@ -107,6 +107,15 @@ cross: ## vet for the other systems on which the code has to compile
 	$(call heading,windows)
 	GOOS=windows $(GO) vet ./zklock/... ./internal/testkit/...
 
+# The toolchain is fetched by go itself. The workflow runs the tests with the two newest releases.
+.PHONY: oldest
+oldest: export GOTOOLCHAIN := go$(shell awk '$$1 == "go" { print $$2 }' go.mod)
+oldest: export GOWORK := off
+oldest: ## vet the root module with the oldest Go that its go.mod allows, and run the tests that take no time
+	$(GO) version
+	$(GO) vet ./...
+	$(GO) test ./zklock/internal/lease ./zklock/internal/queue ./zklock/fence ./zklock/once
+
 .PHONY: install
 install: ## install the packages that the tests need and this machine lacks (apt-get)
 	@.ci/install

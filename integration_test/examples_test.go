@@ -24,6 +24,7 @@ var commands = map[string]string{
 	"make test":                    `.ci/run: make --no-print-directory test`,
 	"make matrix":                  `.ci/run: make --no-print-directory matrix`,
 	"make check":                   `.ci/run: make --no-print-directory check`,
+	"make oldest":                  `.ci/run: make --no-print-directory oldest`,
 	"make model":                   `.ci/run: make --no-print-directory model MODEL=30s`,
 	"make server":                  "TestServerForTryingServesUntilItIsInterrupted",
 	"go run ./examples/http":       "TestReadmeCommandsWork",

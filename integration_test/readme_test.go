@@ -73,7 +73,7 @@ func TestDocumentedSnippetsWork(t *testing.T) {
 			programs["first-mem"] = inMemory + "\n// Output:\n// alone with order 42, token 0000000100000004.00000000\n"
 		case s.language == "diff":
 			programs[s.name] = surround(t, s.name, side(s.text, '+'))
-			if s.name != "from-redsync" { // this module does not depend on redsync
+			if s.name != "from-redsync" && s.name != "from-etcd" { // this module depends on neither
 				programs[s.name+"-before"] = surround(t, s.name+"-before", side(s.text, '-'))
 			}
 		default:

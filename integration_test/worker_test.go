@@ -23,7 +23,7 @@ const workerEnv = "ZKLOCK_TEST_WORKER"
 
 // task is the work of a worker process.
 type task struct {
-	Role   string   // contend, hold, lead, panic, mix, refuse, chaos, cycle or once
+	Role   string   // contend, hold, lead, panic, mix, refuse, chaos, cycle, once or every
 	URL    string   // the client's URL
 	URLs   []string // for refuse
 	Name   string   // the lock's name
@@ -43,8 +43,8 @@ type task struct {
 
 // report is one line that a worker prints.
 type report struct {
-	What  string // ready, waiting, held, lost, gave, beat, mixing, refused, progress, idle, cycled, violation, done, error
-	From  int64  // monotonic; beat: when the request was sent; gave: when the lock was acquired
+	What  string // ready, waiting, held, lost, gave, beat, mixing, refused, progress, idle, cycled, begun, ran, violation, done, error
+	From  int64  // monotonic; beat: when the request was sent; gave: when the lock was acquired; begun and ran: the slot, in seconds
 	At    int64  // monotonic; when the line was printed
 	Token zklock.Token
 	Err   string
@@ -101,6 +101,8 @@ func (w *worker) run() error {
 		return w.chaos()
 	case "once":
 		return w.once()
+	case "every":
+		return w.every()
 	}
 	c, err := zklock.Open(w.task.URL, zklock.WithHooks(w.hooks()))
 	if err != nil {

@@ -14,7 +14,16 @@ import (
 // transaction begins with a check that the lock's queue node exists. So a holder that was
 // paused and has lost the lock changes nothing. Txn protects data in ZooKeeper itself, and
 // needs no tokens. Paths are absolute, and do not begin at the client's root. Readers may
-// use Txn too.
+// use Txn too. [driver.CreateOp], [driver.SetOp], [driver.DeleteOp] and [driver.CheckOp] make the
+// operations:
+//
+//	config, err := lock.Get(ctx, "/shop/config")
+//	if err != nil {
+//		return err
+//	}
+//	_, err = lock.Txn(ctx,
+//		driver.SetOp("/shop/config", data, config.Stat.Version),
+//		driver.CreateOp("/shop/before", config.Data, driver.Persistent, client.ACL()))
 //
 // Txn returns one result for each of ops. If an operation fails, nothing is applied, and
 // the error matches the operation's error from package driver. If the lock is not held any

@@ -106,23 +106,27 @@ type Op struct {
 	Version int32
 }
 
-// CreateOp returns an operation that creates a znode.
+// CreateOp returns an operation that creates a znode. It fails with [ErrNodeExists] if the znode is
+// there, and with [ErrNoNode] if its parent is not. [OpenACL] and [CreatorACL] make access lists.
 func CreateOp(path string, data []byte, mode Mode, acl []ACL) Op {
 	return Op{Kind: OpCreate, Path: path, Data: data, Mode: mode, ACL: acl}
 }
 
-// DeleteOp returns an operation that deletes a znode if it has that version.
+// DeleteOp returns an operation that deletes a znode. It fails with [ErrBadVersion] if the znode does
+// not have that version, which may be [AnyVersion], with [ErrNoNode] if there is no znode, and with
+// [ErrNotEmpty] if it has children.
 func DeleteOp(path string, version int32) Op {
 	return Op{Kind: OpDelete, Path: path, Version: version}
 }
 
-// SetOp returns an operation that replaces a znode's data if the znode has that version.
+// SetOp returns an operation that replaces a znode's data. It fails with [ErrBadVersion] if the znode
+// does not have that version, which may be [AnyVersion], and with [ErrNoNode] if there is no znode.
 func SetOp(path string, data []byte, version int32) Op {
 	return Op{Kind: OpSet, Path: path, Data: data, Version: version}
 }
 
-// CheckOp returns an operation that fails its transaction if the znode is missing or has
-// another version. The session needs READ permission on the znode.
+// CheckOp returns an operation that changes nothing. It fails as SetOp does, and its transaction
+// with it. The session needs READ permission on the znode.
 func CheckOp(path string, version int32) Op {
 	return Op{Kind: OpCheck, Path: path, Version: version}
 }

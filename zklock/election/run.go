@@ -3,10 +3,10 @@ package election
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/internal/errs"
 )
 
 // Run stands for election again and again, and calls lead, on the caller's goroutine, for
@@ -46,21 +46,12 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, t *Te
 		case errors.Is(err, ErrStop):
 			return nil
 		case ctx.Err() != nil:
-			return e.failed("run", ended(ctx))
+			return e.failed("run", errs.Ended(ctx))
 		case err != nil:
 			return err
 		}
 		rest(ctx, e.client, b.next(short))
 	}
-}
-
-// ended returns why ctx has ended.
-func ended(ctx context.Context) error {
-	err, cause := ctx.Err(), context.Cause(ctx)
-	if errors.Is(cause, err) {
-		return cause
-	}
-	return fmt.Errorf("%w (%w)", err, cause)
 }
 
 // stand is one candidacy, and the term that follows. Its error ends Run: ErrStop, or one

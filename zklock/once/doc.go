@@ -2,6 +2,13 @@
 // each hour. The processes take a lock of zklock's, and a ledger in ZooKeeper says which slot
 // has run last.
 //
+// [Every] is a schedule: it runs a job each hour, for example, until its context ends. It tries slots
+// that fail again, and has a rule for slots that were missed.
+//
+//	err := once.Every(ctx, client, "hourly-report", time.Hour, report, once.WithMissed(once.RunAll))
+//
+// [Do] is one call for one slot, for programs that have a schedule of their own:
+//
 //	slot := time.Now().UTC().Truncate(time.Hour).Format(time.RFC3339)
 //	ran, err := once.Do(ctx, client, "hourly-report", slot, func(ctx context.Context) error {
 //		return report(ctx, slot)
@@ -20,7 +27,7 @@
 // leading zeros. [time.RFC3339Nano] does not: it leaves zeros out.
 //
 // A process whose clock is ahead runs a slot early, and the slots before that can not run any
-// more. To run each slot, call Do for each of them in order.
+// more. To run each slot, call Do for each of them in order, or Every with [RunAll].
 //
 // # Guarantees
 //

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"time"
 
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/once"
@@ -34,6 +36,35 @@ func ExampleDo() {
 	// b reports, with a token: true
 	// b true <nil>
 	// c false <nil>
+}
+
+// A process runs a report each hour. The database is not there at first, so the slot runs again.
+func ExampleEvery() {
+	client, err := zklock.Open("mem://")
+	if err != nil {
+		panic(err)
+	}
+	defer client.Close()
+
+	ctx, stop := context.WithCancel(context.Background())
+	calls := 0
+	report := func(ctx context.Context, hour time.Time) error {
+		if calls++; calls == 1 {
+			return errors.New("the database is not there")
+		}
+		fmt.Println("the report of the hour that began at minute", hour.Minute())
+		stop() // a program ends Every when it ends itself
+		return nil
+	}
+	err = once.Every(ctx, client, "hourly-report", time.Hour, report,
+		once.WithMissed(once.RunLatest),                // after an outage
+		once.WithRetry(10, 50*time.Millisecond),        // by this process, in one hour
+		once.WithLogger(slog.New(slog.DiscardHandler)), // instead of slog's default logger
+	)
+	fmt.Println(calls, errors.Is(err, context.Canceled))
+	// Output:
+	// the report of the hour that began at minute 0
+	// 2 true
 }
 
 // An operator lets a day run again.

@@ -6,7 +6,7 @@ var _ = []mutant.Mutant{
 	{
 		Name:   "once-again",
 		Breaks: "the slot that has run last runs again",
-		In:     Do,
+		In:     run,
 		Find:   "slot <= before.Slot",
 		Put:    "slot < before.Slot",
 		Tests:  []string{"TestDoRunsEachSlotOnce", "TestWriteWithAnUnknownOutcome"},
@@ -22,7 +22,7 @@ var _ = []mutant.Mutant{
 	{
 		Name:   "once-loss-hidden",
 		Breaks: "a job that has lost its lock counts as run",
-		In:     Do,
+		In:     run,
 		Find:   "if err := l.$record(ctx, before, slot); err != nil { $$body }",
 		Put:    "if err := l.$record(ctx, before, slot); err != nil && !errors.Is(err, zklock.ErrLost) { $$body }",
 		Tests:  []string{"TestOthersWaitForTheRun", "TestStoppedHolderWritesNothing"},
@@ -30,7 +30,7 @@ var _ = []mutant.Mutant{
 	{
 		Name:   "once-joins",
 		Breaks: "two calls that join the lock of their caller run the same slot",
-		In:     Do,
+		In:     run,
 		Find:   "$isJoined(ctx, lock)",
 		Put:    "false",
 		Tests:  []string{"TestDoJoinsNoLock"},
@@ -38,9 +38,25 @@ var _ = []mutant.Mutant{
 	{
 		Name:   "once-stopped-runs",
 		Breaks: "a process that was stopped between the read of the ledger and the call of its job runs it when it goes on",
-		In:     Do,
+		In:     run,
 		Find:   "!lock.Valid()",
 		Put:    "!lock.Valid() && false",
 		Tests:  []string{"TestProcessThatWasStoppedBeforeTheJobDoesNotRunIt"},
+	},
+	{
+		Name:   "every-silent",
+		Breaks: "slots that were missed are passed over without a line in the log",
+		In:     (*schedule).pass,
+		Find:   "latest.After(s.logged)",
+		Put:    "false",
+		Tests:  []string{"TestEveryAfterMissedSlots", "TestEveryFleet"},
+	},
+	{
+		Name:   "every-forgets",
+		Breaks: "a process that gave a slot up runs it again, and the later slots wait for it",
+		In:     (*schedule).next,
+		Find:   "!slot.After(s.closed)",
+		Put:    "false",
+		Tests:  []string{"TestEveryWithASlotThatKeepsFailing"},
 	},
 }

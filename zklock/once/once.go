@@ -46,16 +46,22 @@ func Do(ctx context.Context, client *zklock.Client, name, slot string, fn func(c
 	if err := check(slot, fn); err != nil {
 		return false, failed("do", name, err)
 	}
+	return run(ctx, "do", client, name, func(string) (string, error) { return slot, nil }, fn, opts...)
+}
+
+// run is one call of Do or one of Every's, as op says. next chooses the slot: it gets the slot
+// that the ledger has, under the lock, and fn runs if the chosen one is above it.
+func run(ctx context.Context, op string, client *zklock.Client, name string, next func(recorded string) (string, error), fn func(context.Context) error, opts ...zklock.AcquireOption) (ran bool, err error) {
 	lock, err := client.Mutex(name).Acquire(ctx, opts...)
 	switch {
 	case errors.Is(err, zklock.ErrDeadlock):
-		return false, failed("do", name, errJoined) // the advice in err is for locks that may be joined
+		return false, failed(op, name, errJoined) // the advice in err is for locks that may be joined
 	case err != nil:
 		return false, err
 	}
 	if isJoined(ctx, lock) {
 		_ = lock.Release(context.WithoutCancel(ctx)) // the other lock keeps the node, so no request is made
-		return false, failed("do", name, errJoined)
+		return false, failed(op, name, errJoined)
 	}
 	noted := false // the outcome is certain, whatever becomes of the lock
 	defer func() {
@@ -73,21 +79,25 @@ func Do(ctx context.Context, client *zklock.Client, name, slot string, fn func(c
 	defer cancel()
 	l := ledger{lock: lock, path: pathOf(client, name), acl: client.ACL()}
 	before, err := l.open(work)
+	var slot string
+	if err == nil {
+		slot, err = next(before.Slot)
+	}
 	switch {
 	case err != nil:
 		noted = true // err says why nothing has run
-		return false, failed("do", name, err)
+		return false, failed(op, name, err)
 	case slot <= before.Slot:
 		noted = true
 		return false, nil
 	case !lock.Valid(): // the process was stopped since the read
-		return false, failed("do", name, cmp.Or(lock.Err(), errLate))
+		return false, failed(op, name, cmp.Or(lock.Err(), errLate))
 	}
 	if err := fn(work); err != nil {
 		return true, err
 	}
 	if err := l.record(ctx, before, slot); err != nil {
-		return true, failed("do", name, err)
+		return true, failed(op, name, err)
 	}
 	noted = true
 	return true, nil
@@ -126,11 +136,14 @@ var errJoined = errs.Case(zklock.ErrDeadlock, "the context carries a lock of thi
 // errLate means that the lease ran out between the read of the ledger and the call of fn.
 var errLate = fmt.Errorf("%w: its lease ran out before the job was called", zklock.ErrLost)
 
+// errNoJob is the error for a call without a job.
+var errNoJob = misuse("the function is nil: pass the job")
+
 // check returns an error if Do cannot run fn for a slot.
 func check(slot string, fn func(context.Context) error) error {
 	switch {
 	case fn == nil:
-		return misuse("the function is nil: pass the job")
+		return errNoJob
 	case slot == "":
 		return misuse("the slot is empty: pass a text that rises from slot to slot, such as a time in RFC 3339 and UTC")
 	case len(slot) > MaxSlot:

@@ -101,6 +101,16 @@ func WaitEnded(ctx context.Context, waitedFor error) error {
 	return fmt.Errorf("%w: %w (%w)", waitedFor, err, cause)
 }
 
+// Ended returns why ctx, a caller's context, has ended: an error that matches the context's error
+// and its cause.
+func Ended(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if errors.Is(cause, err) {
+		return cause
+	}
+	return fmt.Errorf("%w (%w)", err, cause)
+}
+
 // LeaseUnproven returns the error of a wait for a lease on a session with a connection: no
 // quorum commits for its server.
 func LeaseUnproven(d time.Duration) error {
