@@ -3,8 +3,10 @@ package zkdriver_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -82,6 +84,35 @@ func TestConnectToOneThatOnlyClosesGivesUpSoon(t *testing.T) {
 	// Attempts have pauses of 20, 40, 80... ms between them, for a second.
 	if n := p.accepted(); n < 2 || n > 20 {
 		t.Errorf("%d attempts in about a second", n)
+	}
+}
+
+// A caller's time often ends while an attempt on a server is under way. Then what the server did to the
+// session before says more than that it has not answered yet.
+func TestConnectSaysWhatTheServerDidBefore(t *testing.T) {
+	var hangs atomic.Bool
+	asked := make(chan struct{}, 10)
+	p := newPeer(t, func(l *link) {
+		if hangs.Load() {
+			_, _ = l.readFrame()
+			asked <- struct{}{}
+			_, _ = l.readFrame() // until the client gives up
+		}
+	})
+	c := open(t, p.url())
+	if _, err := c.Connect(within(t, 4*atOnce), 10*time.Second); !errors.Is(err, zkdriver.ErrNotZooKeeper) {
+		t.Fatalf("%v, want ErrNotZooKeeper", err)
+	}
+	hangs.Store(true)
+	ctx, cancel := context.WithCancel(within(t, 4*atOnce))
+	go func() {
+		<-asked
+		cancel()
+	}()
+	_, err := c.Connect(ctx, 10*time.Second)
+	matches(t, err, context.Canceled, driver.ErrNotSent)
+	if err != nil && !strings.Contains(err.Error(), "closed the connection before it answered") {
+		t.Errorf("error %q does not say what the server did before", err)
 	}
 }
 

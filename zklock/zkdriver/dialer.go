@@ -305,8 +305,11 @@ func (d *dialer) err(cause error) error {
 	}
 	for _, s := range d.config.servers {
 		f, ok := d.errs[s]
-		if !ok && s != d.current {
-			f, ok = d.backoff.noted(s) // a failure of an earlier session
+		if !ok {
+			// A failure of an earlier session. Of the server that is being tried now, an answer
+			// that it gave says more than that it has not answered yet; a timeout does not.
+			f, ok = d.backoff.noted(s)
+			ok = ok && (s != d.current || f.kind != passing)
 		}
 		switch {
 		case !ok && s == d.current && d.reached:
