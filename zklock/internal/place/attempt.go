@@ -53,8 +53,11 @@ func (a Attempt) Take(ctx, patient context.Context, cancel context.CancelFunc, p
 			}
 		}
 		if p.Grant(r.By) {
-			if r.Mode == queue.Permit && p.nodeWatches != nil {
-				p.markGranted()
+			if p.nodeWatches != nil { // it has waited
+				p.entrust()
+				if r.Mode == queue.Permit {
+					p.markGranted()
+				}
 			}
 			return nil, nil
 		}

@@ -16,6 +16,7 @@ type Desk struct {
 	*Shared
 
 	freshNames freshNames
+	own        ownWatches
 
 	// mu guards the state of all places, and what follows. A goroutine that holds it makes no
 	// request and does not wait. Session.Hold locks the session's mutex first, and then runs a
@@ -23,7 +24,7 @@ type Desk struct {
 	mu       sync.Mutex
 	enqueued map[uint64]*contender   // guarded by mu; the registered contenders, by serial number
 	peers    map[string][]queue.Node // guarded by mu; those of them that waiters' lists have shown, by their locks' znodes, in the order of the queue
-	lists    map[string]*listing     // guarded by mu; the newest list that is under way, by the lock's znode
+	lists    map[string]*listing     // guarded by mu; by the lock's znode, while a list is under way: the one that follows it, nil if no waiter needs it
 	serial   uint64                  // guarded by mu; the newest serial number
 }
 
@@ -31,7 +32,7 @@ type Desk struct {
 func newDesk(s *session.Session, shared *Shared) *Desk {
 	desk := &Desk{Session: s, Shared: shared, enqueued: make(map[uint64]*contender),
 		peers: make(map[string][]queue.Node), lists: make(map[string]*listing)}
-	desk.freshNames.init()
+	desk.freshNames.shares, desk.own.added = make(chan struct{}), make(chan struct{}, 1)
 	return desk
 }
 
@@ -58,24 +59,6 @@ func (c *contender) node() string {
 		return ""
 	}
 	return c.path[len(c.dir)+1:]
-}
-
-// listing is a list of a queue that is under way, or that begins when the one before it has
-// ended. A list costs as much as the queue is long, and many waiters of a session may need one
-// at the same time, so they share it: a list that begins after a waiter has asked is as good
-// as one of its own.
-//
-// Invariant: of each queue, the newest listing is in Desk.lists until it has ended, and a
-// listing begins when the one before it has ended.
-type listing struct {
-	done  chan struct{} // closed when the fields below are set
-	q     []queue.Node
-	err   error
-	ended bool // the context of the waiter that listed had ended: err may be about that
-
-	begun bool     // guarded by the desk's mu; a waiter lists, and the list is too old for others
-	needs int      // guarded by the desk's mu; how many waiters need it, until it has begun
-	next  *listing // guarded by the desk's mu; nil if no waiter needs it
 }
 
 // findPeer finds a node, or the place for it, in an element of Desk.peers. Two of those may have

@@ -102,23 +102,21 @@ func awaitEvent(ctx context.Context, ws []*session.Watched, look time.Duration, 
 // awaitOneOf is awaitEvent for any number of watches.
 func awaitOneOf(ctx context.Context, ws []*session.Watched, timer <-chan time.Time, moved, ends <-chan struct{}) (fired *session.Watched, late bool) {
 	cases := make([]reflect.SelectCase, 0, len(ws)+4)
-	receive := func(ch any) {
-		cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(ch)})
-	}
 	for _, w := range ws {
-		receive(w.Event)
+		cases = append(cases, receive(w.Event))
 	}
-	receive(timer)
-	receive(moved)
-	receive(ends)
-	receive(ctx.Done())
-	i, value, ok := reflect.Select(cases)
+	i, value, ok := reflect.Select(append(cases, receive(timer), receive(moved), receive(ends), receive(ctx.Done())))
 	if i >= len(ws) {
 		return nil, i == len(ws)
 	}
 	e, _ := value.Interface().(driver.Event)
 	ws[i].Received(e, ok)
 	return ws[i], false
+}
+
+// receive returns the case of a select that receives from a channel.
+func receive(ch any) reflect.SelectCase {
+	return reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(ch)}
 }
 
 // waitError returns the error of a wait for another holder that ctx or the session's

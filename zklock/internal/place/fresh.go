@@ -52,8 +52,6 @@ type freshNames struct {
 	shares chan struct{} // guarded by mu; closed while they may share groups
 }
 
-func (f *freshNames) init() { f.shares = make(chan struct{}) }
-
 // usable reports whether the znode of a name of a dialect may be created together with the
 // first contender: it has to be a container, and there must be no znodes between it and the
 // root.

@@ -17,13 +17,13 @@ import (
 const maxGuarded = 64
 
 // guard is a goroutine that watches nodes of this client until their places are given up.
-// If another client has deleted a node, the guard reports that to the node's place, and also
-// if the node's data asks the holder to give the lock back. For a
-// kept place it also watches the queue: if the place is not alone there any more, the guard
-// recalls it. The guard ends when it has no nodes left, or when the session ends.
+// It tells a node's place when another client has deleted the node, and when the node's data
+// asks the holder to give the lock back. For a kept place it also watches the queue: if another
+// contender may be there, the guard recalls the place. The guard ends when it has no nodes left,
+// or when the session ends.
 type guard struct {
-	watches *ownWatches
-	wake    chan struct{} // cap 1: entrusted has a node
+	desk *Desk
+	wake chan struct{} // cap 1: entrusted has a node
 
 	count     int       // guarded by the desk's mu; how many nodes it has, including those in entrusted
 	entrusted []guarded // guarded by the desk's mu; new ones, which gather moves to nodes
@@ -45,7 +45,7 @@ type guarded struct {
 
 // run is the guard's goroutine.
 func (g *guard) run() {
-	desk := g.watches.desk
+	desk := g.desk
 	for g.gather() {
 		gen, moved := desk.Connection()
 		if slices.ContainsFunc(g.nodes, func(n guarded) bool { return n.event != nil && n.gen < gen }) {
@@ -77,16 +77,16 @@ func (g *guard) run() {
 // gather adds the entrusted nodes and removes those that need no watching any more. It
 // returns false if no node is left: then the guard ends.
 func (g *guard) gather() bool {
-	g.watches.desk.mu.Lock()
-	defer g.watches.desk.mu.Unlock()
-	full := g.count == maxGuarded
+	g.desk.mu.Lock()
+	defer g.desk.mu.Unlock()
+	own, full := &g.desk.own, g.count == maxGuarded
 	g.nodes = slices.DeleteFunc(append(g.nodes, g.entrusted...), func(n guarded) bool { return n.place == nil || n.place.life.ending() })
 	g.entrusted = nil
 	switch g.count = len(g.nodes); {
 	case g.count == 0:
-		g.watches.withRoom = slices.DeleteFunc(g.watches.withRoom, func(other *guard) bool { return other == g })
+		own.withRoom = slices.DeleteFunc(own.withRoom, func(other *guard) bool { return other == g })
 	case full && g.count < maxGuarded:
-		g.watches.withRoom = append(g.watches.withRoom, g)
+		own.withRoom = append(own.withRoom, g)
 	}
 	return g.count > 0
 }
@@ -94,7 +94,7 @@ func (g *guard) gather() bool {
 // read reads a node and arms a watch on it. If the node is missing, another client has
 // deleted it, unless this client is removing its place.
 func (g *guard) read(n *guarded) {
-	desk, p := g.watches.desk, n.place
+	desk, p := g.desk, n.place
 	n.shared, n.event = nil, nil
 	var read driver.Node
 	err := desk.Repeat(desk.Ctx, "watch", func(ctx context.Context) (err error) {
@@ -122,7 +122,7 @@ func (g *guard) read(n *guarded) {
 // list lists the queue of a kept place and arms a watch on the list. If the place is not
 // alone in the queue, or that cannot be known, the place is recalled.
 func (g *guard) list(n *guarded) {
-	desk, p := g.watches.desk, n.place
+	desk, p := g.desk, n.place
 	c := p.nodes[n.index]
 	n.event = nil
 	var names []string
@@ -155,10 +155,7 @@ func (g *guard) recall(n *guarded) {
 // entrusted to it, or on a new connection. It returns false if the session is over.
 func (g *guard) wait(moved <-chan struct{}) bool {
 	const others = 3
-	receive := func(ch any) reflect.SelectCase {
-		return reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(ch)}
-	}
-	g.cases = append(g.cases[:0], receive(g.watches.desk.Ctx.Done()), receive(moved), receive(g.wake))
+	g.cases = append(g.cases[:0], receive(g.desk.Ctx.Done()), receive(moved), receive(g.wake))
 	for i := range g.nodes {
 		if g.nodes[i].event == nil {
 			return true // its watch failed, or is not needed any more: gather removes the node
@@ -169,14 +166,14 @@ func (g *guard) wait(moved <-chan struct{}) bool {
 	clear(g.cases)
 	if i >= others {
 		n := &g.nodes[i-others]
+		e, _ := value.Interface().(driver.Event)
 		if n.shared != nil {
-			e, _ := value.Interface().(driver.Event)
 			n.shared.Received(e, ok)
-			g.watches.desk.Watches.Drop(n.shared)
+			g.desk.Watches.Drop(n.shared)
 		}
-		if e, _ := value.Interface().(driver.Event); n.keeper != nil && n.place != nil && ok && e.Err == nil && !n.place.life.ending() {
-			// Another contender has come, unless it has left again or our own node was
-			// deleted. The contender is not made to wait for a list that would show that.
+		if n.keeper != nil && ok && e.Err == nil && !n.place.life.ending() {
+			// As a rule another contender has arrived. If it has left again, or our own node was
+			// deleted, a list would show that, but the contender is not made to wait for a list.
 			g.recall(n)
 		}
 		n.event = nil // an event proves nothing: the node is read again

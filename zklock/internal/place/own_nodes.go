@@ -24,7 +24,7 @@ func (p *Place) watchNodes(ctx context.Context) (own []*session.Watched, read []
 			return nil, nil, errs.ErrNodeGone
 		}
 	}
-	if p.Granted.IsZero() { // else Desk.ownWatches has the place
+	if p.Granted.IsZero() { // else guards watch its nodes
 		p.nodeWatches = own
 	}
 	return own, read, nil

@@ -10,11 +10,12 @@ import (
 // in use takes one round trip. It is a cache: a parent may disappear at any time, since
 // servers remove idle containers. Then the create of a queue node fails.
 type parents struct {
-	onFirst func() // called when a parent is added and there was none; set before any is added
+	start func() // starts the reaper; set before any parent is added
 
-	mu     sync.Mutex
-	byPath map[string]*list.Element // guarded by mu; of *parent
-	recent list.List                // guarded by mu; most recently used first
+	mu      sync.Mutex
+	running bool                     // guarded by mu; the reaper runs, or is about to
+	byPath  map[string]*list.Element // guarded by mu; of *parent
+	recent  list.List                // guarded by mu; most recently used first
 
 	released map[string]*releases // guarded by mu; by path; no entry if there are none
 }
@@ -82,10 +83,17 @@ func (p *parents) find(path string, occupied bool) (found parent, fresh, ok bool
 // goroutines that use a fresh name at the same time one has created the znode, and the
 // others find it.
 func (p *parents) add(found parent) {
-	start := func() {}
-	defer func() { start() }() // without mu
 	p.mu.Lock()
-	defer p.mu.Unlock()
+	p.addLocked(found)
+	start := !p.running
+	p.running = true
+	p.mu.Unlock()
+	if start {
+		p.start()
+	}
+}
+
+func (p *parents) addLocked(found parent) {
 	found.used = time.Now()
 	if e, ok := p.byPath[found.path]; ok {
 		before := e.Value.(*parent)
@@ -98,9 +106,6 @@ func (p *parents) add(found parent) {
 	}
 	if p.byPath == nil {
 		p.byPath = make(map[string]*list.Element)
-	}
-	if p.recent.Len() == 0 {
-		start = p.onFirst
 	}
 	p.byPath[found.path] = p.recent.PushFront(&found)
 	if p.recent.Len() > maxParents {
@@ -136,31 +141,34 @@ func (p *parents) warnOnce(path string) (first bool) {
 // takeIdle takes out at most n parents that this client has not looked up since a time, and
 // those of other clients that it has not looked up for foreignIdle before that, the oldest
 // first. inUse reports whether a name is in use although it was not looked up; such a parent
-// counts as used now. more means that parents are left, for a later call.
-func (p *parents) takeIdle(since time.Time, n int, inUse func(path string) bool) (idle []parent, more bool) {
+// is used now. ends means that the reaper has nothing to do, and ends: the next parent starts it
+// again.
+func (p *parents) takeIdle(since time.Time, n int, inUse func(path string) bool) (idle []parent, ends bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	defer func() {
+		p.running = len(idle) > 0 || p.recent.Len() > 0
+		ends = !p.running
+	}()
 	var before *list.Element
 	for e := p.recent.Back(); e != nil; e = before {
 		before = e.Prev()
 		found := e.Value.(*parent)
 		switch {
 		case len(idle) == n || found.used.After(since):
-			return idle, true
+			return
 		case !found.createdHere && found.used.After(since.Add(-foreignIdle)):
-			more = true
 			continue
 		case inUse(found.path):
 			found.used = time.Now()
 			p.recent.MoveToFront(e)
-			more = true
 			continue
 		}
 		idle = append(idle, *found)
 		p.recent.Remove(e)
 		delete(p.byPath, found.path)
 	}
-	return idle, more
+	return
 }
 
 // forget takes a path out of the cache.

@@ -26,12 +26,12 @@ type Place struct {
 
 	limitChecked bool // max_contenders need not be applied any more: see listQueue
 	doubtful     bool // a create's outcome was unknown at some time: twins may appear
-	due          bool // guarded by Desk.mu; it is in the list of due places: see ownWatches
 	entrusted    bool // guarded by Desk.mu; guards have had its nodes
 
-	ownWatching // for as long as it has a hold
-	tenure      // its hand-over, from one hold to the next
-	keeping     // what is kept of it between two holds
+	nodeWatches []*session.Watched // watches on the nodes, armed before the grant; nil if it was granted at once
+
+	tenure  // its hand-over, from one hold to the next
+	keeping // what is kept of it between two holds
 }
 
 // newPlace registers a place for some wants, before its nodes are created. keepable says
@@ -39,7 +39,7 @@ type Place struct {
 func newPlace(desk *Desk, wants []Want, keepable bool) (*Place, bool) {
 	nodes := make([]contender, len(wants))
 	p := &Place{Desk: desk, nodes: make([]*contender, len(wants))}
-	p.watches, p.keepable, p.shown = ownWatchesOf(desk.Session), keepable, 1
+	p.keepable, p.shown = keepable, 1
 	if !desk.Enter() {
 		return nil, false
 	}
@@ -126,7 +126,6 @@ func (p *Place) giveUpLocked() {
 	if p.share != nil {
 		p.share.Stop()
 	}
-	p.watches.removeLocked(p)
 }
 
 // Want is one name of a request, and the kind of lock that is wanted.

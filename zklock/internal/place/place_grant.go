@@ -37,7 +37,7 @@ func (p *Place) Grant(by Requester) bool {
 		}
 		if p.Granted.IsZero() {
 			p.Granted = time.Now()
-			p.watches.addLocked(p)
+			desk.addDueLocked(p)
 		} else {
 			p.handovers++
 		}

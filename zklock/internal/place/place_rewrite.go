@@ -78,8 +78,8 @@ func (p *Place) Describe(waiting *Origin) {
 		p.shown = max(p.shown, shown)
 		recalled := p.recalled > 0
 		desk.mu.Unlock()
-		if recalled && session.Sleep(desk.Ctx, p.watches.delay, nil) {
-			p.watches.lookAfter(p) // it may have been handed over since
+		if recalled && session.Sleep(desk.Ctx, desk.ownDelay(), nil) {
+			p.lookAfter() // it may have been handed over since
 		}
 	})
 }

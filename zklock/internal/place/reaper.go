@@ -20,7 +20,7 @@ const (
 )
 
 // reaper removes idle containers that this client has created, and forgets those of other
-// clients. It runs while any znodes are known.
+// clients. It runs while any znodes are known: parents starts it.
 //
 // It does not remove a container that another client uses, has written to, or has put
 // in the place of ours: servers refuse to delete a container that is not empty, or
@@ -30,18 +30,6 @@ type reaper struct {
 	parents *parents
 	pool    *session.Pool
 	inUse   func(path string) bool // whether this client uses the name with that path
-
-	mu      sync.Mutex
-	running bool // guarded by mu
-}
-
-// start starts the reaper, unless it already runs.
-func (r *reaper) start() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !r.running && r.pool.Spawn(r.run) {
-		r.running = true
-	}
 }
 
 func (r *reaper) run() {
@@ -53,21 +41,13 @@ func (r *reaper) run() {
 		case <-r.pool.Ctx.Done():
 			return
 		}
-		for {
-			// running is set in one step with takeIdle, so that a start after that step
-			// starts the reaper again if this one ends.
-			r.mu.Lock()
-			idle, more := r.parents.takeIdle(time.Now().Add(-reapIdle), reapBatch, r.inUse)
-			r.running = more || len(idle) > 0
-			running := r.running
-			r.mu.Unlock()
-			if !running {
+		for full := true; full; {
+			idle, ends := r.parents.takeIdle(time.Now().Add(-reapIdle), reapBatch, r.inUse)
+			if ends {
 				return
 			}
 			r.remove(idle)
-			if len(idle) < reapBatch {
-				break
-			}
+			full = len(idle) == reapBatch
 		}
 	}
 }

@@ -26,9 +26,9 @@ type Revocable interface {
 // to learn of a revocation. If the place is revoked already, revoked is true. Else its tenant's
 // Revoke is called when it is.
 func (p *Place) Attend() (reason string, revoked bool) {
+	p.entrust()
 	p.Desk.mu.Lock() // a revocation that is not seen here finds the hold
 	defer p.Desk.mu.Unlock()
-	p.watches.hurryLocked(p)
 	if r := p.revocation.Load(); r != nil {
 		return *r, true
 	}

@@ -11,7 +11,6 @@ type Shared struct {
 	cfg     *Settings
 	parents parents
 	zxids   zxids
-	reaper  reaper
 }
 
 // NewShared returns the Shared of a client with these settings, which must not change any
