@@ -16,7 +16,6 @@ type Desk struct {
 	*Shared
 
 	freshNames freshNames
-	own        ownWatches
 
 	// mu guards the state of all places, and what follows. A goroutine that holds it makes no
 	// request and does not wait. Session.Hold locks the session's mutex first, and then runs a
@@ -32,7 +31,7 @@ type Desk struct {
 func newDesk(s *session.Session, shared *Shared) *Desk {
 	desk := &Desk{Session: s, Shared: shared, enqueued: make(map[uint64]*contender),
 		peers: make(map[string][]queue.Node), lists: make(map[string]*listing)}
-	desk.freshNames.shares, desk.own.added = make(chan struct{}), make(chan struct{}, 1)
+	desk.freshNames.shares = make(chan struct{})
 	return desk
 }
 

@@ -2,7 +2,6 @@ package place
 
 import (
 	"errors"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -16,9 +15,8 @@ import (
 // exists, the transaction is refused, and the client reads the znode and goes on as for a
 // known name. That is as many requests as if it had tried to create only the znode first.
 //
-// The set is not needed for the count of children. It gives the znode a version that a znode
-// which another program puts in its place does not have: the reaper relies on that. A read
-// before each removal would cost the servers more.
+// The set gives the znode a version that a znode of another program in its place does not have:
+// the reaper relies on that. A read before each removal would cost the servers more.
 //
 // Invariants:
 //   - A transaction with an unknown outcome is not repeated. Once its contender was not
@@ -84,8 +82,8 @@ func (f *freshNames) count(applied bool) {
 
 // note records the outcome of a write, if it was to create znodes. unclear is the number of
 // unknown outcomes when it was submitted.
-func (f *freshNames) note(w *session.Write, parents []parent, unclear int32) {
-	if !slices.ContainsFunc(parents, isUnmade) {
+func (f *freshNames) note(w *session.Write, unclear int32) {
+	if !w.Risky {
 		return
 	}
 	switch at := containerAtFault(w); {
@@ -102,21 +100,16 @@ func (f *freshNames) note(w *session.Write, parents []parent, unclear int32) {
 		if !errors.Is(w.Err, driver.ErrNodeExists) && !errors.Is(w.Err, driver.ErrNoNode) {
 			f.off.Store(true)
 		}
-	case isRefused(w, parents): // by the driver
+	case isRefused(w): // by the driver
 		f.off.Store(true)
 	}
 	f.count(false)
 }
 
 // isRefused reports whether a write certainly failed because it was to create a znode.
-func isRefused(w *session.Write, parents []parent) bool {
-	if !slices.ContainsFunc(parents, isUnmade) {
-		return false
-	}
-	if len(w.Results) != len(w.Ops) { // the driver has refused it
-		return errors.Is(w.Err, driver.ErrBadArguments) || errors.Is(w.Err, driver.ErrUnimplemented)
-	}
-	return containerAtFault(w) >= 0
+func isRefused(w *session.Write) bool {
+	byDriver := len(w.Results) != len(w.Ops) && (errors.Is(w.Err, driver.ErrBadArguments) || errors.Is(w.Err, driver.ErrUnimplemented))
+	return w.Risky && byDriver || containerAtFault(w) >= 0
 }
 
 // containerAtFault returns the index of the operation that creates a znode and was the reason

@@ -92,7 +92,7 @@ func (p *Place) Keep(by session.Tenant, keeper Keeper) bool {
 		return false
 	}
 	if !listed {
-		desk.guard(guarded{place: p, keeper: keeper})
+		p.watches.give(guarded{place: p, keeper: keeper})
 	}
 	return true
 }

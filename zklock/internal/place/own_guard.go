@@ -22,8 +22,8 @@ const maxGuarded = 64
 // contender may be there, the guard recalls the place. The guard ends when it has no nodes left,
 // or when the session ends.
 type guard struct {
-	desk *Desk
-	wake chan struct{} // cap 1: entrusted has a node
+	watches *ownWatches
+	wake    chan struct{} // cap 1: entrusted has a node
 
 	count     int       // guarded by the desk's mu; how many nodes it has, including those in entrusted
 	entrusted []guarded // guarded by the desk's mu; new ones, which gather moves to nodes
@@ -35,7 +35,7 @@ type guard struct {
 // guarded is one node that a guard watches: a place's own one, or the name's znode with its
 // children.
 type guarded struct {
-	place  *Place              // nil once the node need not be watched any more
+	place  *Place              // nil once the node need not be watched; then event is nil, too
 	index  int                 // of the node in place.nodes
 	keeper Keeper              // nil: the place's own node is watched; else the queue is, for a place that was kept
 	shared *session.Watched    // the session's shared watch from which event comes; nil: the guard armed its own
@@ -45,7 +45,7 @@ type guarded struct {
 
 // run is the guard's goroutine.
 func (g *guard) run() {
-	desk := g.desk
+	desk := g.watches.Desk
 	for g.gather() {
 		gen, moved := desk.Connection()
 		if slices.ContainsFunc(g.nodes, func(n guarded) bool { return n.event != nil && n.gen < gen }) {
@@ -77,9 +77,9 @@ func (g *guard) run() {
 // gather adds the entrusted nodes and removes those that need no watching any more. It
 // returns false if no node is left: then the guard ends.
 func (g *guard) gather() bool {
-	g.desk.mu.Lock()
-	defer g.desk.mu.Unlock()
-	own, full := &g.desk.own, g.count == maxGuarded
+	g.watches.mu.Lock()
+	defer g.watches.mu.Unlock()
+	own, full := g.watches, g.count == maxGuarded
 	g.nodes = slices.DeleteFunc(append(g.nodes, g.entrusted...), func(n guarded) bool { return n.place == nil || n.place.life.ending() })
 	g.entrusted = nil
 	switch g.count = len(g.nodes); {
@@ -94,7 +94,7 @@ func (g *guard) gather() bool {
 // read reads a node and arms a watch on it. If the node is missing, another client has
 // deleted it, unless this client is removing its place.
 func (g *guard) read(n *guarded) {
-	desk, p := g.desk, n.place
+	desk, p := g.watches.Desk, n.place
 	n.shared, n.event = nil, nil
 	var read driver.Node
 	err := desk.Repeat(desk.Ctx, "watch", func(ctx context.Context) (err error) {
@@ -122,7 +122,7 @@ func (g *guard) read(n *guarded) {
 // list lists the queue of a kept place and arms a watch on the list. If the place is not
 // alone in the queue, or that cannot be known, the place is recalled.
 func (g *guard) list(n *guarded) {
-	desk, p := g.desk, n.place
+	desk, p := g.watches.Desk, n.place
 	c := p.nodes[n.index]
 	n.event = nil
 	var names []string
@@ -132,7 +132,7 @@ func (g *guard) list(n *guarded) {
 		return err
 	})
 	if p.life.ending() || desk.Ctx.Err() != nil || errors.Is(err, errs.ErrSessionOver) {
-		n.place = nil
+		n.place, n.event = nil, nil
 		return
 	}
 	if err == nil && slices.Contains(names, c.node()) && !slices.ContainsFunc(names, func(name string) bool { return name != c.node() && desk.isContender(name) }) {
@@ -155,7 +155,7 @@ func (g *guard) recall(n *guarded) {
 // entrusted to it, or on a new connection. It returns false if the session is over.
 func (g *guard) wait(moved <-chan struct{}) bool {
 	const others = 3
-	g.cases = append(g.cases[:0], receive(g.desk.Ctx.Done()), receive(moved), receive(g.wake))
+	g.cases = append(g.cases[:0], receive(g.watches.Ctx.Done()), receive(moved), receive(g.wake))
 	for i := range g.nodes {
 		if g.nodes[i].event == nil {
 			return true // its watch failed, or is not needed any more: gather removes the node
@@ -169,7 +169,7 @@ func (g *guard) wait(moved <-chan struct{}) bool {
 		e, _ := value.Interface().(driver.Event)
 		if n.shared != nil {
 			n.shared.Received(e, ok)
-			g.desk.Watches.Drop(n.shared)
+			g.watches.Watches.Drop(n.shared)
 		}
 		if n.keeper != nil && ok && e.Err == nil && !n.place.life.ending() {
 			// As a rule another contender has arrived. If it has left again, or our own node was

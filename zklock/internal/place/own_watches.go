@@ -23,12 +23,13 @@ import (
 //   - A guard in withRoom has room and has not ended: the guard decides under the desk's mu
 //     whether it has room and whether it ends.
 type ownWatches struct {
-	added chan struct{} // cap 1: wakes watchDue for a new place, if its timer is not set for that
+	*Desk
+	added chan struct{} // cap 1: wakes run for a new place, if its timer is not set for that
 
 	// The desk's mu guards the following.
 	due      []*Place // in the order of their grants; some of them may be ending
 	sweepAt  int      // the length of due at which those that are ending are removed
-	armed    bool     // watchDue's timer is set, and fires no later than the first of due is due
+	armed    bool     // run's timer is set, and fires no later than the first of due is due
 	withRoom []*guard // guards that can take more nodes
 }
 
@@ -40,23 +41,22 @@ const minSweep = 64
 func Serve(sh *Shared, pool *session.Pool, inUse func(path string) bool) {
 	pool.Prepare = func(ctx context.Context, ds driver.Session) error { return ensureRoot(ctx, ds, sh.cfg) }
 	pool.Attend = func(s *session.Session) any {
-		desk := newDesk(s, sh)
-		s.Spawn(desk.watchDue)
-		return desk
+		own := &ownWatches{Desk: newDesk(s, sh), added: make(chan struct{}, 1)}
+		s.Spawn(own.run)
+		return own
 	}
 	r := &reaper{&sh.parents, pool, inUse}
 	sh.parents.start = func() { pool.Spawn(r.run) }
 }
 
 // DeskOf returns a session's desk.
-func DeskOf(s *session.Session) *Desk { return s.User.(*Desk) }
+func DeskOf(s *session.Session) *Desk { return s.User.(*ownWatches).Desk }
 
-// ownDelay is how long after its grant a place is due.
-func (d *Desk) ownDelay() time.Duration { return d.Timeout / 6 }
+// delay is how long after its grant a place is due.
+func (own *ownWatches) delay() time.Duration { return own.Timeout / 6 }
 
-// addDueLocked takes over a place that has just been granted for the first time.
-func (d *Desk) addDueLocked(p *Place) {
-	own := &d.own
+// addLocked takes over a place that has just been granted for the first time.
+func (own *ownWatches) addLocked(p *Place) {
 	if len(own.due) >= own.sweepAt { // their number has doubled, so that this costs little on average
 		own.due = slices.DeleteFunc(own.due, func(p *Place) bool { return p.life.ending() })
 		own.sweepAt = max(minSweep, 2*len(own.due))
@@ -66,15 +66,14 @@ func (d *Desk) addDueLocked(p *Place) {
 	}
 }
 
-// nextDue takes out a place that is due. If there is none, it returns nil and the time until
+// next takes out a place that is due. If there is none, it returns nil and the time until
 // the next one is due; a negative time if there are no places.
-func (d *Desk) nextDue() (*Place, time.Duration) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	own := &d.own
+func (own *ownWatches) next() (*Place, time.Duration) {
+	own.mu.Lock()
+	defer own.mu.Unlock()
 	for len(own.due) > 0 {
 		p := own.due[0]
-		wait, ending := time.Until(p.Granted.Add(d.ownDelay())), p.life.ending()
+		wait, ending := time.Until(p.Granted.Add(own.delay())), p.life.ending()
 		if own.armed = wait > 0 && !ending; own.armed {
 			return nil, wait
 		}
@@ -86,13 +85,13 @@ func (d *Desk) nextDue() (*Place, time.Duration) {
 	return nil, -1
 }
 
-// watchDue gives the nodes of due places to guards, and looks after the places, until the
+// run gives the nodes of due places to guards, and looks after the places, until the
 // session ends.
-func (d *Desk) watchDue() {
+func (own *ownWatches) run() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
-		p, wait := d.nextDue()
+		p, wait := own.next()
 		if p != nil {
 			p.entrust()
 			p.lookAfter()
@@ -105,8 +104,8 @@ func (d *Desk) watchDue() {
 		}
 		select {
 		case <-timer.C:
-		case <-d.own.added:
-		case <-d.Ctx.Done():
+		case <-own.added:
+		case <-own.Ctx.Done():
 			return
 		}
 	}
@@ -127,7 +126,7 @@ func (p *Place) entrust() {
 			n.shared, n.event, n.gen = p.nodeWatches[i], p.nodeWatches[i].Event, p.nodeWatches[i].Gen
 			p.noteRevocation(n.shared.Node.Data)
 		}
-		p.Desk.guard(n)
+		p.watches.give(n)
 	}
 }
 
@@ -143,19 +142,18 @@ func (p *Place) lookAfter() {
 	p.Desk.mu.Unlock()
 	switch {
 	case act && keepable:
-		p.Desk.guard(guarded{place: p, keeper: h.Keeper()})
+		p.watches.give(guarded{place: p, keeper: h.Keeper()})
 	case act:
 		p.Describe(nil)
 	}
 }
 
-// guard gives a node to a guard that has room, or to a new one.
-func (d *Desk) guard(n guarded) {
-	d.mu.Lock()
-	own := &d.own
+// give gives a node to a guard that has room, or to a new one.
+func (own *ownWatches) give(n guarded) {
+	own.mu.Lock()
 	fresh := len(own.withRoom) == 0
 	if fresh {
-		own.withRoom = append(own.withRoom, &guard{desk: d, wake: make(chan struct{}, 1)})
+		own.withRoom = append(own.withRoom, &guard{watches: own, wake: make(chan struct{}, 1)})
 	}
 	last := len(own.withRoom) - 1
 	g := own.withRoom[last]
@@ -163,9 +161,9 @@ func (d *Desk) guard(n guarded) {
 	if g.count++; g.count == maxGuarded {
 		own.withRoom = own.withRoom[:last]
 	}
-	d.mu.Unlock()
+	own.mu.Unlock()
 	if fresh {
-		d.Spawn(g.run)
+		own.Spawn(g.run)
 	} else {
 		session.Poke(g.wake)
 	}

@@ -1,8 +1,6 @@
 package place
 
 import (
-	"slices"
-
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 	"github.com/zklock/go-zklock/zklock/internal/session"
@@ -24,10 +22,11 @@ type Place struct {
 	replaces *Place       // the place whose nodes the transaction that creates this one deletes
 	life     life         // its state
 
-	limitChecked bool // max_contenders need not be applied any more: see listQueue
+	limitChecked bool // max_contenders was applied: see listQueue
 	doubtful     bool // a create's outcome was unknown at some time: twins may appear
 	entrusted    bool // guarded by Desk.mu; guards have had its nodes
 
+	watches     *ownWatches        // of the session
 	nodeWatches []*session.Watched // watches on the nodes, armed before the grant; nil if it was granted at once
 
 	tenure  // its hand-over, from one hold to the next
@@ -39,7 +38,7 @@ type Place struct {
 func newPlace(desk *Desk, wants []Want, keepable bool) (*Place, bool) {
 	nodes := make([]contender, len(wants))
 	p := &Place{Desk: desk, nodes: make([]*contender, len(wants))}
-	p.keepable, p.shown = keepable, 1
+	p.watches, p.keepable, p.shown = desk.User.(*ownWatches), keepable, 1
 	if !desk.Enter() {
 		return nil, false
 	}
@@ -91,7 +90,7 @@ func (p *Place) Node() string { return p.nodes[0].node() }
 func (p *Place) Size() int { return len(p.nodes) }
 
 // unregister ends the registration of a place whose nodes are gone, or were never
-// created. To call it again does nothing.
+// created. A second call does nothing.
 func (p *Place) unregister() {
 	desk := p.Desk
 	desk.mu.Lock()
@@ -133,18 +132,6 @@ type Want struct {
 	Name string
 	Path string // of the lock's znode
 	Kind queue.Kind
-}
-
-// Below implements session.Entry.
-func (p *Place) Below(set map[string]bool) bool {
-	return slices.ContainsFunc(p.nodes, func(c *contender) bool { return set[c.dir] })
-}
-
-// Add implements session.Entry.
-func (p *Place) Add(set map[string]bool) {
-	for _, c := range p.nodes {
-		set[c.dir] = true
-	}
 }
 
 // Settle implements session.Entry: it stores the results of a successful

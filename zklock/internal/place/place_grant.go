@@ -37,7 +37,7 @@ func (p *Place) Grant(by Requester) bool {
 		}
 		if p.Granted.IsZero() {
 			p.Granted = time.Now()
-			desk.addDueLocked(p)
+			p.watches.addLocked(p)
 		} else {
 			p.handovers++
 		}

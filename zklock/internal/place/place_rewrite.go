@@ -78,7 +78,7 @@ func (p *Place) Describe(waiting *Origin) {
 		p.shown = max(p.shown, shown)
 		recalled := p.recalled > 0
 		desk.mu.Unlock()
-		if recalled && session.Sleep(desk.Ctx, desk.ownDelay(), nil) {
+		if recalled && session.Sleep(desk.Ctx, p.watches.delay(), nil) {
 			p.lookAfter() // it may have been handed over since
 		}
 	})

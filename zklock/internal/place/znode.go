@@ -171,38 +171,29 @@ func (d *Desk) addMade(parents []parent) {
 	}
 }
 
-// makeRefused is called when a write was refused because of a znode that it was to create. It
-// makes sure that this znode exists; if such writes do not work at all, that all of them do.
-func (d *Desk) makeRefused(ctx context.Context, w *session.Write, parents []parent) (err error) {
-	at := containerAtFault(w)
-	if at < 0 || d.freshNames.off.Load() {
+// adoptRefused is called when a write was refused because of a znode that it was to create. If
+// that znode exists, adoptRefused reads it, and those behind it which are unmade: they may exist,
+// too, and the next write would be refused once for each that does. Those in front of it do not
+// exist, or the server would have refused the write because of them. If it does not exist, such
+// writes do not work, or the root is missing: then all znodes are made with requests of their own.
+func (d *Desk) adoptRefused(ctx context.Context, w *session.Write, parents []parent) error {
+	if d.freshNames.off.Load() || !errors.Is(w.Err, driver.ErrNodeExists) {
 		return d.makeAll(ctx, parents)
 	}
-	i := slices.IndexFunc(parents, func(p parent) bool { return p.path == w.Ops[at].Path })
-	if errors.Is(w.Err, driver.ErrNodeExists) {
-		return d.adoptFrom(ctx, i, parents)
-	}
-	parents[i], err = Znode{d, parents[i].path}.make(ctx)
-	return err
-}
-
-// adoptFrom reads the parent with the index i, which exists, and those behind it which are
-// unmade: they may exist, too. The next write would be refused once for each that does, with
-// all its operations. The parents in front of i do not exist, or the server would have refused
-// the write because of them.
-func (d *Desk) adoptFrom(ctx context.Context, i int, parents []parent) error {
-	for j := i; j < len(parents); j++ {
-		if !isUnmade(parents[j]) {
+	path := w.Ops[containerAtFault(w)].Path
+	first := slices.IndexFunc(parents, func(p parent) bool { return p.path == path })
+	for i := first; i < len(parents); i++ {
+		if !isUnmade(parents[i]) {
 			continue
 		}
-		found, err := Znode{d, parents[j].path}.adopt(ctx)
-		if j > i && errors.Is(err, driver.ErrNoNode) {
+		found, err := Znode{d, parents[i].path}.adopt(ctx)
+		if i > first && errors.Is(err, driver.ErrNoNode) {
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		parents[j] = found
+		parents[i] = found
 	}
 	return nil
 }
@@ -221,11 +212,11 @@ func (d *Desk) makeAll(ctx context.Context, parents []parent) error {
 	return nil
 }
 
-// deleteNode repeats the delete of a node until the node is gone. A node that does not
-// exist is gone. errs.ErrSessionOver means that the node goes with its session.
-func deleteNode(desk *Desk, path string) error {
-	err := desk.Repeat(desk.Ctx, "release", func(ctx context.Context) error {
-		return desk.DS.Delete(ctx, path, driver.AnyVersion)
+// deleteNode repeats the delete of a node until the node is gone. errs.ErrSessionOver means
+// that the node goes with its session.
+func (d *Desk) deleteNode(path string) error {
+	err := d.Repeat(d.Ctx, "release", func(ctx context.Context) error {
+		return d.DS.Delete(ctx, path, driver.AnyVersion)
 	})
 	if errors.Is(err, driver.ErrNoNode) {
 		return nil

@@ -101,7 +101,7 @@ func (z Znode) listOnce(ctx context.Context) (q []queue.Node, foreign *queue.Dia
 		z.cfg.Logger.Warn("zklock: a lock's znode has children that are not contenders; they are ignored, but each acquisition needs a list until they are removed", "children", ignored)
 	}
 	for _, path := range z.strays(q) {
-		z.Spawn(func() { _ = deleteNode(z.Desk, path) })
+		z.Spawn(func() { _ = z.deleteNode(path) })
 	}
 	return q, foreign, nil
 }

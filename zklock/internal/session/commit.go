@@ -5,6 +5,7 @@ import (
 	"errors"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/zklock/go-zklock/zklock/driver"
@@ -36,21 +37,15 @@ type Write struct {
 
 // Entry is the contenders that a write creates, each below another znode.
 type Entry interface {
-	// Below reports whether a contender is created below one of the znodes in set.
-	Below(set map[string]bool) bool
-
-	// Add adds the znodes below which contenders are created to set.
-	Add(set map[string]bool)
-
 	// Settle records the nodes that w has created. It returns each znode's number of
 	// children, -1 where that is not known.
 	Settle(w *Write) []int32
 }
 
 // committer sends the writes of one session, in groups. A write that arrives while fewer
-// than two transactions are under way is sent at once, together with the writes of other
-// goroutines that are about to submit theirs. Writes that arrive while two are under way
-// are sent together in the next transaction. No write waits for a timer.
+// than two transactions are under way is sent at once, together with those that other
+// goroutines are about to submit. Writes that arrive while two are under way are sent together
+// in the next transaction. No write waits for a timer.
 //
 // Invariants:
 //   - A group has at most one create below a znode: contenders that one transaction creates
@@ -82,20 +77,18 @@ type committer struct {
 func (c *committer) Submit(w *Write) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.accept(w) {
-		return
+	if c.accept(w) {
+		c.enqueue(w)
 	}
-	c.enqueue(w)
 }
 
-// enqueue adds w to the pending writes, which are sent as soon as fewer than two transactions are under way. The caller holds mu.
+// enqueue adds w to the pending writes. The caller holds mu.
 func (c *committer) enqueue(w *Write) {
 	c.pending = append(c.pending, w)
-	if c.flights == maxFlights {
-		return
+	if c.flights < maxFlights {
+		c.flights++
+		c.wg.Go(c.fly)
 	}
-	c.flights++
-	c.wg.Go(c.fly)
 }
 
 // accept prepares w to be sent. If the committer is closed, accept answers w and returns
@@ -125,12 +118,11 @@ func (c *committer) SubmitApart(w *Write) {
 	}
 }
 
-// sendApart sends a risky write in the background. Its transaction does not wait for those of
-// groups. It counts as a lone request, of which at most MaxLone are under way. Two things may
-// happen before its turn. If the caller gives up, the write fails with driver.ErrNotSent: else
-// a burst of callers that have left would hold up all later requests. If risky writes may
-// share transactions by then, the write joins a group: else the last of ten thousand writes
-// would wait for as many transactions.
+// sendApart sends a risky write in the background, as one of at most MaxLone lone requests. If
+// its caller gives up before its turn, the write fails with driver.ErrNotSent: else a burst of
+// callers that have left would hold up all later requests. If risky writes may share
+// transactions by then, it joins a group: else the last of ten thousand writes would wait for as
+// many transactions.
 func (c *committer) sendApart(w *Write) {
 	c.wg.Go(func() {
 		select {
@@ -160,8 +152,8 @@ func (c *committer) Apart(writes []*Write) {
 	}
 }
 
-// close makes Submit refuse further writes. Writes that are pending are still answered; if
-// ctx has ended, they are answered soon and without a request.
+// close makes Submit refuse further writes. Pending ones are still answered; if ctx has ended,
+// soon and without a request.
 func (c *committer) close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -170,10 +162,9 @@ func (c *committer) close() {
 
 // fly sends groups until nothing is pending.
 //
-// Before each group it lets other goroutines run. The answers to one group wake many
-// goroutines that submit their next writes at once, and the first of them must not be sent
-// alone while the others are about to submit. If no other goroutine can run, this costs
-// almost nothing.
+// Before each group it lets other goroutines run. The answers to one group wake many goroutines
+// that submit their next writes at once, and the first of these writes must not be sent alone. If
+// no other goroutine can run, this costs almost nothing.
 func (c *committer) fly() {
 	for {
 		runtime.Gosched()
@@ -193,10 +184,7 @@ func (c *committer) fly() {
 // next takes the next group from the pending writes, and returns nil if there are none. The
 // caller holds mu.
 func (c *committer) next() []*Write {
-	if len(c.pending) == 0 {
-		return nil
-	}
-	if len(c.pending) == 1 {
+	if len(c.pending) <= 1 {
 		group := c.pending
 		c.pending = nil
 		return group
@@ -213,17 +201,29 @@ func (c *committer) next() []*Write {
 		switch {
 		case w.Creates == nil:
 			group = append(group, w)
-		case w.Creates.Below(creating):
+		case slices.ContainsFunc(w.Ops, func(op driver.Op) bool { return creating[queueOf(op)] }):
 			rest = append(rest, w)
 			continue
 		default:
-			w.Creates.Add(creating)
+			for _, op := range w.Ops {
+				if queue := queueOf(op); queue != "" {
+					creating[queue] = true
+				}
+			}
 			creates = append(creates, w)
 		}
 		bytes += size
 	}
 	c.pending = rest
 	return append(group, creates...)
+}
+
+// queueOf returns the znode below which an operation creates a contender; "" if it creates none.
+func queueOf(op driver.Op) string {
+	if op.Kind != driver.OpCreate || op.Mode != driver.EphemeralSequential {
+		return ""
+	}
+	return op.Path[:strings.LastIndexByte(op.Path, '/')]
 }
 
 // opOverhead is the approximate size of an operation on the wire without its path and data:
@@ -239,9 +239,9 @@ func sizeOf(ops []driver.Op) int {
 }
 
 // send runs a group's transaction and answers its members. After a failure it answers the
-// member at fault and sends the rest of the group again. After a few failures it sends the
-// rest as two halves, each in the same way. So the number of times that a member is sent
-// grows only with the logarithm of the group's size, even if very many members are at fault.
+// member at fault and sends the rest again; after a few failures as two halves, each in the same
+// way. So the number of times that a member is sent grows only with the logarithm of the group's
+// size, even if very many members are at fault.
 func (c *committer) send(group []*Write) {
 	const few = 3
 	for faults := 0; len(group) > 0; {
@@ -258,9 +258,9 @@ func (c *committer) send(group []*Write) {
 			c.answer(group)
 			return
 		}
-		results, err := c.transact(group)
+		err := c.transact(group)
 		guilty := -1
-		if known := len(results) == opCount(group); err != nil && known {
+		if err != nil {
 			guilty = slices.IndexFunc(group, func(w *Write) bool { return AtFault(w.Results) != nil })
 		}
 		if guilty < 0 { // the group was applied, or the error is about all of it
@@ -293,34 +293,26 @@ func (c *committer) setApart(group []*Write) []*Write {
 	})
 }
 
-// transact runs one transaction for a group. It gives each member its results, if they are
-// known.
-func (c *committer) transact(group []*Write) ([]driver.OpResult, error) {
-	if len(group) == 1 {
-		w := group[0]
-		var err error
-		w.Results, err = c.multi(w.Ctx, w.Kind, 1, w.Ops)
-		return w.Results, err
-	}
-	ops := make([]driver.Op, 0, opCount(group))
-	for _, w := range group {
-		ops = append(ops, w.Ops...)
-	}
-	results, err := c.multi(c.ctx, groupKind(group), len(group), ops)
-	rest, known := results, len(results) == len(ops)
-	for _, w := range group {
-		if w.Results = nil; known {
-			w.Results, rest = rest[:len(w.Ops):len(w.Ops)], rest[len(w.Ops):]
+// transact runs one transaction for a group. It gives each member its results; none if not all
+// results are known.
+func (c *committer) transact(group []*Write) error {
+	ctx, kind, ops := group[0].Ctx, group[0].Kind, group[0].Ops
+	for i, w := range group[1:] {
+		if i == 0 {
+			ctx, ops = c.ctx, append(make([]driver.Op, 0, 2*len(group)), ops...)
+		}
+		if ops = append(ops, w.Ops...); w.Kind != group[0].Kind {
+			kind = "commit"
 		}
 	}
-	return results, err
-}
-
-func opCount(group []*Write) (n int) {
+	results, err := c.multi(ctx, kind, len(group), ops)
+	known := len(results) == len(ops)
 	for _, w := range group {
-		n += len(w.Ops)
+		if w.Results = nil; known {
+			w.Results, results = results[:len(w.Ops):len(w.Ops)], results[len(w.Ops):]
+		}
 	}
-	return n
+	return err
 }
 
 // answer closes the Done channels of a group, whose results are set.
@@ -350,13 +342,4 @@ func AtFault(results []driver.OpResult) error {
 		}
 	}
 	return nil
-}
-
-func groupKind(group []*Write) string {
-	for _, w := range group[1:] {
-		if w.Kind != group[0].Kind {
-			return "commit"
-		}
-	}
-	return group[0].Kind
 }

@@ -15,9 +15,8 @@ import (
 // every place rests is at rest. It sends Syncs as an idle session does, and no heartbeats.
 //
 // At rest the lease does not count. Nothing can be lost with it, since a place that rests
-// has no hold. What is proven stays true meanwhile, and Syncs keep the chain ready: one
-// committed write proves a lease that is long enough for a grant. A grant needs a lease that
-// counts, whether the place has rested or not: see Hold.
+// has no hold. What is proven stays true, and Syncs keep the chain ready: one committed write
+// proves a lease that is long enough for a grant. A grant needs a lease that counts: see Hold.
 //
 // A session that has places and proves no lease ends when the ensemble has not answered for
 // a session timeout. Otherwise its waiters would wait through an outage of any length.
@@ -48,16 +47,13 @@ func (s *Session) Leave() {
 
 // leaveLocked is Leave for a caller that holds mu. It reports whether no place is left.
 func (s *Session) leaveLocked() (idle bool) {
-	s.work--
-	if s.work > s.resting {
-		return false
+	if s.work--; s.work == s.resting {
+		s.pauseLocked()
 	}
-	s.pauseLocked()
-	if s.work > 0 {
-		return false
+	if idle = s.work == 0; idle {
+		s.lease.Until, s.waits = time.Time{}, time.Time{}
 	}
-	s.lease.Until, s.waits = time.Time{}, time.Time{}
-	return true
+	return idle
 }
 
 // Rest counts a place as one that does not need the lease for now. The place has no hold,
@@ -92,9 +88,9 @@ func (s *Session) pauseLocked() {
 	}
 }
 
-// resumeLocked makes the lease count again, because a place needs it, if enough is left of
-// what was proven before. With less the session might end before a heartbeat could be
-// answered: then the lease counts from the next committed write. mu is held.
+// resumeLocked makes the lease count again, because a place needs it, if enough is left. With
+// less the session might end before a heartbeat could be answered: then the lease counts from
+// the next committed write. mu is held.
 func (s *Session) resumeLocked() {
 	if s.over == nil && s.lease.Lasts(lease.Now()) {
 		s.countLocked()
@@ -109,9 +105,8 @@ func (s *Session) countLocked() {
 	Poke(s.look)
 }
 
-// renewedLocked reports that the end of the lease has changed. It does not wake the overseer:
-// a lease only grows while it counts, and the overseer, which wakes at the end that it knows,
-// then looks for the present one. mu is held.
+// renewedLocked reports that the end of the lease has changed. It need not wake the overseer: a
+// lease only grows while it counts, and the overseer looks for its end when it wakes. mu is held.
 func (s *Session) renewedLocked() {
 	s.publishLocked()
 	close(s.renewed)
@@ -160,9 +155,9 @@ func (s *Session) publishLocked() {
 	s.proven.Store(proven)
 }
 
-// Alive reports whether the lease counts and has not run out. While it has not run out,
-// Alive locks no mutex. Otherwise Alive looks again with mu locked. The lease is extended
-// under mu too, so a caller that has seen the lease's end never sees it extended.
+// Alive reports whether the lease counts and has not run out. While that is so, Alive locks no
+// mutex. Otherwise it looks again with mu locked. The lease is extended under mu too, so a caller
+// that has seen the lease's end never sees it extended.
 func (s *Session) Alive() bool {
 	if proven := s.proven.Load(); proven > 0 && lease.Now().Sub(s.born) < time.Duration(proven) {
 		return true
@@ -231,8 +226,7 @@ func (s *Session) Leased() bool {
 	return left >= s.Least()
 }
 
-// Least returns how much of the lease has to be left to hand out a lock. It needs no mutex: it
-// depends on what the session was created with.
+// Least returns how much of the lease has to be left to hand out a lock. It never changes.
 func (s *Session) Least() time.Duration { return s.lease.Least() }
 
 // LeastKept returns how much of the lease is left at least while heartbeats are answered.

@@ -123,9 +123,8 @@ var _ = []mutant.Mutant{
 		Name:   "two-creates-of-a-name",
 		Breaks: "two contenders of one name are created by one transaction, with one token",
 		In:     (*committer).next,
-		Find:   "w.Creates.$below(creating)",
-		Put:    "w.Creates.$below(nil)",
-		With:   map[string]any{"below": Entry.Below},
+		Find:   "creating[$queue(op)]",
+		Put:    `op.Path == ""`,
 		Tests:  []string{"TestGroupHasOneCreateOfANameAndDeletesFirst"},
 	},
 	{

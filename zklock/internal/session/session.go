@@ -23,10 +23,9 @@ import (
 //     once, and no hold is added afterwards.
 //   - Ctx ends after the last handle on the session has ended. Goroutines that wait for the
 //     end of the session wait for Ctx and nothing else; see endIf for the order.
-//   - While the lease counts (see counting), the session ends when Lease.Until is reached.
-//     The overseer ends it, as soon as its timer, a heartbeat's reply or a call of Lock.Valid
-//     shows that the time has come. A lease that has run out while it counted is never
-//     extended again, so no caller sees it come back.
+//   - While the lease counts (see counting), the overseer ends the session when Lease.Until is
+//     reached, as soon as its timer, a heartbeat's reply or a call of Lock.Valid shows that. A
+//     lease that has run out while it counted is never extended again.
 //   - While a tenant is on the session, the lease counts: a tenant's place does not rest.
 //   - Code that holds mu only works on memory: it makes no request, calls no hook and does
 //     not wait.
@@ -98,8 +97,8 @@ func newSession(p *Pool, ds driver.Session, suspendedThen time.Duration) *Sessio
 	s.lease = s.settings.lease(s.Timeout)
 	gen, handshake := ds.Conn()
 	s.gen = gen
-	// Only the handshake of the first connection created the session. If a reconnect has
-	// come in between, the time of that handshake is not known any more, and proves nothing.
+	// Only the handshake of the first connection created the session. After a reconnect the
+	// time of that handshake is not known, and proves nothing.
 	s.lease.Connected(handshake.Add(suspendedThen), lease.Now(), gen == 1)
 	s.notices.init(s.settings.Changed)
 	s.report(driver.Connected, nil)
@@ -108,12 +107,10 @@ func newSession(p *Pool, ds driver.Session, suspendedThen time.Duration) *Sessio
 	return s
 }
 
-// IsOver reports whether the session has ended. It may be some time before Ctx
-// does.
+// IsOver reports whether the session has ended. Ctx may end some time later.
 func (s *Session) IsOver() bool { return s.Cause() != nil }
 
-// CutSince returns since when the session has had no connection, as far as its overseer has
-// noticed; the zero time if it has one.
+// CutSince returns since when the session has had no connection; the zero time if it has one.
 func (s *Session) CutSince() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -214,16 +211,13 @@ func (s *Session) End(state driver.State, cause error) {
 // endIf ends the session as End does if condition returns true. It calls condition with s.mu
 // locked, so that condition and end are one step.
 //
-// Callers are promised the order of the steps. A session may carry ten thousand locks and as
-// many waiters:
+// Callers are promised the order of the steps:
 //
-//   - First every handle ends. Meanwhile nothing else runs but the callers' own reactions:
-//     no waiter of this client is woken, and callers that ask the pool for a session wait
-//     (see Pool.look).
+//   - First every handle ends. A session may carry ten thousand. Until then no waiter of this
+//     client is woken, and callers that ask the pool for a session wait (see Pool.look).
 //   - Then the session leaves the pool, and the pool begins to close it at the ensemble, so
 //     that other clients may be granted its locks. Its waiters are woken.
-//   - The notices come last, on a goroutine of their own, since hooks and loggers may be
-//     slow.
+//   - Last, the notices go to a goroutine of their own, since hooks and loggers may be slow.
 func (s *Session) endIf(state driver.State, cause error, condition func() bool) {
 	s.mu.Lock()
 	if s.over != nil || !condition() {
@@ -267,10 +261,10 @@ func (s *Session) endIf(state driver.State, cause error, condition func() bool) 
 // shutdown ends the session at the ensemble and waits for all goroutines of the session.
 // End has been called before.
 //
-// It waits until the ensemble answers. If it gave up earlier, the session's nodes could
-// block all contenders for a long time: a session does not expire while the servers have no
-// leader, and the next leader gives it its full timeout again. When the pool is closed, which
-// waits for shutdown, shutdown gives up after one more session timeout.
+// It waits until the ensemble answers. If it gave up, the session's nodes could block all
+// contenders for long: a session does not expire while the servers have no leader, and the next
+// leader gives it its full timeout again. Once the pool is closed, which waits for shutdown,
+// shutdown gives up after one more session timeout.
 func (s *Session) shutdown() {
 	s.awaitSpared()
 	s.Commits.close()
@@ -295,8 +289,8 @@ func (s *Session) shutdown() {
 // works, the operation waited for an answer, and the error matches errs.ErrUnanswered. Else
 // it waited for a session that works, and the error matches errs.ErrUnavailable.
 //
-// The session counts as working if it is connected, and if it has answered, or the
-// operation began, within the last interval of its exchanges.
+// A session works if it is connected, and has answered within the last interval of its
+// exchanges, or if the operation began within that interval.
 func (s *Session) WaitEnded(ctx context.Context, began time.Time) error {
 	state, _ := s.DS.State()
 	quiet := lease.Now().Sub(began)

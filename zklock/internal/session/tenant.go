@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/internal/errs"
+	"github.com/zklock/go-zklock/zklock/internal/lease"
 )
 
 // Tenant is something that is held on a session and ends with it: a hold. A session may have
@@ -60,7 +61,7 @@ func (s *Session) Drop(t Tenant) {
 }
 
 // Evict ends one tenant as lost, while the session lives on. It does nothing if the session is
-// over, because then the tenant is lost with it. loss_delay counts before any caller learns of
+// over, because then the tenant is lost with it. loss_delay begins before any caller learns of
 // the loss, and so before a caller can close the session.
 func (s *Session) Evict(t Tenant, cause error) {
 	s.mu.Lock()
@@ -87,11 +88,10 @@ func (s *Session) Evict(t Tenant, cause error) {
 }
 
 // evict ends tenants as lost, except for those that are over already, and returns the ones
-// that it has ended. It calls no hooks and lets no waiter in. The caller does that
-// afterwards, when all of them have ended, with Vacate and Report.
+// that it has ended. The caller calls Vacate and Report afterwards, when all of them have ended.
 //
 // evict marks all tenants before it ends the first handle. A handle may end slowly, because
-// much code runs when its context ends; the marks show the other losses meanwhile.
+// much code runs when its context ends; until then the marks show the other losses.
 func evict(all []Tenant, cause error, at time.Time) (lost []Tenant) {
 	lost = slices.DeleteFunc(all, func(t Tenant) bool { return !t.MarkLost() })
 	for _, t := range lost {
@@ -155,7 +155,7 @@ func someNames(all []Tenant) string {
 // HexID returns a session's id for the log, as ZooKeeper's own tools print it.
 func HexID(id int64) string { return fmt.Sprintf("%#x", uint64(id)) }
 
-// tenantsNow returns the present tenants of the session.
+// tenantsNow returns the tenants of the session.
 func (s *Session) tenantsNow() []Tenant {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -177,4 +177,49 @@ func (s *Session) Longest() (d time.Duration) {
 		}
 	}
 	return d
+}
+
+// A loss delay is a time between the end of a lost lock and the next grant of that lock.
+// Requests that the holder has sent to a resource that does not check tokens can arrive in
+// that time. The holder's client makes the delay, in two ways:
+//
+//   - It computes leases from a session timeout that is shorter by loss_delay. The leader
+//     expires the session no earlier than a touch plus the full timeout, so the lock is
+//     lost at least loss_delay before that.
+//   - It keeps the nodes of a lost lock for loss_delay, as long as the session lives: it does
+//     not close the session before, and if an All has lost one node, it does not delete the
+//     others. The driver keeps the session alive; if it cannot, the first point applies.
+//
+// Other clients do not have to know of it: waiters wait for nodes to go. A release deletes its
+// node at once. No write is added, and no state is kept for a name.
+//
+// The delay does not cover nodes that an operator deletes (also with Break), sessions that an
+// operator ends, and servers that expire a session too early. It does not cover Close, on
+// purpose: with Close the program says that its work is over, and Shutdown waits until it is. A
+// delay that began before Close is kept.
+
+// spare records that locks were lost just now. Their remaining nodes have to stay for
+// loss_delay.
+func (s *Session) spare() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.spareLocked()
+}
+
+// spareLocked is spare for a caller that holds mu.
+func (s *Session) spareLocked() { s.spared = lease.Now().Add(s.settings.LossDelay) }
+
+// awaitSpared returns when the nodes of lost locks do not have to stay any longer. Nothing
+// ends the wait earlier; it takes loss_delay at most.
+func (s *Session) awaitSpared() {
+	for {
+		s.mu.Lock()
+		wait := s.spared.Sub(lease.Now())
+		s.mu.Unlock()
+		if wait <= 0 {
+			return
+		}
+		timer := time.NewTimer(wait)
+		<-timer.C
+	}
 }
