@@ -12,7 +12,7 @@ import (
 // names. It waits for one name after the other: no contender can get ahead of us on one
 // name while we wait for another. It returns the generation of the connection on which
 // it saw that; 0 if it saw that on more than one connection.
-func (a Attempt) awaitFront(ctx context.Context, p *Place) (uint64, error) {
+func (a Attempt) awaitFront(ctx context.Context, p *Place) (gen uint64, err error) {
 	if p.doubtful || !p.limitChecked && len(p.nodes) > 1 {
 		// A twin of ours may be ahead of a contender on one name, while that contender is
 		// ahead of us on another: the two would wait for each other. A list of the queue
@@ -25,7 +25,6 @@ func (a Attempt) awaitFront(ctx context.Context, p *Place) (uint64, error) {
 		}
 		p.limitChecked = true
 	}
-	var gen uint64
 	for i, c := range p.nodes {
 		g, err := a.awaitFrontOf(ctx, p, c)
 		if err != nil {
@@ -40,13 +39,9 @@ func (a Attempt) awaitFront(ctx context.Context, p *Place) (uint64, error) {
 	return gen, nil
 }
 
-// awaitFrontOf is awaitFront for one name.
-//
-// No client of this library gets ahead of a node that already exists, so the line ahead
-// can only get shorter. It is listed once, and walked from then on: see
-// line.removeGone. Each watch also reads the node's data, since a writer may have been
-// downgraded to a reader. Our own nodes are watched too: a waiter whose node was
-// deleted queues again at once.
+// awaitFrontOf is awaitFront for one name. It watches what is ahead in the line. Each watch also
+// reads the node's data, since a writer may have been downgraded to a reader. Our own nodes are
+// watched too: a waiter whose node was deleted queues again at once.
 //
 // A waiter that is not the first in line rests: it does not need the lease. It needs the
 // lease again as soon as a watch has fired, before it reads anything: so a session at rest
@@ -55,7 +50,7 @@ func (a Attempt) awaitFront(ctx context.Context, p *Place) (uint64, error) {
 func (a Attempt) awaitFrontOf(ctx context.Context, p *Place, c *contender) (uint64, error) {
 	desk, r := a.Desk, a.Request
 	var own []*session.Watched
-	l := line{p: p, c: c, dialect: desk.cfg.Dialect}
+	l := line{p: p, c: c}
 	resting := false
 	rest := func(begin bool) {
 		switch {
@@ -86,7 +81,8 @@ func (a Attempt) awaitFrontOf(ctx context.Context, p *Place, c *contender) (uint
 				return 0, err
 			}
 		}
-		l.report(r.By, ahead)
+		nearest := len(ahead) - 1
+		r.By.Waits(l.ahead, entryOf(l.watched[nearest], ahead[nearest].Node))
 		rest(l.far)
 		what, err := desk.awaitChange(ctx, ahead, own)
 		if what != timeToLook {
@@ -125,8 +121,8 @@ func (a Attempt) decide(ctx context.Context, l *line) (waits bool, err error) {
 		l.watched = append(l.watched, q[i])
 	}
 	// What the waiter does not know makes it only seem further back: the queue may be shorter
-	// than the line by now. A place with several names waits for one after the other, so while
-	// it is far on one of them, it cannot be granted next, wherever it is on the others.
+	// than the line. A place that is far on one of its names cannot be granted next, wherever it
+	// is on the others.
 	l.far = !queue.First(q, len(q)-1)
 	return !held, nil
 }

@@ -12,15 +12,16 @@ import (
 )
 
 // blocked returns the error of a try that would have to wait for a contender in a
-// queue; nil if it would not. recalls means that it would have to wait only for places that
-// their clients may keep while they do not use them: a client gives such a place up when
-// another contender arrives. It writes nothing. This session's server may still show a
-// node that this client released on another session, so in that case a Sync comes
-// before the list. It waits for a release of this client that is not confirmed yet because
-// its caller does not wait for that.
+// queue; nil if it would not. It writes nothing. recalls means that only places are ahead that
+// their clients may keep, and give up when another contender arrives.
+//
+// blocked waits for releases of this client that are not confirmed, because their callers do not
+// wait for that. If this client has released the name on another session, this one's server may
+// still show the node, so a Sync comes first.
 func (a Attempt) blocked(ctx context.Context) (recalls bool, err error) {
 	desk, r := a.Desk, a.Request
 	for _, want := range r.Wants {
+		z := Znode{desk, want.Path}
 		if left := desk.parents.left(want.Path); left != nil {
 			began := lease.Now()
 			select {
@@ -31,13 +32,12 @@ func (a Attempt) blocked(ctx context.Context) (recalls bool, err error) {
 				return false, errs.ErrSessionOver
 			}
 		}
-		if id := desk.parents.releasedOn(want.Path); id != 0 && id != desk.DS.ID() {
-			err := desk.Repeat(ctx, "sync", func(ctx context.Context) error { return desk.DS.Sync(ctx, want.Path) })
-			if err != nil && !errors.Is(err, driver.ErrNoNode) {
+		if id := desk.parents.get(want.Path).releasedOn; id != 0 && id != desk.DS.ID() {
+			if err := z.Sync(ctx); err != nil && !errors.Is(err, driver.ErrNoNode) {
 				return false, err
 			}
 		}
-		q, err := Znode{desk, want.Path}.list(ctx)
+		q, err := z.list(ctx)
 		if errors.Is(err, driver.ErrNoNode) {
 			continue
 		}
@@ -51,7 +51,7 @@ func (a Attempt) blocked(ctx context.Context) (recalls bool, err error) {
 		if other, ok := queue.Conflict(q, len(q)-1); ok {
 			return false, queue.KindConflict(other)
 		}
-		position, ahead, err := Znode{desk, want.Path}.blockedBy(ctx, want.Kind, q)
+		position, ahead, err := z.blockedBy(ctx, want.Kind, q)
 		switch {
 		case err != nil:
 			return false, err

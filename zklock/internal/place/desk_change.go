@@ -27,8 +27,8 @@ const (
 // A watch may not survive a new connection, so the caller then reads the nodes again.
 // It does so after a pause, with jitter, of up to a sixth of the session timeout: many
 // clients may have reconnected at the same time. Most watches do survive, and report at
-// once what happened meanwhile. awaitChange therefore listens to them during the pause:
-// otherwise the whole queue would wait that long after every cut.
+// once what they have missed. So awaitChange listens to them during the pause: otherwise the
+// whole queue would wait that long after every cut.
 func (d *Desk) awaitChange(ctx context.Context, ahead, own []*session.Watched) (change, error) {
 	all := append(slices.Clip(ahead), own...)
 	armed := slices.MinFunc(all, func(a, b *session.Watched) int { return cmp.Compare(a.Gen, b.Gen) }).Gen
@@ -40,7 +40,7 @@ func (d *Desk) awaitChange(ctx context.Context, ahead, own []*session.Watched) (
 		case survived:
 			look, moved = d.cfg.Jitter(d.Timeout/6), nil
 		case own == nil:
-			look = d.Timeout / ownWatchShare
+			look = d.Timeout / 40 // shorter waits do without a watch on our own node, which costs a read
 		}
 		fired, late := awaitEvent(ctx, all, look, moved, d.Ctx.Done())
 		switch {
@@ -60,9 +60,8 @@ func (d *Desk) awaitChange(ctx context.Context, ahead, own []*session.Watched) (
 	}
 }
 
-// awaitEvent returns the first of ws to fire. It returns nil if ctx ends
-// first, if moved or ends closes first, or if the time look passes first: only then
-// late is true. A look of 0 never passes.
+// awaitEvent returns the first of ws to fire. It returns nil if ctx, moved or ends ends first, or
+// if the time look passes first: only then late is true. A look of 0 never passes.
 func awaitEvent(ctx context.Context, ws []*session.Watched, look time.Duration, moved, ends <-chan struct{}) (fired *session.Watched, late bool) {
 	var timer <-chan time.Time
 	if look > 0 {
@@ -130,8 +129,3 @@ func (d *Desk) waitError(ctx context.Context) error {
 	}
 	return errs.WaitEnded(ctx, errs.ErrNotAcquired)
 }
-
-// ownWatchShare is the part of a session timeout (one fortieth) after which a waiter
-// watches its own nodes. Shorter waits do without that watch, which would cost each a
-// further read.
-const ownWatchShare = 40

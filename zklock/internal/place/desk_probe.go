@@ -14,16 +14,15 @@ import (
 // A probe asks the ensemble for every right that locks need. It sends one transaction
 // with all the operations that an imaginary lock would need from its creation to its
 // removal. The last operation is a check that always fails, so none of the operations
-// is ever applied: nothing has to be cleaned up, and no watch fires. The only effect is
-// the reply, which has a result for each operation.
+// is ever applied. The reply has a result for each operation.
 //
 // ZooKeeper requires READ on a znode for a check, as for a read. It requires CREATE and
 // DELETE on the parent, and WRITE on the znode itself.
 
 // Ping checks that a quorum answers, that the root exists, and that this client has
-// every right that locks need. Its error names each missing right and the path on which
-// it is missing, and matches errs.ErrNoAuth then. What the client can do without is only
-// logged: a right, or container znodes.
+// every right that locks need. If rights are missing, its error names each and its path, and
+// matches errs.ErrNoAuth. What the client can do without is only logged: a right, or container
+// znodes.
 func (d *Desk) Ping(ctx context.Context) error {
 	err := d.Repeat(ctx, "verify", func(ctx context.Context) error {
 		gen, sent := d.BeforeExchange()
@@ -46,30 +45,30 @@ func (d *Desk) probe(ctx context.Context) error {
 	// In the default dialect the znode of no name has a "~" in its own name. In the other
 	// dialects no lock is expected to have this random name.
 	path := fmt.Sprintf("%s/~probe-%016x", cfg.Root, rand.Uint64())
-	never := driver.CheckOp(path+"~never", driver.AnyVersion)
 	rights := cfg.rights(path)
 	var missing []string
 	var cause error
 	for {
-		ops := make([]driver.Op, 0, len(rights)+1)
+		var ops []driver.Op
 		for _, r := range rights {
 			ops = append(ops, r.op)
 		}
+		ops = append(ops, driver.CheckOp(path+"~never", driver.AnyVersion))
 		var results []driver.OpResult
 		err := d.Repeat(ctx, "verify", func(ctx context.Context) (err error) {
-			results, err = d.DS.Multi(ctx, append(ops, never))
+			results, err = d.DS.Multi(ctx, ops)
 			return err
 		})
 		i := slices.IndexFunc(results, func(r driver.OpResult) bool {
 			return r.Err != nil && !errors.Is(r.Err, driver.ErrRolledBack)
 		})
 		switch {
-		case len(results) != len(ops)+1 || i < 0:
+		case len(results) != len(ops) || i < 0:
 			return cfg.explain(err, cfg.Root)
-		case i == len(ops) && missing == nil:
+		case i == len(rights) && missing == nil:
 			d.lookForContainers(ctx, path)
 			return nil
-		case i == len(ops):
+		case i == len(rights):
 			return cfg.explainRights(missing, cause)
 		}
 		err = results[i].Err
@@ -94,8 +93,8 @@ func (d *Desk) probe(ctx context.Context) error {
 }
 
 // lookForContainers logs a warning if the servers do not know container znodes. It asks for one
-// below a znode that does not exist, so that none is created: servers that know containers answer
-// driver.ErrNoNode. Any other error leaves the question open, and Ping has found all else in order.
+// below a znode that does not exist: servers that know containers answer driver.ErrNoNode, and
+// any other error leaves the question open.
 func (d *Desk) lookForContainers(ctx context.Context, path string) {
 	if d.cfg.Dialect.ParentMode() != driver.Container {
 		return

@@ -7,8 +7,7 @@ import (
 )
 
 // A client can keep a place in ZooKeeper's queue when no goroutine of its process wants the
-// name any more. The next acquisition of this process is then a hand-over, without a
-// request. Invariants:
+// name. The next acquisition of this process is then a hand-over, without a request. Invariants:
 //
 //   - For exclusion a kept place is a held one: its node is at the front of the queue, its
 //     session's lease counts, and the next holder is granted it under the same conditions as
@@ -40,11 +39,10 @@ const (
 )
 
 // mayKeep reports whether a place that is about to be created may be kept after its use: it
-// has one name, and this use is one of enough in a row between which no other contender was
-// created. Whether that is true of this use, too, is known only after the creation.
+// has one name, and the uses in a row between which no other contender was created are enough
+// with this one. Whether this use is one of them is known only after the creation.
 func mayKeep(desk *Desk, wants []Want) bool {
-	var now parent
-	desk.parents.known(wants[0].Path, func(known *parent) { now = *known })
+	now := desk.parents.get(wants[0].Path)
 	return len(wants) == 1 && now.streak.uses+1 >= desk.cfg.KeepAfter<<now.recalls
 }
 

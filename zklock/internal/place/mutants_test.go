@@ -72,8 +72,8 @@ var _ = []mutant.Mutant{
 	{
 		Name:   "own-node-of-any-session",
 		Breaks: "a node with the name of the waiter's node counts as the waiter's, whichever session owns it",
-		In:     (*Place).watchNodes,
-		Find:   "own[i].Node.Stat.EphemeralOwner != desk.DS.ID()",
+		In:     (*Place).isOurs,
+		Find:   "n.Stat.EphemeralOwner != p.Desk.DS.ID()",
 		Put:    "false",
 		Tests:  []string{"TestNodePutInPlaceOfOursIsNotOurs"},
 		By:     "zklock",

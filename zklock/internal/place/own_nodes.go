@@ -14,20 +14,28 @@ import (
 // client. A node that is already watched on the present connection is not read again:
 // read says which nodes this call has read.
 func (p *Place) watchNodes(ctx context.Context) (own []*session.Watched, read []bool, err error) {
-	desk := p.Desk
 	own, read = make([]*session.Watched, len(p.nodes)), make([]bool, len(p.nodes))
 	for i, c := range p.nodes {
-		if own[i], read[i], err = desk.Watches.Watch(ctx, c.path); err != nil {
-			return nil, nil, p.explainNode(err, c)
+		own[i], read[i], err = p.Desk.Watches.Watch(ctx, c.path)
+		if err == nil {
+			err = p.isOurs(own[i].Node)
 		}
-		if own[i].Node.Stat.EphemeralOwner != desk.DS.ID() {
-			return nil, nil, errs.ErrNodeGone
+		if err != nil {
+			return nil, nil, p.explainNode(err, c)
 		}
 	}
 	if p.Granted.IsZero() { // else guards watch its nodes
 		p.nodeWatches = own
 	}
 	return own, read, nil
+}
+
+// isOurs returns errs.ErrNodeGone if another session has created a node with the name of ours.
+func (p *Place) isOurs(n driver.Node) error {
+	if n.Stat.EphemeralOwner != p.Desk.DS.ID() {
+		return errs.ErrNodeGone
+	}
+	return nil
 }
 
 // explainNode translates an error of reading one of our own nodes.
@@ -41,8 +49,7 @@ func (p *Place) explainNode(err error, c *contender) error {
 // seeNodes reads our own nodes right before a grant, and watches them from then on. A node
 // that was watched before is read too: that its watch has not fired is not enough,
 // since a grant must not depend on the arrival of an event. seeNodes returns the generation
-// of the connection on which it saw all the nodes; 0 if it saw them on more than one
-// connection.
+// of the connection on which it saw all the nodes; 0 if that was not one connection.
 func (p *Place) seeNodes(ctx context.Context) (gen uint64, err error) {
 	own, read, err := p.watchNodes(ctx)
 	if err != nil {
@@ -51,37 +58,23 @@ func (p *Place) seeNodes(ctx context.Context) (gen uint64, err error) {
 	for i, c := range p.nodes {
 		seen := own[i].Gen
 		if !read[i] {
-			if seen, err = p.readNode(ctx, c); err != nil {
-				return 0, err
+			seen, _ = p.Desk.DS.Conn()
+			n, err := p.Desk.Read(ctx, "watch", c.path)
+			if err == nil {
+				err = p.isOurs(n)
+			}
+			if err != nil {
+				return 0, p.explainNode(err, c)
+			}
+			if after, _ := p.Desk.DS.Conn(); after != seen {
+				return 0, nil
 			}
 		}
 		if i == 0 {
 			gen = seen
 		} else if seen != gen {
-			gen = 0
+			return 0, nil
 		}
-	}
-	return gen, nil
-}
-
-// readNode reads one of our own nodes. It returns the generation of the connection on which
-// it saw the node; 0 if that is not certain.
-func (p *Place) readNode(ctx context.Context, c *contender) (gen uint64, err error) {
-	desk := p.Desk
-	var n driver.Node
-	err = desk.Repeat(ctx, "watch", func(ctx context.Context) (err error) {
-		gen, _ = desk.DS.Conn()
-		n, err = desk.DS.Get(ctx, c.path)
-		return err
-	})
-	if err != nil {
-		return 0, p.explainNode(err, c)
-	}
-	if n.Stat.EphemeralOwner != desk.DS.ID() {
-		return 0, errs.ErrNodeGone
-	}
-	if after, _ := desk.DS.Conn(); after != gen {
-		return 0, nil
 	}
 	return gen, nil
 }

@@ -7,8 +7,8 @@ import (
 )
 
 // parents remembers the locks' znodes that are known to exist, so that acquiring a name
-// in use takes one round trip. It is a cache: a parent may disappear at any time, since
-// servers remove idle containers. Then the create of a queue node fails.
+// in use takes one round trip. It is a cache: servers remove idle containers at any time, and
+// then the create of a queue node fails.
 type parents struct {
 	start func() // starts the reaper; set before any parent is added
 
@@ -29,21 +29,14 @@ type parent struct {
 	warned      bool  // the log has the warning about children that are not contenders
 	recalls     uint8 // how often a kept place below it was recalled, at most maxRecalls
 
-	// version is the version of the data after this client's last write; unmade if the
-	// znode is not known to exist.
-	version int32
-
-	// releasedOn is the id of the session on which this client last released the name;
-	// 0 if it has not released it.
-	releasedOn int64
-
-	used time.Time // when it was last looked up or added, and was known to exist
-
-	streak streak // of our contenders below it
+	version    int32     // of the data after this client's last write; unmade if the znode is not known to exist
+	releasedOn int64     // the id of the session on which this client last released the name; 0 if it has not
+	used       time.Time // when it was last looked up or added, and was known to exist
+	streak     streak    // of our contenders below it
 }
 
-// unmade is the version of a parent that the transaction which creates a contender has to
-// create, too. No such parent is stored.
+// unmade is the version of a parent that the transaction which creates a contender creates,
+// too. No such parent is stored.
 const unmade int32 = -1
 
 func isUnmade(p parent) bool { return p.version == unmade }
@@ -59,10 +52,9 @@ const (
 	foreignIdle = 50 * time.Second
 )
 
-// find returns what is known about a path. fresh means that the caller can rely on it:
-// the path was looked up within reapIdle, or it is not ours to write, or the caller says
-// that it is occupied. Occupied means that a queue node of ours is below it, so that no
-// client can have removed it.
+// find returns what is known about a path. fresh means that the caller can rely on it: the path
+// was looked up within reapIdle, or is not ours to write, or is occupied. Occupied means that a
+// queue node of ours is below it, so that no client can have removed it.
 func (p *parents) find(path string, occupied bool) (found parent, fresh, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -78,9 +70,8 @@ func (p *parents) find(path string, occupied bool) (found parent, fresh, ok bool
 	return *known, fresh, true
 }
 
-// add stores what was found out about a parent. It keeps what the cache knows about the
-// last release, the warning, the streak, recalls, and our own writes: of several
-// goroutines that use a fresh name at the same time one has created the znode, and the
+// add stores what was found out about a parent, and keeps what the cache knows of our own use:
+// of several goroutines that use a fresh name at the same time one has created the znode, and the
 // others find it.
 func (p *parents) add(found parent) {
 	p.mu.Lock()
@@ -114,7 +105,13 @@ func (p *parents) addLocked(found parent) {
 	}
 }
 
-// known calls do with what is known about a path, unless that is nothing.
+// get returns what is known about a path; nothing but zeros if that is nothing.
+func (p *parents) get(path string) (found parent) {
+	p.known(path, func(known *parent) { found = *known })
+	return found
+}
+
+// known calls do with what is known about a path, if anything is.
 func (p *parents) known(path string, do func(*parent)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -123,16 +120,7 @@ func (p *parents) known(path string, do func(*parent)) {
 	}
 }
 
-// releasedOn returns the id of the session on which this client last released a name; 0
-// if it has not released it, or if the path is not known.
-func (p *parents) releasedOn(path string) (session int64) {
-	p.known(path, func(known *parent) { session = known.releasedOn })
-	return session
-}
-
-// warnOnce returns true the first time it is called for a known path: so the warning
-// that a znode has children which are not contenders is logged once, and not at every
-// list.
+// warnOnce returns true the first time it is called for a known path.
 func (p *parents) warnOnce(path string) (first bool) {
 	p.known(path, func(known *parent) { first, known.warned = !known.warned, true })
 	return first
@@ -187,8 +175,8 @@ type releases struct {
 	done chan struct{} // closed when n falls to 0
 }
 
-// leaving records that nodes below some paths are being deleted in the background. done has
-// to be called once, when they are gone or go with their session. It does not wait.
+// leaving records that nodes below some paths are being deleted in the background. The caller
+// calls done once, when they are gone or go with their session.
 func (p *parents) leaving(paths []string) (done func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -205,8 +193,9 @@ func (p *parents) leaving(paths []string) (done func()) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		for _, path := range paths {
-			r := p.released[path]
-			if r.n--; r.n == 0 {
+			if r := p.released[path]; r.n > 1 {
+				r.n--
+			} else {
 				close(r.done)
 				delete(p.released, path)
 			}

@@ -51,12 +51,11 @@ func (t Txn) Run(ctx context.Context, kind string, again bool) ([]driver.OpResul
 		}
 		return err
 	}
-	var err error
+	run := desk.Once
 	if again {
-		err = desk.Repeat(ctx, kind, op)
-	} else {
-		err = desk.Once(ctx, kind, op)
+		run = desk.Repeat
 	}
+	err := run(ctx, kind, op)
 	switch {
 	case err == nil:
 		return results[checks:], nil

@@ -25,13 +25,10 @@ func ensureRoot(ctx context.Context, ds driver.Session, cfg *Settings) error {
 		return fmt.Errorf("%w: create %s, or remove create_root from the URL", errs.ErrRootMissing, cfg.Root)
 	}
 	var refused error // the error of the last ancestor, if this client may not create it
-	for end := 1; end <= len(cfg.Root); {
-		if i := strings.IndexByte(cfg.Root[end:], '/'); i >= 0 {
-			end += i
-		} else {
-			end = len(cfg.Root)
-		}
-		path := cfg.Root[:end]
+	for path, rest, more := "", cfg.Root[1:], true; more; {
+		var name string
+		name, rest, more = strings.Cut(rest, "/")
+		path += "/" + name
 		_, err = ds.Create(ctx, path, nil, driver.Persistent, cfg.acls())
 		switch {
 		case err == nil || errors.Is(err, driver.ErrNodeExists):
@@ -47,7 +44,6 @@ func ensureRoot(ctx context.Context, ds driver.Session, cfg *Settings) error {
 		default:
 			return cfg.explain(err, path)
 		}
-		end++
 	}
 	return nil
 }

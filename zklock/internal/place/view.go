@@ -13,10 +13,10 @@ import (
 )
 
 // View looks at the queue of one name again and again, on one session. It reads each
-// contender's node once. Only the node of a writer that holds the name is read again when
-// its data changes: that can make the writer a reader, and let others hold. So is the first
-// node if it may be kept: its holder is described later. All other grants
-// follow from nodes that come and go. A View is for one goroutine.
+// contender's node once. Only the first node is read again when its data changes, if it is a
+// writer's, which can become a reader's and let others hold, or if it may be kept: its holder is
+// described later. All other grants follow from nodes that appear and disappear. A View is for
+// one goroutine.
 type View struct {
 	Znode
 
@@ -118,7 +118,7 @@ func (v *View) watchHead(ctx context.Context) (gone bool, err error) {
 
 // Changed waits until the queue may have changed since the newest look. It returns an error
 // if ctx or the session has ended, or if the session has been without a connection for
-// connect_timeout: the queue is not known any more then.
+// connect_timeout.
 func (v *View) Changed(ctx context.Context) error {
 	watched := []*session.Watched{v.queue}
 	if v.head != nil {

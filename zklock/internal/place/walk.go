@@ -11,10 +11,9 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/errs"
 )
 
-// Walk reads the queues of all names below the root that start with a prefix. It reads ahead
-// of its caller, so that round trips overlap, and keeps what it has read for as long as the
-// caller needs to come to it: that is maxAhead queues at most. The names themselves are all
-// in memory, as one list of the root has them all.
+// Walk reads the queues of all names below the root that start with a prefix. It reads maxAhead
+// queues ahead of its caller, so that round trips overlap. The names themselves are all in
+// memory, as one list of the root has them all.
 type Walk struct {
 	// Prefix is what the names start with.
 	Prefix string
@@ -25,7 +24,7 @@ type Walk struct {
 	cfg     *Settings
 	turns   turns
 	waiting visits // not begun
-	begun   visits // at most maxAhead, and one more after a name that comes first has appeared
+	begun   visits // at most maxAhead, and one more after a name in front of them has appeared
 }
 
 // maxAhead is how many names are read ahead of the caller.
@@ -40,9 +39,9 @@ type visit struct {
 	err        error
 }
 
-// visits is a heap of visits in the byte order of their names. A znode's name comes before
-// the names below it, so the first of all visits is the next name: what is not known yet is
-// below a visit.
+// visits is a heap of visits in the byte order of their names. A znode's name is in front of the
+// names below it, so the first of all visits is the next name: what is not known yet is below a
+// visit.
 type visits []*visit
 
 func (v visits) Len() int           { return len(v) }
@@ -58,8 +57,8 @@ func (v *visits) Pop() any {
 }
 
 // Run calls yield for each name that is in use, in byte order, until that returns false. An
-// error in yield is about that name only, and Run goes on; an error that ends the walk is
-// returned. No request is under way any more when Run returns.
+// error in yield concerns that name only, and Run goes on; an error that ends the walk is
+// returned. No request is under way when Run returns.
 func (w *Walk) Run(ctx context.Context, sh *Shared, yield func(name, path string, q Queue, err error) bool) error {
 	w.cfg, w.turns = sh.cfg, make(turns, maxReads)
 	var readers sync.WaitGroup
@@ -118,7 +117,7 @@ func (w *Walk) add(above *visit) {
 }
 
 // begin begins to read the first names that are waiting, maxAhead in all, and in any case
-// the one that comes next.
+// the next one.
 func (w *Walk) begin(ctx context.Context, readers *sync.WaitGroup) {
 	for len(w.waiting) > 0 && (len(w.begun) < maxAhead || w.waiting[0].name < w.begun[0].name) {
 		v := heap.Pop(&w.waiting).(*visit)
