@@ -40,7 +40,7 @@ func (v *View) Look(ctx context.Context) (Queue, error) {
 		v.synced = true
 	}
 	for {
-		if v.queue == nil || v.queue.Fired() {
+		if v.queue == nil || v.queue.Fires() != nil {
 			if err := v.list(ctx); err != nil {
 				return Queue{}, v.cfg.explain(err, v.Path)
 			}

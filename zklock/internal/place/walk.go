@@ -1,9 +1,10 @@
 package place
 
 import (
-	"container/heap"
+	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 
@@ -11,9 +12,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/errs"
 )
 
-// Walk reads the queues of all names below the root that start with a prefix. It reads maxAhead
-// queues ahead of its caller, so that round trips overlap. The names themselves are all in
-// memory, as one list of the root has them all.
+// Walk reads the queues of all names below the root that start with a prefix, a few at the same
+// time. The names themselves are all in memory, as one list of the root has them all.
 type Walk struct {
 	// Prefix is what the names start with.
 	Prefix string
@@ -21,73 +21,46 @@ type Walk struct {
 	// Desk returns the session to read on: another one if the former is over.
 	Desk func(context.Context) (*Desk, error)
 
-	cfg     *Settings
-	turns   turns
-	waiting visits // not begun
-	begun   visits // at most maxAhead, and one more after a name in front of them has appeared
+	cfg   *Settings
+	turns turns
+	next  []*visit // in the byte order of their names
 }
-
-// maxAhead is how many names are read ahead of the caller.
-const maxAhead = maxReads
 
 // visit is one znode below the root.
 type visit struct {
 	name, path string
-	done       chan struct{} // closed once the fields below are set
+	done       bool // it was read, and the fields below are set
 	queue      Queue
 	below      []string // children that are not contenders
 	err        error
 }
 
-// visits is a heap of visits in the byte order of their names. A znode's name is in front of the
-// names below it, so the first of all visits is the next name: what is not known yet is below a
-// visit.
-type visits []*visit
-
-func (v visits) Len() int           { return len(v) }
-func (v visits) Less(i, j int) bool { return v[i].name < v[j].name }
-func (v visits) Swap(i, j int)      { v[i], v[j] = v[j], v[i] }
-func (v *visits) Push(x any)        { *v = append(*v, x.(*visit)) }
-func (v *visits) Pop() any {
-	last := len(*v) - 1
-	x := (*v)[last]
-	(*v)[last] = nil
-	*v = (*v)[:last]
-	return x
-}
-
 // Run calls yield for each name that is in use, in byte order, until that returns false. An
 // error in yield concerns that name only, and Run goes on; an error that ends the walk is
-// returned. No request is under way when Run returns.
+// returned.
+//
+// A znode's name is in front of the names below it, so once the first visit was read, it is the
+// next name: what is not known yet is below a visit.
 func (w *Walk) Run(ctx context.Context, sh *Shared, yield func(name, path string, q Queue, err error) bool) error {
 	w.cfg, w.turns = sh.cfg, make(turns, maxReads)
-	var readers sync.WaitGroup
-	defer readers.Wait()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	root := &visit{path: w.cfg.Root}
-	if err := w.read(ctx, root); err != nil {
-		if errors.Is(err, errs.ErrRootMissing) || errors.Is(err, driver.ErrNoNode) {
-			return nil
-		}
-		return w.cfg.explain(err, w.cfg.Root)
+	w.visit(ctx, root)
+	if errors.Is(root.err, errs.ErrRootMissing) || errors.Is(root.err, driver.ErrNoNode) {
+		return nil
 	}
-	w.add(root)
-	for {
-		w.begin(ctx, &readers)
-		if len(w.begun) == 0 {
-			return nil
+	if root.err != nil {
+		return w.cfg.explain(root.err, w.cfg.Root)
+	}
+	for len(w.next) > 0 {
+		v := w.next[0]
+		if !v.done {
+			w.visit(ctx, w.next[:min(len(w.next), maxReads)]...)
+			continue // there may be a name in front of v now
 		}
-		v := heap.Pop(&w.begun).(*visit)
-		select {
-		case <-v.done:
-		case <-ctx.Done():
-		}
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		w.add(v)
+		w.next[0], w.next = nil, w.next[1:]
 		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
 		case errors.Is(v.err, driver.ErrNoNode):
 		case errors.Is(v.err, driver.ErrNoAuth), errors.Is(v.err, driver.ErrReplyTooLarge):
 			if !yield(v.name, v.path, Queue{}, w.cfg.explain(v.err, v.path)) {
@@ -101,31 +74,30 @@ func (w *Walk) Run(ctx context.Context, sh *Shared, yield func(name, path string
 			}
 		}
 	}
+	return nil
 }
 
-// add queues the znodes below one that was read, as far as their names may start with the
-// prefix, or lead to names that do.
-func (w *Walk) add(above *visit) {
-	for _, child := range above.below {
-		name, ok := w.cfg.Dialect.Below(above.name, child)
-		if !ok || !strings.HasPrefix(name, w.Prefix) && !(w.cfg.Dialect.Literal() && strings.HasPrefix(w.Prefix, name+"/")) {
-			continue
-		}
-		heap.Push(&w.waiting, &visit{name: name, path: above.path + "/" + child, done: make(chan struct{})})
+// visit reads those of some znodes that were not read, at the same time, and adds the znodes below
+// them, as far as their names may start with the prefix, or lead to names that do.
+func (w *Walk) visit(ctx context.Context, all ...*visit) {
+	var readers sync.WaitGroup
+	all = slices.DeleteFunc(slices.Clone(all), func(v *visit) bool { return v.done })
+	for _, v := range all {
+		readers.Go(func() { v.err = w.read(ctx, v) })
 	}
-	above.below = nil
-}
-
-// begin begins to read the first names that are waiting, maxAhead in all, and in any case
-// the next one.
-func (w *Walk) begin(ctx context.Context, readers *sync.WaitGroup) {
-	for len(w.waiting) > 0 && (len(w.begun) < maxAhead || w.waiting[0].name < w.begun[0].name) {
-		v := heap.Pop(&w.waiting).(*visit)
-		heap.Push(&w.begun, v)
-		readers.Go(func() {
-			defer close(v.done)
-			v.err = w.read(ctx, v)
-		})
+	readers.Wait()
+	before := len(w.next)
+	for _, above := range all {
+		for _, child := range above.below {
+			name, ok := w.cfg.Dialect.Below(above.name, child)
+			if ok && (strings.HasPrefix(name, w.Prefix) || w.cfg.Dialect.Literal() && strings.HasPrefix(w.Prefix, name+"/")) {
+				w.next = append(w.next, &visit{name: name, path: above.path + "/" + child})
+			}
+		}
+		above.done, above.below = true, nil
+	}
+	if len(w.next) > before {
+		slices.SortFunc(w.next, func(a, b *visit) int { return cmp.Compare(a.name, b.name) })
 	}
 }
 
