@@ -43,24 +43,23 @@ const (
 // with this one. Whether this use is one of them is known only after the creation.
 func mayKeep(desk *Desk, wants []Want) bool {
 	now := desk.parents.get(wants[0].Path)
-	return len(wants) == 1 && now.streak.uses+1 >= desk.cfg.KeepAfter<<now.recalls
+	return len(wants) == 1 && now.uses+1 >= desk.cfg.KeepAfter<<now.recalls
 }
 
 // noteUse records that this client has created a contender with a suffix below a path. longer
-// means that the contender makes the streak longer: it is alone, and follows the one before.
+// means that there are more uses in a row now: the contender is alone, and follows the one before.
 func (d *Desk) noteUse(path string, suffix int64, alone bool) (longer bool) {
 	longer = alone
 	d.parents.known(path, func(known *parent) {
-		now := streak{suffix: suffix}
-		switch {
-		case !alone:
-		case suffix == known.streak.suffix+1:
-			now.uses = known.streak.uses + 1
-		default:
-			now.uses = 1
+		uses := 0
+		if alone {
+			uses = 1
+			if suffix == known.suffix+1 {
+				uses += known.uses
+			}
 		}
-		longer = now.uses > known.streak.uses
-		known.streak = now
+		longer = uses > known.uses
+		known.suffix, known.uses = suffix, uses
 	})
 	return longer
 }
@@ -108,7 +107,7 @@ func (p *Place) Recall(stranger bool) {
 	if stranger {
 		desk.parents.known(p.nodes[0].dir, func(known *parent) {
 			known.recalls = min(known.recalls+1, maxRecalls)
-			known.streak.uses = 0
+			known.uses = 0
 		})
 	}
 }

@@ -32,7 +32,12 @@ type parent struct {
 	version    int32     // of the data after this client's last write; unmade if the znode is not known to exist
 	releasedOn int64     // the id of the session on which this client last released the name; 0 if it has not
 	used       time.Time // when it was last looked up or added, and was known to exist
-	streak     streak    // of our contenders below it
+
+	// How often in a row this client has used the name alone. The suffix of a sequential node
+	// counts the creations below its parent. So if the suffix of a contender follows that of our
+	// contender before, nothing was created in between.
+	suffix int64 // of our newest contender
+	uses   int   // in a row, up to that one; 0 if it was not alone when it was created
 }
 
 // unmade is the version of a parent that the transaction which creates a contender creates,
@@ -88,7 +93,8 @@ func (p *parents) addLocked(found parent) {
 	found.used = time.Now()
 	if e, ok := p.byPath[found.path]; ok {
 		before := e.Value.(*parent)
-		found.releasedOn, found.warned, found.streak, found.recalls = before.releasedOn, before.warned, before.streak, before.recalls
+		found.releasedOn, found.warned, found.recalls = before.releasedOn, before.warned, before.recalls
+		found.suffix, found.uses = before.suffix, before.uses
 		found.version = max(found.version, before.version)
 		found.createdHere = found.createdHere || before.createdHere && found.marked
 		e.Value = &found
@@ -212,12 +218,4 @@ func (p *parents) left(path string) <-chan struct{} {
 		return r.done
 	}
 	return nil
-}
-
-// A streak is how often in a row this client has used a name alone. The suffix of a
-// sequential node counts the creations below its parent. So if the suffix of a contender
-// follows that of our contender before, nothing was created in between.
-type streak struct {
-	suffix int64 // of our newest contender
-	uses   int   // up to that; 0 if it was not alone when it was created
 }

@@ -25,7 +25,7 @@ type Write struct {
 	Creates Entry       // the contenders that Ops create; nil if none
 
 	Risky   bool            // it is likely to be refused where another risky write was
-	GivenUp <-chan struct{} // closed when the caller of a risky write does not wait any more; nil: never
+	GivenUp <-chan struct{} // closed when the caller of a risky write has left; nil: never
 	Joins   <-chan struct{} // closed when a risky write that waits to be sent apart may join a group after all; nil: never
 
 	Ctx      context.Context // the caller's, for hooks only: a group runs on the session's context
@@ -50,14 +50,12 @@ type Entry interface {
 // Invariants:
 //   - A group has at most one create below a znode: contenders that one transaction creates
 //     have the same zxid, and so would have equal tokens.
-//   - Deletes come before creates, so that a create's count of children does not include
+//   - Deletes are in front of creates, so that a create's count of children does not include
 //     nodes that the same transaction removes.
-//   - A member is answered exactly once, with the ensemble's answer about its own
-//     operations. When a group fails, none of it was applied: the member at fault gets the
-//     error, and the others are sent again as one group, or as two groups once several
-//     members were at fault. If that member is risky, the other risky members leave the
-//     group: each of them might make it fail once more, and the rest would wait for all
-//     of these transactions.
+//   - A member is answered exactly once, with the ensemble's answer about its own operations.
+//     When a group fails, none of it was applied: the member at fault gets the error, and the
+//     others are sent again. If that member is risky, the other risky members leave the group:
+//     each might make it fail once more, and the rest would wait for all of these transactions.
 //   - If the outcome of a group is unknown, so is the outcome of every member.
 type committer struct {
 	multi  func(ctx context.Context, kind string, group int, ops []driver.Op) ([]driver.OpResult, error)
@@ -69,11 +67,10 @@ type committer struct {
 	mu      sync.Mutex
 	pending []*Write // guarded by mu
 	flights int      // guarded by mu
-	closed  bool     // guarded by mu; nothing is sent any more
+	closed  bool     // guarded by mu; Submit refuses writes
 }
 
-// Submit queues w and returns at once. w.Done is closed when w is answered. If the committer
-// is closed, w fails with driver.ErrClosed.
+// Submit queues w and returns at once. If the committer is closed, w fails with driver.ErrClosed.
 func (c *committer) Submit(w *Write) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -181,8 +178,7 @@ func (c *committer) fly() {
 	}
 }
 
-// next takes the next group from the pending writes, and returns nil if there are none. The
-// caller holds mu.
+// next takes the next group from the pending writes; nil if there are none. The caller holds mu.
 func (c *committer) next() []*Write {
 	if len(c.pending) <= 1 {
 		group := c.pending
@@ -251,7 +247,7 @@ func (c *committer) send(group []*Write) {
 			c.send(group[half:])
 			return
 		}
-		if c.ctx.Err() != nil { // the session is over: nothing is sent, and no hook is called
+		if c.ctx.Err() != nil { // the session is over
 			for _, w := range group {
 				w.Err = driver.ErrClosed
 			}
@@ -281,8 +277,7 @@ func (c *committer) send(group []*Write) {
 	}
 }
 
-// setApart sends the risky members of a group apart, and returns the others. They do not join
-// a group again.
+// setApart sends the risky members of a group apart, for good, and returns the others.
 func (c *committer) setApart(group []*Write) []*Write {
 	return slices.DeleteFunc(group, func(w *Write) bool {
 		if w.Risky {
@@ -315,7 +310,7 @@ func (c *committer) transact(group []*Write) error {
 	return err
 }
 
-// answer closes the Done channels of a group, whose results are set.
+// answer wakes those that wait for a group, whose results are set.
 func (c *committer) answer(group []*Write) {
 	c.settle(group)
 	for _, w := range group {
@@ -323,8 +318,7 @@ func (c *committer) answer(group []*Write) {
 	}
 }
 
-// settle records what a group's transactions have created, before any of the goroutines that
-// wait for these writes is woken.
+// settle records what a group's transactions have created.
 func settle(group []*Write) {
 	for _, w := range group {
 		if w.Err == nil && w.Creates != nil {
@@ -333,8 +327,8 @@ func settle(group []*Write) {
 	}
 }
 
-// AtFault returns the error of the operation that made a transaction fail, if that operation
-// is among results, and else nil.
+// AtFault returns the error of the operation that made a transaction fail; nil if that operation
+// is not among results.
 func AtFault(results []driver.OpResult) error {
 	for _, r := range results {
 		if r.Err != nil && !errors.Is(r.Err, driver.ErrRolledBack) {

@@ -40,7 +40,9 @@ func (s heart) beat() {
 		}
 		if looked.Add(next.every).Before(lease.Now()) {
 			looked = lease.Now()
-			s.review()
+			for _, t := range s.tenantsNow() {
+				t.Review()
+			}
 		}
 		timer.Reset(wait)
 		s.waits(next.at)
@@ -159,7 +161,7 @@ func (s heart) waits(due time.Time) {
 	s.due, s.frozen = due, lease.Suspended()
 }
 
-// lastPauseLocked returns the last pause since the lease was renewed; "" if there was none. mu is held.
+// lastPauseLocked returns the last pause since the lease was renewed; "" if there was none.
 func (s *Session) lastPauseLocked() string {
 	if !s.due.IsZero() {
 		if text := pauseText(lease.Now().Sub(s.due), lease.Suspended()-s.frozen, s.lease.Least()/2); text != "" {

@@ -70,11 +70,16 @@ func NewPool(set *Settings, connector driver.Connector) *Pool {
 // ends; see Patient for a context that ends after connect_timeout.
 func (p *Pool) Session(ctx context.Context, path string) (*Session, error) {
 	n := p.slot(path)
-	s, o, err := p.look(n)
-	if s != nil || err != nil {
-		return s, err
-	}
+	var o *opening
 	for {
+		s, next, err := p.look(n)
+		if s != nil || err != nil {
+			return s, err
+		}
+		if o != nil && next.last.Load() == nil {
+			next.last.Store(o.last.Load()) // until the new attempt has a reason of its own
+		}
+		o = next
 		select {
 		case <-o.done:
 			if o.err != nil && Permanent(o.err) {
@@ -89,13 +94,6 @@ func (p *Pool) Session(ctx context.Context, path string) (*Session, error) {
 				err = fmt.Errorf("%w (%v)", err, why) // why as text only: ctx has ended the wait
 			}
 			return nil, err
-		}
-		failed := o
-		if s, o, err = p.look(n); s != nil || err != nil {
-			return s, err
-		}
-		if o.last.Load() == nil {
-			o.last.Store(failed.last.Load()) // until the new attempt has a reason of its own
 		}
 	}
 }
@@ -130,9 +128,9 @@ func (p *Pool) look(n int) (*Session, *opening, error) {
 	return nil, sl.opening, nil
 }
 
-// open tries to open a session for slot n. It gives up shortly before connect_timeout has
-// passed, so that callers that wait for connect_timeout learn why it failed. before, if not
-// nil, is a session that is over and still in the slot.
+// open tries to open a session for slot n. It gives up shortly before connect_timeout, so that
+// callers that wait for that long learn why it failed. before, if not nil, is a session that is
+// over and still in the slot.
 func (p *Pool) open(n int, o *opening, before *Session) {
 	ctx, cancel := context.WithTimeout(p.Ctx, p.Settings.ConnectTimeout*19/20)
 	defer cancel()

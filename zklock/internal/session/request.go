@@ -19,8 +19,8 @@ import (
 //
 // It gives up when the session is over, with errs.ErrSessionOver; when ctx ends, with the
 // error of Session.WaitEnded; and after connect_timeout, with errs.ErrUnavailable.
-// Operations that clean up run with the session's own context as ctx. connect_timeout does
-// not bound these: they go on until they succeed or the session is over.
+// Operations that clean up run with the session's own context as ctx, and go on until they
+// succeed or the session is over.
 func (s *Session) Repeat(ctx context.Context, kind string, op func(ctx context.Context) error) error {
 	limited, cancel := ctx, context.CancelFunc(func() {})
 	if ctx != s.Ctx {
@@ -72,10 +72,9 @@ func (s *Session) Interrupted(ctx context.Context, began time.Time) error {
 }
 
 // MaxLone is how many requests of a session may be under way at once, not counting group
-// commits and heartbeats. A heartbeat must never wait behind a long queue of requests: if
-// ten thousand new names are wanted at once, each of their znodes has to be created, and the
-// lease would run out behind these requests. This number is more than enough to keep a
-// server busy.
+// commits and heartbeats. A heartbeat must never wait behind a long queue of requests, such as
+// those for ten thousand new names: the lease would run out. This number is more than enough to
+// keep a server busy.
 const MaxLone = 64
 
 // Once runs an operation one time, with a request's deadline and the Operation hook. Before
@@ -95,8 +94,7 @@ func (s *Session) Once(ctx context.Context, kind string, op func(ctx context.Con
 	return err
 }
 
-// Transient reports whether an operation that failed with err may succeed when it is tried
-// again.
+// Transient reports whether an operation that failed with err may succeed the next time.
 func Transient(err error) bool {
 	return errors.Is(err, driver.ErrConnLoss) || errors.Is(err, driver.ErrNotSent) || errors.Is(err, driver.ErrThrottled) ||
 		errors.Is(err, context.DeadlineExceeded)
@@ -135,10 +133,10 @@ func (s *Session) multi(ctx context.Context, kind string, group int, ops []drive
 	return results, err
 }
 
-// deadline makes the contexts of a session's transactions, which bound how long a
-// transaction may stay unanswered. Transactions that are sent within an eighth of that time
-// share one context: a context and a timer for each would cost more than the whole rest of a
-// request. So a request has between seven eighths of the time and all of it.
+// deadline makes the contexts that bound how long a session's transactions may stay unanswered.
+// Transactions that are sent within an eighth of that time share one context, so each has at least
+// seven eighths of the time: a context and a timer for each would cost more than the whole rest
+// of a request.
 type deadline struct {
 	mu      sync.Mutex
 	ctx     context.Context    // guarded by mu

@@ -48,9 +48,8 @@ type State struct {
 	Err    error         // why the session has ended; nil if it has not
 }
 
-// minTicks is the number of ticks that a session timeout must have at least, so that a
-// lease can be proven and renewed in time: a proof is up to a tick, two heartbeats and their
-// round trips old when it counts.
+// minTicks is the number of ticks that a session timeout must have at least, so that a lease can
+// be renewed in time: a proof is up to a tick, two heartbeats and their round trips old.
 const minTicks = 3
 
 // lease returns the lease of a session with a session timeout, before anything is proven.
@@ -58,7 +57,7 @@ func (c *Settings) lease(timeout time.Duration) lease.Lease {
 	return lease.Lease{Timeout: timeout - c.LossDelay, Tick: c.TickTime}
 }
 
-// CheckTimeout returns an error unless locks work with a session timeout, asked for or granted:
+// CheckTimeout returns an error if locks cannot work with a session timeout, asked for or granted:
 // without loss_delay it must be at least minTicks and loss_delay, and leases must be long
 // enough, as lease.Lease.Short says. setting is the one that makes it longer.
 func (c *Settings) CheckTimeout(timeout time.Duration, setting string) error {
@@ -97,11 +96,10 @@ const (
 //
 // If it is longer than the one asked for, it is the servers' minSessionTimeout. By default
 // that is two of their ticks, and then tick_time is too small: zklock asks for at least
-// three times tick_time, so two ticks of tick_time would not be longer. Or an operator has
-// set a longer minSessionTimeout, which the client cannot find out. A tick_time that is too
-// small makes leases outlast their sessions, so both cases are an error. In the second case
-// the operator can set session_timeout to at least the minimum: then the grant is not
-// longer, and says nothing about the ticks.
+// three times tick_time. Or an operator has set a longer minSessionTimeout, which the client
+// cannot find out. A tick_time that is too small makes leases outlast their sessions, so both
+// cases are an error. In the second case the operator can set session_timeout to at least the
+// minimum.
 //
 // If it is shorter, it is the servers' maxSessionTimeout. Operators often raise that, so it
 // says nothing about the ticks.
@@ -133,14 +131,14 @@ func (c *Settings) reportTimeout(session int64, granted time.Duration) {
 }
 
 // Jitter returns a random duration between half of d and d, so that many clients with the
-// same trouble do not all come back at the same moment.
+// same trouble do not all try again at the same moment.
 func Jitter(d time.Duration) time.Duration {
 	return d/2 + time.Duration(rand.Int64N(int64(d/2)+1))
 }
 
-// early draws a random part and returns a function: by how much the next exchange of a heart
-// comes before its period is over. That is up to a tenth of the period. So many clients that
-// a quorum has answered at one moment do not stay in step.
+// early draws a random part and returns a function: by how much, up to a tenth, the next exchange
+// of a heart is before the end of its period. So many clients that a quorum has answered at one
+// moment do not stay in step.
 func (c *Settings) early() func(period time.Duration) time.Duration {
 	const whole = 1000
 	part := 2*c.Jitter(whole) - whole // 0 to whole

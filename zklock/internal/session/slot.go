@@ -53,8 +53,7 @@ func (o *opening) unavailable(d time.Duration) error {
 	case last == nil:
 		return fmt.Errorf("%w for %v", errs.ErrUnavailable, d)
 	case errors.Is(*last, context.DeadlineExceeded), errors.Is(*last, context.Canceled):
-		// This package has set that deadline. The error includes it as text only, so
-		// that the caller does not take it for its own deadline.
+		// As text only, so that the caller does not take it for its own deadline.
 		return fmt.Errorf("%w for %v: %v", errs.ErrUnavailable, d, *last)
 	default:
 		return fmt.Errorf("%w for %v: %w", errs.ErrUnavailable, d, *last)
@@ -65,9 +64,8 @@ func (o *opening) unavailable(d time.Duration) error {
 // session since.
 const cutMemory = time.Second
 
-// spread is the FNV-1a hash of a path. It has no random seed, so that a name has the same
-// slot in every run. A seed is not needed against names that were chosen to collide: names
-// in one slot share a session and its losses, and nothing gets slow.
+// spread is the FNV-1a hash of a path. It needs no random seed against names that were chosen to
+// collide: names in one slot share a session and its losses, and nothing gets slow.
 func spread(path string) uint64 {
 	const offset, prime = 14695981039346656037, 1099511628211
 	h := uint64(offset)

@@ -36,7 +36,7 @@ type Tenant interface {
 	About() (name string, since time.Time)
 }
 
-// Hold adds the tenant that begin returns, unless that is nil. Hold refuses, and does not call
+// Hold adds the tenant that begin returns, if that is not nil. Hold refuses, and does not call
 // begin, if the session is over or less than least of its lease is left. The session cannot end
 // while begin runs, which therefore only works on memory.
 func (s *Session) Hold(least time.Duration, begin func() Tenant) bool {
@@ -100,8 +100,8 @@ func evict(all []Tenant, cause error, at time.Time) (lost []Tenant) {
 	return lost
 }
 
-// reportLoss returns a function that reports the loss of tenants, with its cause. It logs
-// one line for all of them, and one for a session that is lost without any.
+// reportLoss returns a function that reports a loss: with one line in the log, also for a session
+// that is lost without any tenants, and to the hooks for each tenant.
 func (s *Session) reportLoss(lost []Tenant, cause error) func() {
 	return func() {
 		lost = slices.DeleteFunc(lost, func(t Tenant) bool { return !isHeld(t) })
@@ -135,11 +135,9 @@ func lossText(n int, cause error) string {
 	return ""
 }
 
-// maxLoggedNames is how many names a log line has at most.
-const maxLoggedNames = 5
-
 // someNames returns the names of the first tenants, sorted, for the log.
 func someNames(all []Tenant) string {
+	const maxLoggedNames = 5
 	var names []string
 	for _, t := range all[:min(len(all), maxLoggedNames)] {
 		name, _ := t.About()
@@ -160,13 +158,6 @@ func (s *Session) tenantsNow() []Tenant {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.AppendSeq(make([]Tenant, 0, len(s.tenants)), maps.Keys(s.tenants))
-}
-
-// review makes all tenants look for handles that callers have dropped.
-func (s *Session) review() {
-	for _, t := range s.tenantsNow() {
-		t.Review()
-	}
 }
 
 // Longest returns for how long the oldest handle of the session has been held.
@@ -198,8 +189,7 @@ func (s *Session) Longest() (d time.Duration) {
 // purpose: with Close the program says that its work is over, and Shutdown waits until it is. A
 // delay that began before Close is kept.
 
-// spare records that locks were lost just now. Their remaining nodes have to stay for
-// loss_delay.
+// spare records that locks were lost just now. Their remaining nodes stay for loss_delay.
 func (s *Session) spare() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -209,8 +199,8 @@ func (s *Session) spare() {
 // spareLocked is spare for a caller that holds mu.
 func (s *Session) spareLocked() { s.spared = lease.Now().Add(s.settings.LossDelay) }
 
-// awaitSpared returns when the nodes of lost locks do not have to stay any longer. Nothing
-// ends the wait earlier; it takes loss_delay at most.
+// awaitSpared returns when the nodes of lost locks need not stay: after loss_delay at most.
+// Nothing ends the wait earlier.
 func (s *Session) awaitSpared() {
 	for {
 		s.mu.Lock()
@@ -219,7 +209,6 @@ func (s *Session) awaitSpared() {
 		if wait <= 0 {
 			return
 		}
-		timer := time.NewTimer(wait)
-		<-timer.C
+		time.Sleep(wait)
 	}
 }
