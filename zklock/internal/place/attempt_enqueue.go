@@ -14,9 +14,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
-// enqueue takes a place in the queue of every wanted name. For names whose znodes are
-// known to exist that takes one round trip. replaces, if not nil, is a place whose
-// nodes the same transaction deletes.
+// enqueue takes a place in the queue of every wanted name, usually in one round trip. replaces, if
+// not nil, is a place whose nodes the same transaction deletes.
 //
 // alone means that the transaction proves that no other contender is in the queue: each
 // parent's count of children, right after the create, was 1. A larger count proves
@@ -40,8 +39,7 @@ func (a Attempt) enqueue(ctx, waiter context.Context, replaces *Place) (p *Place
 		if !errors.Is(err, driver.ErrNoNode) {
 			break
 		}
-		// A parent was removed, as idle containers are, or the node to replace is already
-		// gone. It does not matter which: nothing of the transaction was applied.
+		// A parent was removed, as idle containers are, or the node to replace is gone.
 		for _, w := range r.Wants {
 			desk.parents.forget(w.Path)
 		}
@@ -66,8 +64,8 @@ func (a Attempt) enqueue(ctx, waiter context.Context, replaces *Place) (p *Place
 }
 
 // create creates the nodes of a new place, and finds out whether they exist when a
-// reply is lost. If it fails, the caller has to remove replaces. Where the outcome is
-// still unknown then, abandon ends replaces too, which is harmless.
+// reply is lost. If it fails, the caller removes replaces. Where the outcome is still unknown
+// then, abandon ends replaces too, which is harmless.
 func (a Attempt) create(ctx, waiter context.Context, replaces *Place) (_ *Place, alone bool, err error) {
 	desk, r := a.Desk, a.Request
 	parents := make([]parent, len(r.Wants))
@@ -163,8 +161,8 @@ func (c *creation) send(ctx context.Context) (*session.Write, error) {
 	}
 }
 
-// lookFor finds out whether a try of which the outcome is unknown was applied. If it was not, the
-// next try finds all znodes made: see the invariants of fresh names.
+// lookFor finds out whether a try with an unknown outcome was applied. If it was not, the next try
+// finds all znodes made: see the invariants of fresh names.
 func (c *creation) lookFor(ctx context.Context, doubt error) (applied bool, err error) {
 	c.p.doubtful, c.doubt = true, doubt
 	if applied, err = c.p.recover(ctx); err != nil {
@@ -194,8 +192,8 @@ func (c *creation) sleep(ctx context.Context, w *session.Write, pause time.Durat
 	return desk.Interrupted(ctx, c.began)
 }
 
-// because adds to the error of a wait without a session what happened to the last try: a server
-// that cuts the connection of each try may not accept the request. It is added as text only.
+// because adds to the error of a wait without a session, as text, what happened to the last try: a
+// server that cuts the connection of each try may not accept the request.
 func (c *creation) because(err error) error {
 	if c.doubt == nil || !errors.Is(err, errs.ErrUnavailable) {
 		return err
@@ -257,9 +255,8 @@ func (c *creation) setRefused(w *session.Write) bool {
 	return false
 }
 
-// created completes a place whose nodes exist: the place that it replaces was deleted
-// by the same transaction, and accept checks the new one. seen is the transaction id of
-// the newest creation that this client knew before this one.
+// created completes a place whose nodes exist. The same transaction has deleted the place that it
+// replaces. seen is the transaction id of the newest creation that this client knew before.
 func (c *creation) created(ctx context.Context, seen int64, children []int32) (_ *Place, alone bool, err error) {
 	desk, p := c.Desk, c.p
 	last, limit := p.lastNumber(), desk.cfg.MaxContenders // a limit for new contenders only
@@ -299,8 +296,8 @@ func (c *creation) created(ctx context.Context, seen int64, children []int32) (_
 }
 
 // accept checks a place whose nodes exist: its sequence numbers, of which last is the largest,
-// have to be usable, no queue may have more contenders than max_contenders allows, and its
-// transaction id, which becomes the token, has to be larger than seen. A queue that has one
+// must be usable, no queue may have more contenders than max_contenders allows, and its
+// transaction id, which becomes the token, must be larger than seen. A queue that has one
 // contender too many may have a kept place, which does not count: Place.listQueue finds out.
 func (p *Place) accept(seen, last int64, children []int32) error {
 	desk := p.Desk

@@ -7,7 +7,6 @@ import (
 
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/errs"
-	"github.com/zklock/go-zklock/zklock/internal/lease"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
@@ -23,13 +22,8 @@ func (a Attempt) blocked(ctx context.Context) (recalls bool, err error) {
 	for _, want := range r.Wants {
 		z := Znode{desk, want.Path}
 		if left := desk.parents.left(want.Path); left != nil {
-			began := lease.Now()
-			select {
-			case <-left:
-			case <-ctx.Done():
-				return false, desk.WaitEnded(ctx, began)
-			case <-desk.Ctx.Done():
-				return false, errs.ErrSessionOver
+			if err := desk.Await(ctx, left); err != nil {
+				return false, err
 			}
 		}
 		if id := desk.parents.get(want.Path).releasedOn; id != 0 && id != desk.DS.ID() {

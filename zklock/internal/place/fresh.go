@@ -22,21 +22,21 @@ import (
 //   - A transaction with an unknown outcome is not repeated. Once its contender was not
 //     found, the znodes are made with requests of their own. So a late twin of it is refused
 //     as long as the znode exists; and a server that cuts connections because of it does so
-//     once for a name, and not again and again.
+//     once for a name.
 //   - A driver may refuse a whole group because of a container in it. So these transactions
-//     share groups only after shareAfter of them in a row were applied on the session. Then
-//     most names are new, and transactions that still wait to be sent join groups, too. When
-//     one is refused, the others leave its group: see session.Write.Risky.
+//     share groups only after shareAfter of them in a row were applied on the session: then
+//     most names are new. When one is refused, the others leave its group: see
+//     session.Write.Risky.
 //
 // Everything but an existing znode, or a missing root, turns them off on the session.
 
-// shareAfter is the number of fresh names in a row after which the writes for the next ones
-// may share a transaction with other writes.
+// shareAfter is the number of fresh names in a row after which the next ones may share a
+// transaction with other writes.
 const shareAfter = 8
 
 // maxUnclear is how many unknown outcomes turn the transactions off if none was answered
-// before: the server may be unable to answer them. Those of transactions that were submitted
-// before the newest of them was known do not count: one lost connection has many.
+// before: the server may be unable to answer them. One lost connection is one unknown outcome,
+// however many transactions were submitted before it was noticed.
 const maxUnclear = 2
 
 // freshNames is what a session knows about transactions that create a znode and a contender.

@@ -10,8 +10,8 @@ import (
 // name. The next acquisition of this process is then a hand-over, without a request. Invariants:
 //
 //   - For exclusion a kept place is a held one: its node is at the front of the queue, its
-//     session's lease counts, and the next holder is granted it under the same conditions as
-//     in any other hand-over. If it is lost, the client's tenant is lost with it.
+//     session's lease counts, and the next holder is granted it as in any other hand-over. If it
+//     is lost, the client's tenant is lost with it.
 //   - A kept place has a watch on the children of the name's znode, or that watch is being
 //     armed, or the place is about to be recalled. Any other contender in the list, or any
 //     change of the list, recalls the place: the limits of hand-over count from then on,
@@ -19,8 +19,7 @@ import (
 //     other contender waits longer.
 //   - A place is kept only if its node's name says that it may be, because tries of other
 //     clients look for that: see Attempt.blocked. The node's data says so, too, as long as it
-//     describes no holder, or one that may have gone since: see Describe. When the place
-//     is recalled while it is in use, the client describes the holder.
+//     describes no holder, or one that may have gone since: see Describe.
 
 // keeping is what a place needs to be kept.
 type keeping struct {
@@ -67,8 +66,8 @@ func (d *Desk) noteUse(path string, suffix int64, alone bool) (longer bool) {
 // Keeper is what a place is kept for.
 type Keeper interface {
 	// Recalled is called when there is, or may be, another contender in the queue of a place
-	// that was kept at some time, or that was held for long and may be kept, also if the place
-	// is held at that moment. It is called on another goroutine, and at most once for each place.
+	// that was kept, or that was held for long and may be kept. The place may be held at that
+	// moment. It is called on another goroutine, and at most once for each place.
 	Recalled(p *Place)
 }
 

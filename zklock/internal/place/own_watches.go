@@ -35,9 +35,8 @@ type ownWatches struct {
 
 const minSweep = 64
 
-// Serve prepares a pool so that its sessions can have places: each session makes sure
-// that the root exists, and gets a Desk. inUse reports whether this client uses the
-// name with a path.
+// Serve prepares a pool so that its sessions can have places. inUse reports whether this client
+// uses the name with a path.
 func Serve(sh *Shared, pool *session.Pool, inUse func(path string) bool) {
 	pool.Prepare = func(ctx context.Context, ds driver.Session) error { return ensureRoot(ctx, ds, sh.cfg) }
 	pool.Attend = func(s *session.Session) any {

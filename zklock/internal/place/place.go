@@ -134,9 +134,8 @@ type Want struct {
 	Kind queue.Kind
 }
 
-// Settle implements session.Entry: it stores the results of a successful
-// transaction in the place. children has each parent's count of children, -1 where that
-// is not known. Zxid stays 0 if the driver does not report it and no parent was set.
+// Settle implements session.Entry. Zxid stays 0 if the driver does not report it and no parent was
+// set.
 func (p *Place) Settle(w *session.Write) (children []int32) {
 	p.Desk.mu.Lock()
 	defer p.Desk.mu.Unlock()

@@ -62,8 +62,8 @@ type Holder interface {
 }
 
 // Describe writes into the data of a place's node, in the background, what the place is used
-// for: by readers, if it has become theirs, and by which holder, if the data describe another.
-// waiting, if not nil, is the request that waits in the place, if no holder has it yet.
+// for: by readers, if it has become theirs, and by which holder, if the data describe another;
+// if none has it yet, by waiting, the request that waits in it, if that is not nil.
 func (p *Place) Describe(waiting *Origin) {
 	desk := p.Desk
 	desk.Spawn(func() {
@@ -82,7 +82,7 @@ func (p *Place) Describe(waiting *Origin) {
 }
 
 // describe is the change of Describe. It returns the new value of Place.shown; 0 if that does
-// not change. The data of a place that may be kept describe no holder: later ones write nothing.
+// not change. The data of a place that may be kept describe no holder: none writes anything.
 func (p *Place) describe(d *queue.Data, waiting *Origin) (shown uint32) {
 	p.Desk.mu.Lock()
 	defer p.Desk.mu.Unlock()
@@ -101,9 +101,8 @@ func (p *Place) describe(d *queue.Data, waiting *Origin) (shown uint32) {
 	return shown
 }
 
-// Relabel is the change of Place.Amend that writes the label of the holder. If the data
-// describe another holder, it writes the rest of the description, too. It writes nothing if
-// no holder has the place any more.
+// Relabel is the change of Place.Amend that writes the label of the present holder, if there is
+// one. If the data describe another holder, it writes the rest of the description, too.
 func (p *Place) Relabel(d *queue.Data) {
 	p.Desk.mu.Lock()
 	defer p.Desk.mu.Unlock()
@@ -115,9 +114,9 @@ func (p *Place) Relabel(d *queue.Data) {
 	}
 }
 
-// ShareAt calls do with a writer's place at the time when, or later. do then turns it
-// into a reader's place, if readers hold it. ShareAt does nothing for a reader's place,
-// and nothing if it was called before. do is not called if the place is given up first.
+// ShareAt calls do with a writer's place at the time when, or later, if the place is not given up
+// first. Then do turns it into a reader's place, if readers hold it. ShareAt does nothing for a
+// reader's place, and nothing if it was called before.
 func (p *Place) ShareAt(when time.Time, do func(*Place)) {
 	desk := p.Desk
 	desk.mu.Lock()

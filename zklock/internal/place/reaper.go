@@ -9,10 +9,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
-// Containers of names that were used once would accumulate: servers remove idle
-// containers only once a minute, and at a limited rate. So a client removes the
-// containers that it has created itself, and no others, when they have been idle for a
-// while.
+// Containers of names that were used once would accumulate: servers remove idle containers only
+// once a minute, and at a limited rate. So a client removes those that it has created itself.
 const (
 	reapEvery = 5 * time.Second // how often the reaper looks for idle names
 	reapBatch = 256             // names taken, and so deletes under way, at the same time

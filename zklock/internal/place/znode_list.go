@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/zklock/go-zklock/zklock/internal/errs"
-	"github.com/zklock/go-zklock/zklock/internal/lease"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
@@ -19,11 +18,9 @@ type listing struct {
 	err  error
 }
 
-// list returns the contenders of a lock in the order of the queue. It fails with
-// ErrConflict if there is a contender of a dialect whose contenders do not wait for
-// ours.
+// list returns the contenders of a lock in the order of the queue. It fails with ErrConflict if
+// there is a contender of a dialect whose contenders do not wait for ours.
 func (z Znode) list(ctx context.Context) ([]queue.Node, error) {
-	began := lease.Now()
 	z.mu.Lock()
 	l, running := z.lists[z.Path]
 	if l == nil {
@@ -35,14 +32,10 @@ func (z Znode) list(ctx context.Context) ([]queue.Node, error) {
 	if !running && !z.Spawn(func() { z.runLists(context.WithoutCancel(ctx)) }) {
 		return nil, errs.ErrSessionOver
 	}
-	select {
-	case <-l.done:
-		return slices.Clone(l.q), l.err
-	case <-ctx.Done():
-		return nil, z.WaitEnded(ctx, began)
-	case <-z.Ctx.Done():
-		return nil, errs.ErrSessionOver
+	if err := z.Await(ctx, l.done); err != nil {
+		return nil, err
 	}
+	return slices.Clone(l.q), l.err
 }
 
 // runLists lists the queue until no waiter needs another list.
@@ -132,9 +125,8 @@ func (z Znode) strays(q []queue.Node) []string {
 	return paths
 }
 
-// sweep looks for late twins of creates with an unknown outcome, at once and again a
-// session timeout later. The list has them deleted. Otherwise a twin without a
-// registered contender would block the name until the session ends.
+// sweep looks for late twins of creates with an unknown outcome, at once and again a session
+// timeout later. The list has them deleted: a twin would block the name until the session ends.
 func (z Znode) sweep() {
 	for i := range 2 {
 		if i > 0 && !session.Sleep(z.Ctx, z.Timeout, nil) {

@@ -62,6 +62,19 @@ func (s *Session) Read(ctx context.Context, kind, path string) (n driver.Node, e
 	return n, err
 }
 
+// Await waits until done is closed. It returns an error if ctx or the session ends before.
+func (s *Session) Await(ctx context.Context, done <-chan struct{}) error {
+	began := lease.Now()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return s.WaitEnded(ctx, began)
+	case <-s.Ctx.Done():
+		return errs.ErrSessionOver
+	}
+}
+
 // Interrupted returns the error of an operation that began at the instant began, and whose
 // pause was interrupted by ctx or by the end of the session.
 func (s *Session) Interrupted(ctx context.Context, began time.Time) error {

@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 
 	"github.com/zklock/go-zklock/zklock/driver"
-	"github.com/zklock/go-zklock/zklock/internal/lease"
 )
 
 // watches shares one watch for each path among all waiters of a session on that path; the
@@ -131,11 +130,9 @@ func (ws *watches) join(ctx context.Context, key watchKey, request func(context.
 		arming := w.arming
 		ws.mu.Unlock()
 
-		if began := lease.Now(); arming != nil {
-			select {
-			case <-arming:
-			case <-ctx.Done():
-				return nil, false, s.WaitEnded(ctx, began)
+		if arming != nil {
+			if err := s.Await(ctx, arming); err != nil {
+				return nil, false, err
 			}
 		}
 		// The goroutine that armed it may have failed because its own context ended. Then
