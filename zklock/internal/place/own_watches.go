@@ -217,12 +217,8 @@ func (g *guard) run() {
 			}
 		}
 		for i := range g.nodes {
-			switch n := &g.nodes[i]; {
-			case n.place == nil || n.event != nil && n.gen >= gen:
-			case n.keeper != nil:
-				g.list(n)
-			default:
-				g.read(n)
+			if n := &g.nodes[i]; n.event == nil || n.gen < gen {
+				g.look(n)
 			}
 			if desk.Ctx.Err() != nil {
 				return
@@ -251,56 +247,44 @@ func (g *guard) gather() bool {
 	return g.count > 0
 }
 
-// read reads a node and arms a watch on it. If the node is missing, another client has
-// deleted it, unless this client is removing its place.
-func (g *guard) read(n *guarded) {
-	desk, p := g.watches.Desk, n.place
-	n.shared, n.event = nil, nil
-	var read driver.Node
-	err := desk.Repeat(desk.Ctx, "watch", func(ctx context.Context) (err error) {
-		// If the connection changes meanwhile, the watch counts as armed on the older
-		// one, so that the node is read once more.
-		n.gen, _ = desk.DS.Conn()
-		read, n.event, err = desk.DS.Watch(ctx, p.nodes[n.index].path)
-		return err
-	})
-	if err == nil {
-		p.noteRevocation(read.Data)
-		return
-	}
-	n.place, n.event = nil, nil
-	switch {
-	case errors.Is(err, driver.ErrNoNode):
-		if !p.life.ending() { // else this client has deleted it
-			desk.Spawn(p.Lose) // ending handles and contexts may take a while
-		}
-	case desk.Ctx.Err() == nil:
-		desk.cfg.Logger.Warn("zklock: the queue node of a held lock cannot be watched; if another program deletes it, this client does not notice", "session", session.HexID(desk.DS.ID()), "cause", logged(err))
-	}
-}
-
-// list lists the queue of a kept place and arms a watch on the list. If the place is not
-// alone in the queue, or that cannot be known, the place is recalled.
-func (g *guard) list(n *guarded) {
+// look reads a place's own node, or lists the queue of a kept place, and arms a watch on that. If
+// the node is missing, another client has deleted it. If the kept place is not alone in the queue,
+// or that cannot be known, it is recalled.
+func (g *guard) look(n *guarded) {
 	desk, p := g.watches.Desk, n.place
 	c := p.nodes[n.index]
-	n.event = nil
+	var node driver.Node
 	var names []string
+	n.shared, n.event = nil, nil
 	err := desk.Repeat(desk.Ctx, "watch", func(ctx context.Context) (err error) {
-		n.gen, _ = desk.DS.Conn()
-		names, _, n.event, err = desk.DS.WatchChildren(ctx, c.dir)
+		// If the connection changes before the reply, the guard takes the watch for one of the older
+		// connection, and looks once more.
+		if n.gen, _ = desk.DS.Conn(); n.keeper != nil {
+			names, _, n.event, err = desk.DS.WatchChildren(ctx, c.dir)
+		} else {
+			node, n.event, err = desk.DS.Watch(ctx, c.path)
+		}
 		return err
 	})
-	if p.life.ending() || desk.Ctx.Err() != nil || errors.Is(err, errs.ErrSessionOver) {
+	failed := err != nil && !errors.Is(err, driver.ErrNoNode)
+	log := func(text string) {
+		desk.cfg.Logger.Warn(text, "session", session.HexID(desk.DS.ID()), "cause", logged(err))
+	}
+	switch {
+	case p.life.ending() || desk.Ctx.Err() != nil || errors.Is(err, errs.ErrSessionOver):
 		n.place, n.event = nil, nil
-		return
-	}
-	if err == nil && slices.Contains(names, c.node()) && !slices.ContainsFunc(names, func(name string) bool { return name != c.node() && desk.isContender(name) }) {
-		return
-	}
-	g.recall(n)
-	if err != nil && !errors.Is(err, driver.ErrNoNode) {
-		desk.cfg.Logger.Warn("zklock: the queue of a kept lock cannot be watched for other contenders, so it is not kept", "session", session.HexID(desk.DS.ID()), "cause", logged(err))
+	case n.keeper == nil && err == nil:
+		p.noteRevocation(node.Data)
+	case n.keeper == nil:
+		if n.place, n.event = nil, nil; failed {
+			log("zklock: the queue node of a held lock cannot be watched; if another program deletes it, this client does not notice")
+		} else {
+			desk.Spawn(p.Lose) // ending handles and contexts may take a while
+		}
+	case err != nil || !slices.Contains(names, c.node()) || slices.ContainsFunc(names, func(name string) bool { return name != c.node() && desk.isContender(name) }):
+		if g.recall(n); failed {
+			log("zklock: the queue of a kept lock cannot be watched for other contenders, so it is not kept")
+		}
 	}
 }
 

@@ -235,25 +235,16 @@ func (s *Session) endIf(state driver.State, cause error, condition func() bool) 
 	s.publishLocked()
 	tenants := slices.Collect(maps.Keys(s.tenants))
 	s.tenants = nil
-	spared := slices.ContainsFunc(tenants, isHeld) && cause != errs.ErrClosed
-	if spared {
-		s.spareLocked()
-	}
+	s.spareLocked(tenants, cause)
 	if isLoss(cause) {
 		s.pool.Lost.Add(1) // before any caller can notice the loss
 	}
 	s.mu.Unlock()
 
-	lost := evict(tenants, cause, lease.Wall(at))
-	if spared {
-		s.spare() // again: the delay counts from now, when Done is closed for all of them
-	}
-	s.pool.discard(s, isLoss(cause))
-	s.stop()
-	for _, t := range lost {
-		t.Vacate()
-	}
-	s.notices.lost(s.reportLoss(lost, cause))
+	s.lose(tenants, cause, lease.Wall(at), func() {
+		s.pool.discard(s, isLoss(cause))
+		s.stop()
+	})
 	s.report(state, cause)
 	s.notices.end()
 }

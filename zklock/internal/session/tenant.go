@@ -61,8 +61,7 @@ func (s *Session) Drop(t Tenant) {
 }
 
 // Evict ends one tenant as lost, while the session lives on. It does nothing if the session is
-// over, because then the tenant is lost with it. loss_delay begins before any caller learns of
-// the loss, and so before a caller can close the session.
+// over, because then the tenant is lost with it.
 func (s *Session) Evict(t Tenant, cause error) {
 	s.mu.Lock()
 	if s.over != nil {
@@ -72,32 +71,29 @@ func (s *Session) Evict(t Tenant, cause error) {
 	s.notices.expect()
 	defer s.notices.expected()
 	delete(s.tenants, t)
-	held := isHeld(t)
-	if held {
-		s.spareLocked()
-	}
+	s.spareLocked([]Tenant{t}, cause)
 	s.mu.Unlock()
-	lost := evict([]Tenant{t}, cause, time.Now())
-	if held {
-		s.spare() // again: see endIf
+	s.lose([]Tenant{t}, cause, time.Now(), func() {})
+}
+
+// lose ends tenants as lost, except for those that are over already. When all of them have ended,
+// it calls leave, lets waiters go on, and has the losses reported.
+//
+// It marks all tenants before it ends the first handle. A handle may end slowly, because
+// much code runs when its context ends; until then the marks show the other losses.
+func (s *Session) lose(all []Tenant, cause error, at time.Time, leave func()) {
+	lost := slices.DeleteFunc(all, func(t Tenant) bool { return !t.MarkLost() })
+	for _, t := range lost {
+		t.Finish(cause, at)
 	}
+	s.mu.Lock()
+	s.spareLocked(lost, cause) // again: the delay counts from now, when Done is closed for all of them
+	s.mu.Unlock()
+	leave()
 	for _, t := range lost {
 		t.Vacate()
 	}
 	s.notices.lost(s.reportLoss(lost, cause))
-}
-
-// evict ends tenants as lost, except for those that are over already, and returns the ones
-// that it has ended. The caller calls Vacate and Report afterwards, when all of them have ended.
-//
-// evict marks all tenants before it ends the first handle. A handle may end slowly, because
-// much code runs when its context ends; until then the marks show the other losses.
-func evict(all []Tenant, cause error, at time.Time) (lost []Tenant) {
-	lost = slices.DeleteFunc(all, func(t Tenant) bool { return !t.MarkLost() })
-	for _, t := range lost {
-		t.Finish(cause, at)
-	}
-	return lost
 }
 
 // reportLoss returns a function that reports a loss: with one line in the log, also for a session
@@ -189,15 +185,13 @@ func (s *Session) Longest() (d time.Duration) {
 // purpose: with Close the program says that its work is over, and Shutdown waits until it is. A
 // delay that began before Close is kept.
 
-// spare records that locks were lost just now. Their remaining nodes stay for loss_delay.
-func (s *Session) spare() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.spareLocked()
+// spareLocked records that tenants are lost now: the nodes of their locks stay for loss_delay. It
+// is called before any caller learns of the loss, and so before a caller can close the session.
+func (s *Session) spareLocked(lost []Tenant, cause error) {
+	if cause != errs.ErrClosed && slices.ContainsFunc(lost, isHeld) {
+		s.spared = lease.Now().Add(s.settings.LossDelay)
+	}
 }
-
-// spareLocked is spare for a caller that holds mu.
-func (s *Session) spareLocked() { s.spared = lease.Now().Add(s.settings.LossDelay) }
 
 // awaitSpared returns when the nodes of lost locks need not stay: after loss_delay at most.
 // Nothing ends the wait earlier.
