@@ -44,11 +44,7 @@ func (t Txn) Run(ctx context.Context, kind string, again bool) ([]driver.OpResul
 	desk, checks := p.Desk, len(p.nodes)
 	var results []driver.OpResult
 	op := func(ctx context.Context) (err error) {
-		gen, sent := desk.BeforeExchange()
-		results, err = desk.DS.Multi(ctx, all)
-		if err == nil {
-			desk.Exchanged(gen, sent, true)
-		}
+		results, err = desk.Transact(ctx, all)
 		return err
 	}
 	run := desk.Once

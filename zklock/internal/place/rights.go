@@ -97,11 +97,7 @@ func (c *Settings) rights(path string) []right {
 // znodes.
 func (d *Desk) Ping(ctx context.Context) error {
 	err := d.Repeat(ctx, "verify", func(ctx context.Context) error {
-		gen, sent := d.BeforeExchange()
-		_, err := d.DS.Multi(ctx, []driver.Op{driver.CheckOp(d.cfg.Root, driver.AnyVersion)})
-		if err == nil {
-			d.Exchanged(gen, sent, true)
-		}
+		_, err := d.Transact(ctx, []driver.Op{driver.CheckOp(d.cfg.Root, driver.AnyVersion)})
 		return err
 	})
 	if err == nil || errors.Is(err, driver.ErrNoAuth) {

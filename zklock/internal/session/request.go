@@ -134,15 +134,21 @@ func (s *Session) requestTimeout() time.Duration {
 	return s.lease.Timeout * 2 / 3
 }
 
-// multi runs one transaction of the committer. If it was committed, it proves the lease.
+// multi runs one transaction of the committer.
 func (s *Session) multi(ctx context.Context, kind string, group int, ops []driver.Op) ([]driver.OpResult, error) {
 	_, end := hook.Start(s.settings.Operation, ctx, Operation{Kind: kind, Group: group, Server: s.DS.Server(), Session: s.DS.ID()})
+	results, err := s.Transact(s.deadline.context(s.Ctx, s.requestTimeout()), ops)
+	end.Call(err)
+	return results, err
+}
+
+// Transact sends a transaction. If it is committed, it proves the lease.
+func (s *Session) Transact(ctx context.Context, ops []driver.Op) ([]driver.OpResult, error) {
 	gen, sent := s.BeforeExchange()
-	results, err := s.DS.Multi(s.deadline.context(s.Ctx, s.requestTimeout()), ops)
+	results, err := s.DS.Multi(ctx, ops)
 	if err == nil {
 		s.Exchanged(gen, sent, true)
 	}
-	end.Call(err)
 	return results, err
 }
 
