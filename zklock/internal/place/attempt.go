@@ -137,15 +137,15 @@ func (p *Place) markGranted() {
 //
 //   - No contender is ahead that the place has to wait for, on any of its names.
 //   - The session's lease has the length that a grant needs.
-//   - Our own nodes exist and belong to our session. They are read on the connection on
-//     which no contender was seen ahead: an operator may have deleted one since, and
+//   - Our own nodes exist and belong to our session. They are read on the connection
+//     that showed no contender ahead: an operator may have deleted one since, and
 //     two waiters must never both be granted the lock.
 //
 // The first condition stays true: no contender gets ahead of a node that exists. So a wait
 // for the lease does not make the waiter list its queue again, if our nodes are then read on
 // the same connection. If the lease got too short during the read, the waiter waits
 // for it again, and reads its nodes again. Place.Grant checks the lease a last time, in the
-// same step in which the hold begins.
+// step that begins the hold.
 func (a Attempt) awaitTurn(ctx context.Context, p *Place) error {
 	desk := a.Desk
 	for {

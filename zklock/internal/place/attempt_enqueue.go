@@ -203,7 +203,7 @@ func (c *creation) because(err error) error {
 
 // submit sends the creates of the place. Each is followed by a set of its parent, if the
 // parent has our mark: the set's reply has the count of the queue's nodes, with our own node,
-// since the create comes first. A parent that is unmade is created right before the node.
+// since the create is in front of it. A parent that is unmade is created right before the node.
 // The nodes of the place that this one replaces are deleted first, so that they are not counted.
 // ctx is that of the caller, which may give up.
 func (c *creation) submit(ctx context.Context) *session.Write {
@@ -295,7 +295,7 @@ func (c *creation) created(ctx context.Context, seen int64, children []int32) (_
 	return p, alone, nil
 }
 
-// accept checks a place whose nodes exist: its sequence numbers, of which last is the largest,
+// accept checks a place whose nodes exist: its sequence numbers, up to last,
 // must be usable, no queue may have more contenders than max_contenders allows, and its
 // transaction id, which becomes the token, must be larger than seen. A queue that has one
 // contender too many may have a kept place, which does not count: Place.listQueue finds out.

@@ -13,14 +13,14 @@ import (
 
 // awaitFront waits until the place has to wait for no contender ahead, on any of its
 // names. It waits for one name after the other: no contender can get ahead of us on one
-// name while we wait for another. It returns the generation of the connection on which
-// it saw that; 0 if it saw that on more than one connection.
+// name while we wait for another. It returns the generation of the connection that
+// showed that; 0 if that was more than one connection.
 func (a Attempt) awaitFront(ctx context.Context, p *Place) (gen uint64, err error) {
 	if p.doubtful || !p.limitChecked && len(p.nodes) > 1 {
 		// A twin of ours may be ahead of a contender on one name, while that contender is
 		// ahead of us on another: the two would wait for each other. A list of the queue
-		// finds the twin and has it deleted. It also finds a queue that is too long, for
-		// which the place must not wait until it is the first in another one.
+		// finds the twin and has it deleted. It also finds a queue that is too long,
+		// before the place has waited to be the first in another one.
 		for _, c := range p.nodes {
 			if _, err := p.listQueue(ctx, c); err != nil {
 				return 0, err

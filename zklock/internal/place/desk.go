@@ -73,7 +73,7 @@ func findPeer(peers []queue.Node, o queue.Node) (int, bool) {
 	})
 }
 
-// addPeerLocked adds a contender with the listed node o to Desk.peers, unless it is there, and
+// addPeerLocked adds a contender with the listed node o to Desk.peers, if it is not there, and
 // returns the peers from there on. The desk's mu is held.
 func (d *Desk) addPeerLocked(c *contender, o queue.Node) []queue.Node {
 	peers := d.peers[c.dir]

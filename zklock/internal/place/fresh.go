@@ -30,8 +30,8 @@ import (
 //
 // Everything but an existing znode, or a missing root, turns them off on the session.
 
-// shareAfter is the number of fresh names in a row after which the next ones may share a
-// transaction with other writes.
+// shareAfter is the number of fresh names in a row that let the next ones share a transaction
+// with other writes.
 const shareAfter = 8
 
 // maxUnclear is how many unknown outcomes turn the transactions off if none was answered
@@ -51,7 +51,7 @@ type freshNames struct {
 }
 
 // usable reports whether the znode of a name of a dialect may be created together with the
-// first contender: it has to be a container, and there must be no znodes between it and the
+// first contender: it must be a container, and there must be no znodes between it and the
 // root.
 func (f *freshNames) usable(d *queue.Dialect) bool {
 	return !f.off.Load() && !d.Literal() && d.ParentMode() == driver.Container

@@ -38,7 +38,7 @@ const (
 )
 
 // mayKeep reports whether a place that is about to be created may be kept after its use: it
-// has one name, and the uses in a row between which no other contender was created are enough
+// has one name, and the uses in a row without a contender of others between them are enough
 // with this one. Whether this use is one of them is known only after the creation.
 func mayKeep(desk *Desk, wants []Want) bool {
 	now := desk.parents.get(wants[0].Path)

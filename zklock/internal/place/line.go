@@ -35,10 +35,10 @@ type line struct {
 
 	sight   Sight        // of what is known
 	self    queue.Node   // our own node, as listed
-	watched []queue.Node // the contenders to watch; nil: that has to be decided
+	watched []queue.Node // the contenders to watch; nil: decide names them next
 	others  []queue.Node // contenders ahead, in the order of the queue: those that ours has to wait for and that were not in Desk.peers when the queue was listed
 	before  int64        // the sequence number of the nearest contender that has gone, or of self: what is between the two does not count
-	known   bool         // else the queue has to be listed when the watched contenders have changed
+	known   bool         // else the queue is listed when the watched contenders have changed
 	far     bool         // the place cannot be granted next, because another contender waits ahead of it
 	ahead   int          // how many contenders are ahead
 	passed  int          // how many of them ours need not wait for
@@ -155,7 +155,7 @@ func (l *line) listed(q []queue.Node) {
 }
 
 // walk returns the line up to our own node, without a request, once a watched contender has
-// gone. It returns nil if the queue has to be listed.
+// gone. It returns nil if the queue must be listed.
 func (l *line) walk() []queue.Node {
 	if !l.known {
 		return nil
@@ -189,8 +189,8 @@ func (l *line) removeGone(i int, gen uint64, byEvent bool) {
 	l.pass(i)
 }
 
-// pass takes out the watched node at index i, for which ours does not have to wait any more.
-// No other node for which it has to wait is behind that one.
+// pass takes out the watched node at index i, which ours need not wait for. No other
+// node that it waits for is behind that one.
 func (l *line) pass(i int) {
 	name := l.watched[i].Name
 	l.before, l.watched = l.watched[i].Seq, nil
@@ -198,7 +198,7 @@ func (l *line) pass(i int) {
 }
 
 // seen records that a node's state is known on connection gen: see Sight.Combine. It returns false
-// if the queue has to be listed again.
+// if the queue must be listed again.
 func (l *line) seen(gen uint64, read bool) bool {
 	if !l.sight.Combine(gen, read) {
 		l.forget()
@@ -207,7 +207,7 @@ func (l *line) seen(gen uint64, read bool) bool {
 	return true
 }
 
-// Sight says on which connection a waiter has its newest knowledge of the queue. The rule is
+// Sight names the connection of a waiter's newest knowledge of the queue. The rule is
 // pure, and the checked model calls the same one: see package model.
 type Sight struct {
 	Gen     uint64 // generation of that connection; 0: not certain

@@ -49,7 +49,7 @@ func (p *Place) explainNode(err error, c *contender) error {
 // seeNodes reads our own nodes right before a grant, and watches them from then on. A node
 // that was watched before is read too: that its watch has not fired is not enough,
 // since a grant must not depend on the arrival of an event. seeNodes returns the generation
-// of the connection on which it saw all the nodes; 0 if that was not one connection.
+// of the connection that showed all the nodes; 0 if that was not one connection.
 func (p *Place) seeNodes(ctx context.Context) (gen uint64, err error) {
 	own, read, err := p.watchNodes(ctx)
 	if err != nil {
@@ -79,7 +79,7 @@ func (p *Place) seeNodes(ctx context.Context) (gen uint64, err error) {
 	return gen, nil
 }
 
-// listQueue lists the queue of a name up to our own node, which comes last in the result.
+// listQueue lists the queue of a name up to our own node, which is the last.
 func (p *Place) listQueue(ctx context.Context, c *contender) ([]queue.Node, error) {
 	desk := p.Desk
 	q, err := Znode{desk, c.dir}.list(ctx)
@@ -101,7 +101,7 @@ func (p *Place) listQueue(ctx context.Context, c *contender) ([]queue.Node, erro
 		}
 		count := i + 1
 		if q[0].MayBeKept() {
-			count-- // its client gives it up when another contender comes, unless it is in use
+			count-- // if it is not in use, its client gives it up for another contender
 		}
 		if !p.limitChecked && count > desk.cfg.MaxContenders {
 			return nil, desk.cfg.tooMany()

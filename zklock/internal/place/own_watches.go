@@ -31,7 +31,7 @@ type ownWatches struct {
 
 	// The desk's mu guards the following.
 	due      []*Place // in the order of their grants; some of them may be ending
-	sweepAt  int      // the length of due at which those that are ending are removed
+	sweepAt  int      // due gets swept at this length: the ending ones are removed
 	armed    bool     // run's timer is set, and fires no later than the first of due is due
 	withRoom []*guard // guards that can take more nodes
 }
@@ -134,7 +134,7 @@ func (p *Place) entrust() {
 
 // lookAfter looks after what others read of a place that was handed over, or may be kept. The
 // first has its holder described. The queue of the second gets the watch that Keep would arm
-// later, so that its holder is described when another contender comes.
+// later, so that its holder is described when another contender arrives.
 func (p *Place) lookAfter() {
 	p.Desk.mu.Lock()
 	h, held := p.hold.(interface{ Keeper() Keeper }) // a Holder
@@ -198,9 +198,9 @@ type guarded struct {
 	place  *Place              // nil once the node need not be watched; then event is nil, too
 	index  int                 // of the node in place.nodes
 	keeper Keeper              // nil: the place's own node is watched; else the queue is, for a place that was kept
-	shared *session.Watched    // the session's shared watch from which event comes; nil: the guard armed its own
-	event  <-chan driver.Event // nil: the node has to be read and watched again
-	gen    uint64              // connection generation on which the watch was armed
+	shared *session.Watched    // the session's shared watch that event belongs to; nil: the guard armed its own
+	event  <-chan driver.Event // nil: the node must be read and watched again
+	gen    uint64              // generation of the connection that the watch was armed on
 }
 
 // run is the guard's goroutine.
@@ -230,7 +230,7 @@ func (g *guard) run() {
 	}
 }
 
-// gather adds the entrusted nodes and removes those that need no watching any more. It
+// gather adds the entrusted nodes and removes those that need no watching. It
 // returns false if no node is left: then the guard ends.
 func (g *guard) gather() bool {
 	g.watches.mu.Lock()
@@ -288,7 +288,7 @@ func (g *guard) look(n *guarded) {
 	}
 }
 
-// recall recalls a kept place. Its queue need not be watched any more.
+// recall recalls a kept place. Its queue need not be watched then.
 func (g *guard) recall(n *guarded) {
 	p := n.place
 	n.place, n.event = nil, nil
@@ -302,7 +302,7 @@ func (g *guard) wait(moved <-chan struct{}) bool {
 	g.cases = append(g.cases[:0], receive(g.watches.Ctx.Done()), receive(moved), receive(g.wake))
 	for i := range g.nodes {
 		if g.nodes[i].event == nil {
-			return true // its watch failed, or is not needed any more: gather removes the node
+			return true // its watch failed, or is not needed: gather removes the node
 		}
 		g.cases = append(g.cases, receive(g.nodes[i].event))
 	}

@@ -34,7 +34,7 @@ type parent struct {
 	recalls     uint8 // how often a kept place below it was recalled, at most maxRecalls
 
 	version    int32     // of the data after this client's last write; unmade if the znode is not known to exist
-	releasedOn int64     // the id of the session on which this client last released the name; 0 if it has not
+	releasedOn int64     // the id of the session that this client last released the name on; 0 if it has not
 	used       time.Time // when it was last looked up or added, and was known to exist
 
 	// How often in a row this client has used the name alone. The suffix of a sequential node

@@ -12,7 +12,7 @@ import (
 //
 // A place can be handed over from one holder of this process to the next, and outlives
 // its holders. Its states are in place_state.go. Invariants:
-//   - From newPlace to unregister it counts as its session's work.
+//   - From newPlace to unregister it is its session's work.
 //   - At most one hold has it at a time. Its successive holds have tokens with the same
 //     zxid and growing turns.
 type Place struct {
@@ -73,8 +73,8 @@ func (p *Place) move(to state) bool {
 	return p.life.moveLocked(to)
 }
 
-// mustRequeue reports whether the place was held before and is not reserved. Then it
-// has to be replaced by a new place at the tail of the queue.
+// mustRequeue reports whether the place was held before and is not reserved. Then
+// a new place replaces it at the tail of the queue.
 func (p *Place) mustRequeue() bool {
 	return !p.Granted.IsZero() && p.life.state() != reserved
 }
@@ -113,7 +113,7 @@ func (p *Place) unregister() {
 }
 
 // giveUp moves the place to leaving: it will not be held again, and its nodes need not be
-// watched any more.
+// watched.
 func (p *Place) giveUp() {
 	p.Desk.mu.Lock()
 	defer p.Desk.mu.Unlock()

@@ -76,7 +76,7 @@ func (p *Place) Holder() session.Tenant {
 // Deleted reports whether another client has deleted a node of the place.
 func (p *Place) Deleted() bool { return p.life.state() == deleted }
 
-// Lose ends a place of which another client has deleted a node. The hold of the place is
+// Lose ends a place when another client has deleted a node of it. The hold of the place is
 // lost, and the place's other nodes leave the queue. The session lives on. Only the first
 // call has an effect: several goroutines may notice the deletion.
 func (p *Place) Lose() {

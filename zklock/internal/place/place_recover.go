@@ -46,8 +46,8 @@ func (p *Place) recover(ctx context.Context) (found bool, err error) {
 }
 
 // abandon is Place.Remove for a place whose creation may still be under way, as w, or may
-// have had an unknown outcome. The place that it replaces leaves the queue with it. The
-// caller must not use parents any more.
+// have had an unknown outcome. The place that it replaces leaves the queue with it. From then
+// on parents are abandon's.
 func (p *Place) abandon(w *session.Write, parents []parent) {
 	desk := p.Desk
 	p.giveUp()

@@ -62,7 +62,7 @@ type Holder interface {
 }
 
 // Describe writes into the data of a place's node, in the background, what the place is used
-// for: by readers, if it has become theirs, and by which holder, if the data describe another;
+// for: by readers, if it has become theirs, and by its holder, if the data describe another;
 // if none has it yet, by waiting, the request that waits in it, if that is not nil.
 func (p *Place) Describe(waiting *Origin) {
 	desk := p.Desk

@@ -12,7 +12,7 @@ import (
 //	opening  queued   its nodes exist, with or without other contenders in the queue
 //	opening  leaving  its creation failed or was given up, or the created place was refused
 //	queued   held     its turn has come
-//	queued   leaving  no goroutine waits with it any more, or a writer would be next in a reader's
+//	queued   leaving  no goroutine waits with it, or a writer would be next in a reader's
 //	held     spent    the hold is over: released, or lost with the session
 //	held     deleted  another client has deleted a node
 //	spent    held     it is handed over to the next goroutine of this process

@@ -54,7 +54,7 @@ func ensureRoot(ctx context.Context, ds driver.Session, cfg *Settings) error {
 type right struct {
 	op       driver.Op
 	perm     string // ZooKeeper's name of the permission
-	on       string // path on which it is needed
+	on       string // the path that it is needed on
 	why      string // what locks need it for; begins with "to"
 	optional bool   // locks work without it
 }
@@ -62,7 +62,7 @@ type right struct {
 // missing returns the text of an error that the right is missing.
 func (r right) missing() string { return fmt.Sprintf("no %s on %s, needed %s", r.perm, r.on, r.why) }
 
-// readRoot returns the right without which no session can be used.
+// readRoot returns the right that every session needs.
 func (c *Settings) readRoot() right {
 	return right{op: driver.CheckOp(c.Root, driver.AnyVersion), perm: "READ", on: c.Root, why: "to find it, and for heartbeats"}
 }

@@ -91,7 +91,7 @@ func (v *View) list(ctx context.Context) error {
 }
 
 // watchHead arms the watch on the first contender, if that is a writer or may be kept, and
-// updates its entry with what the read shows. gone means that its node does not exist any more.
+// updates its entry with what the read shows. gone means that its node does not exist.
 func (v *View) watchHead(ctx context.Context) (gone bool, err error) {
 	q := v.last
 	if len(q.Known) == 0 || q.Known[0].Kind.Mode != queue.Exclusive && !q.Known[0].MayBeKept() {

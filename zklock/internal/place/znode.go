@@ -106,7 +106,7 @@ func (z Znode) create(ctx context.Context, data []byte) (mode driver.Mode, err e
 	return mode, err
 }
 
-// refuseLock returns an error if the znode is that of a lock, below which no lock can be.
+// refuseLock returns an error if the znode is that of a lock: no lock can be below it.
 func (z Znode) refuseLock(ctx context.Context) error {
 	if z.cfg.Dialect.Family == queue.FamilyKazoo {
 		return nil

@@ -195,8 +195,8 @@ func (e *Entry) fill(n driver.Node, foreign bool) {
 	}
 }
 
-// Delete deletes a contender's node, whichever client has created it. If zxid is not 0, the
-// node has to be the one that this transaction has created: else the error matches ErrNoNode.
+// Delete deletes a contender's node, whichever client has created it. If zxid is not 0, this
+// transaction must have created the node: else the error matches ErrNoNode.
 func (z Znode) Delete(ctx context.Context, node string, zxid int64) error {
 	path := z.Path + "/" + node
 	if zxid != 0 { // the node is read first, and the server may not know it yet

@@ -100,7 +100,7 @@ func (c *committer) accept(w *Write) bool {
 }
 
 // SubmitApart is Submit for a risky write. Until w.Joins is closed, it has a transaction of its
-// own, so that no other write has to be sent again. See sendApart.
+// own, so that no other write is sent again. See sendApart.
 func (c *committer) SubmitApart(w *Write) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -214,7 +214,7 @@ func (c *committer) next() []*Write {
 	return append(group, creates...)
 }
 
-// queueOf returns the znode below which an operation creates a contender; "" if it creates none.
+// queueOf returns the znode that an operation creates a contender below; "" if it creates none.
 func queueOf(op driver.Op) string {
 	if op.Kind != driver.OpCreate || op.Mode != driver.EphemeralSequential {
 		return ""

@@ -16,7 +16,7 @@ type heart struct{ *Session }
 // beat keeps the lease proven. While a place needs it, it sends a Sync every tenth of the
 // session timeout, and after some of them a heartbeat: a write, which a quorum commits. See
 // lease.Lease.CommitDue. Else it sends a Sync now and then, so that the first write finds
-// earlier exchanges by which it can prove a lease. Any other request that became a link of the
+// earlier exchanges to prove a lease with. Any other request that became a link of the
 // lease's chain replaces a Sync, and any other write that renewed the lease a heartbeat.
 func (s heart) beat() {
 	timer := time.NewTimer(time.Hour)
@@ -102,7 +102,7 @@ func (s heart) plan(now time.Time, last attempt, early func(time.Duration) time.
 	at := s.lease.LastSent().Add(max(every-early(every), lease.MinPeriod))
 	write := busy && !s.counting // nothing is proven yet
 	if busy && s.counting {
-		// A Sync that comes soon after an exchange would not become a link of the chain.
+		// A Sync soon after an exchange would not become a link of the chain.
 		due := s.lease.CommitDue().Add(-early(2 * every))
 		if write = due.Before(at.Add(every / 2)); write && due.Before(at) {
 			at = due

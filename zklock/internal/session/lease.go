@@ -11,8 +11,8 @@ import (
 // A session counts its places, and how many of them need its lease.
 //
 // A place needs the lease from before its creation until it is gone, except while it rests:
-// while it waits behind other waiters, so that it cannot be granted next. A session on which
-// every place rests is at rest. It sends Syncs as an idle session does, and no heartbeats.
+// while it waits behind other waiters, so that it cannot be granted next. If every place of a session
+// rests, the session is at rest. It sends Syncs as an idle session does, and no heartbeats.
 //
 // At rest the lease does not count. Nothing can be lost with it, since a place that rests
 // has no hold. What is proven stays true, and Syncs keep the chain ready: one committed write
@@ -68,7 +68,7 @@ func (s *Session) Rest() {
 }
 
 // Stir counts a place that rested as one that needs the lease again. If too little of the
-// lease is left for a grant, the next heartbeat comes early.
+// lease is left for a grant, the next heartbeat is early.
 func (s *Session) Stir() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,7 +79,7 @@ func (s *Session) Stir() {
 	}
 }
 
-// pauseLocked makes the lease not count, because no place needs it any more. mu is held.
+// pauseLocked makes the lease not count, because no place needs it. mu is held.
 func (s *Session) pauseLocked() {
 	s.counting = false
 	s.publishLocked()
@@ -113,7 +113,7 @@ func (s *Session) renewedLocked() {
 	s.renewed = make(chan struct{})
 }
 
-// endsLocked returns after which time the session ends if nothing happens before, and the
+// endsLocked returns how long it takes until the session ends if nothing happens before, and the
 // cause. Without places it does not end, and the cause is nil. mu is held.
 func (s *Session) endsLocked() (left time.Duration, cause error) {
 	switch now := lease.Now(); {
@@ -226,7 +226,7 @@ func (s *Session) Leased() bool {
 	return left >= s.Least()
 }
 
-// Least returns how much of the lease has to be left to hand out a lock. It never changes.
+// Least returns how much of the lease must be left to hand out a lock. It never changes.
 func (s *Session) Least() time.Duration { return s.lease.Least() }
 
 // LeastKept returns how much of the lease is left at least while heartbeats are answered.

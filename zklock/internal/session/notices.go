@@ -68,7 +68,7 @@ func (n *notices) lost(report func()) {
 }
 
 // expect announces a call of lost, and then of expected, for a place. The session may end
-// meanwhile: its end is reported only after that loss.
+// in between: its end is reported only after that loss.
 func (n *notices) expect() {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -76,7 +76,7 @@ func (s *Session) oversee(suspendedThen time.Duration) {
 // The driver gives a connection up after two thirds of the session timeout without a message.
 // Whether that was the reason is shown by the session's own exchanges, which are a third of the
 // timeout apart at most: one of them is unanswered then. If even more of them should have been
-// answered, the process or its machine did not run for a while, and has tried nothing meanwhile.
+// answered, the process or its machine did not run for a while, and has tried nothing.
 func (s *Session) silenceLocked() time.Duration {
 	quiet := lease.Now().Sub(s.heard)
 	if s.heard.IsZero() || quiet <= s.Timeout/2 || quiet > s.Timeout*5/4 {
@@ -89,7 +89,7 @@ func (s *Session) silenceLocked() time.Duration {
 // the lease, or ends the session if the ensemble has shortened the session timeout.
 //
 // The driver dates a handshake by the monotonic clock. To make an instant of that time,
-// noticeConnection adds the time for which the machine was suspended before the handshake. With
+// noticeConnection adds for how long the machine was suspended before the handshake. With
 // a suspension between the handshake and its reply the lease would be too long.
 func (s *Session) noticeConnection(suspendedThen time.Duration) {
 	gen, handshake := s.DS.Conn()

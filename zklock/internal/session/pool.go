@@ -257,7 +257,7 @@ func (p *Pool) discard(s *Session, lost bool) {
 	p.wg.Go(s.shutdown)
 }
 
-// isLoss reports whether cause is a reason for which a session is lost. The others are that
+// isLoss reports whether a session with this cause is lost. The others are that
 // the client was closed, and that the session was ended on purpose.
 func isLoss(cause error) bool { return cause != errs.ErrClosed && cause != errs.ErrSessionEnded }
 

@@ -127,8 +127,8 @@ func (s *Session) Ended(err error) bool {
 	return true
 }
 
-// requestTimeout returns how long a request may stay unanswered before its outcome counts as
-// unknown. It is two thirds of the time from which leases are computed; ZooKeeper's clients
+// requestTimeout returns how long a request may stay unanswered before its outcome is
+// unknown. It is two thirds of the time that leases are computed from; ZooKeeper's clients
 // allow a silent server two thirds of the session timeout.
 func (s *Session) requestTimeout() time.Duration {
 	return s.lease.Timeout * 2 / 3

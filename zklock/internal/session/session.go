@@ -18,7 +18,7 @@ import (
 // Session is one ZooKeeper session and what this client does on it.
 //
 // Invariants:
-//   - over is set once and never cleared: a session that was given up never comes back,
+//   - over is set once and never cleared: a session that was given up stays so,
 //     whatever the ensemble says later. Every hold on it is lost at that moment, exactly
 //     once, and no hold is added afterwards.
 //   - Ctx ends after the last handle on the session has ended. Goroutines that wait for the
@@ -145,8 +145,8 @@ func (s *Session) BeforeExchange() (gen uint64, sent time.Time) {
 
 // Exchanged records that a request was answered without an error, and extends the lease by
 // what that proves. gen and sent come from BeforeExchange; committed says that the request
-// was a write. The exchange counts only if it began and ended on the connection to which the
-// lease's chain belongs.
+// was a write. The exchange counts only if it began and ended on the connection of the
+// lease's chain.
 func (s *Session) Exchanged(gen uint64, sent time.Time, committed bool) {
 	after, _ := s.DS.Conn()
 	if after != gen {
@@ -176,7 +176,7 @@ func (s *Session) Exchanged(gen uint64, sent time.Time, committed bool) {
 	case s.counting && !s.lease.Until.Equal(before):
 		s.renewedLocked()
 	case committed && !s.counting && s.work > s.resting && s.lease.Lasts(answered):
-		s.countLocked() // AwaitLease has to be woken, even if the end of the lease is the same
+		s.countLocked() // wake AwaitLease, even if the end of the lease is the same
 	}
 }
 

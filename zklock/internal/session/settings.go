@@ -14,7 +14,7 @@ import (
 
 // Settings are the settings of a pool and its sessions.
 type Settings struct {
-	Root           string        // the path of the root, below which all znodes of the client are
+	Root           string        // the path of the root; all znodes of the client are below it
 	SessionTimeout time.Duration // to ask for
 	TickTime       time.Duration // at least that of the servers
 	ConnectTimeout time.Duration
@@ -35,8 +35,8 @@ type Settings struct {
 type Operation struct {
 	Kind    string // its purpose
 	Group   int    // the number of callers whose writes are in it
-	Server  string // the server to which it is sent, as far as known
-	Session int64  // the id of the session on which it is sent
+	Server  string // the server that it is sent to, as far as known
+	Session int64  // the id of the session that it is sent on
 }
 
 // State describes a session, for hooks.

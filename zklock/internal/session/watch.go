@@ -21,7 +21,7 @@ type watches struct {
 
 	mu      sync.Mutex
 	byKey   map[watchKey]*Watched // guarded by mu
-	sweepAt int                   // guarded by mu; size of byKey at which fired entries are removed
+	sweepAt int                   // guarded by mu; fired entries are removed when byKey is as large
 }
 
 // watchKey is what a watch is on.
@@ -55,7 +55,7 @@ type Watched struct {
 
 	Node  driver.Node // of a watch on data
 	found bool        // of a watch on existence
-	Gen   uint64      // generation of the connection on which it was read and armed; 0: not certain
+	Gen   uint64      // generation of the connection that it was read and armed on; 0: not certain
 	err   error
 	Event <-chan driver.Event // has one event, for the first that receives, and is then closed
 
@@ -153,8 +153,8 @@ func (ws *watches) arm(ctx context.Context, w *Watched, request func(context.Con
 		if err != nil {
 			return err
 		}
-		// A request may wait for the next connection before it is sent. So the connection
-		// on which it was read is certain only if there is no other one afterwards. Else
+		// A request may wait for the next connection before it is sent. So its
+		// connection is certain only if there is no other one afterwards. Else
 		// the entry belongs to no connection: each waiter reads again, and does not combine
 		// this read with what it has seen on an earlier connection.
 		if after, _ := s.DS.Conn(); after != before {
