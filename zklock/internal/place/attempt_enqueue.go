@@ -229,10 +229,8 @@ func (c *creation) submit(ctx context.Context) *session.Write {
 	}
 	if w.Risky {
 		w.Joins = desk.freshNames.mayShare()
-		desk.Commits.SubmitApart(w)
-	} else {
-		desk.Commits.Submit(w)
 	}
+	desk.Commits.Submit(w)
 	return w
 }
 

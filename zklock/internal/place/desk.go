@@ -32,14 +32,6 @@ type Desk struct {
 	serial   uint64                  // guarded by mu; the newest serial number
 }
 
-// newDesk returns the desk of a new session.
-func newDesk(s *session.Session, shared *Shared) *Desk {
-	desk := &Desk{Session: s, Shared: shared, enqueued: make(map[uint64]*contender),
-		peers: make(map[string][]queue.Node), lists: make(map[string]*listing)}
-	desk.freshNames.shares = make(chan struct{})
-	return desk
-}
-
 // contender is one queue node of ours, from before its create is sent until the node is
 // certainly gone.
 //

@@ -3,6 +3,7 @@ package place
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/errs"
@@ -89,24 +90,22 @@ func (p *Place) listQueue(ctx context.Context, c *contender) ([]queue.Node, erro
 	if err != nil {
 		return nil, desk.cfg.explainList(err, c.dir)
 	}
-	for i := range q {
-		if q[i].Name != c.node() {
-			continue
-		}
-		desk.mu.Lock()
-		q[i].Kind = c.kind // the node's name may still be a writer's
-		desk.mu.Unlock()
-		if other, ok := queue.Conflict(q, i); ok {
-			return nil, queue.KindConflict(other)
-		}
-		count := i + 1
-		if q[0].MayBeKept() {
-			count-- // if it is not in use, its client gives it up for another contender
-		}
-		if !p.limitChecked && count > desk.cfg.MaxContenders {
-			return nil, desk.cfg.tooMany()
-		}
-		return q[:i+1], nil
+	i := slices.IndexFunc(q, func(o queue.Node) bool { return o.Name == c.node() })
+	if i < 0 {
+		return nil, errs.ErrNodeGone
 	}
-	return nil, errs.ErrNodeGone
+	desk.mu.Lock()
+	q[i].Kind = c.kind // the node's name may still be a writer's
+	desk.mu.Unlock()
+	if other, ok := queue.Conflict(q, i); ok {
+		return nil, queue.KindConflict(other)
+	}
+	count := i + 1
+	if q[0].MayBeKept() {
+		count-- // if it is not in use, its client gives it up for another contender
+	}
+	if !p.limitChecked && count > desk.cfg.MaxContenders {
+		return nil, desk.cfg.tooMany()
+	}
+	return q[:i+1], nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/errs"
+	"github.com/zklock/go-zklock/zklock/internal/queue"
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
@@ -43,7 +44,10 @@ const minSweep = 64
 func Serve(sh *Shared, pool *session.Pool, inUse func(path string) bool) {
 	pool.Prepare = func(ctx context.Context, ds driver.Session) error { return ensureRoot(ctx, ds, sh.cfg) }
 	pool.Attend = func(s *session.Session) any {
-		own := &ownWatches{Desk: newDesk(s, sh), added: make(chan struct{}, 1)}
+		desk := &Desk{Session: s, Shared: sh, enqueued: make(map[uint64]*contender),
+			peers: make(map[string][]queue.Node), lists: make(map[string]*listing)}
+		desk.freshNames.shares = make(chan struct{})
+		own := &ownWatches{Desk: desk, added: make(chan struct{}, 1)}
 		s.Spawn(own.run)
 		return own
 	}

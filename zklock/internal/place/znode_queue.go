@@ -30,12 +30,7 @@ type Entry struct {
 
 // Empty reports whether no contender is in the queue.
 func (q Queue) Empty() bool {
-	for _, same := range q.Others {
-		if len(same) > 0 {
-			return false
-		}
-	}
-	return len(q.Known) == 0
+	return len(q.Known) == 0 && !slices.ContainsFunc(q.Others, func(same []Entry) bool { return len(same) > 0 })
 }
 
 // Nodes returns what queue.Decide needs of entries.

@@ -71,12 +71,26 @@ type committer struct {
 }
 
 // Submit queues w and returns at once. If the committer is closed, w fails with driver.ErrClosed.
+// Until w.Joins is closed, a risky write has a transaction of its own, so that no other write is
+// sent again because of it: see sendApart.
 func (c *committer) Submit(w *Write) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.accept(w) {
-		c.enqueue(w)
+	w.Done = make(chan struct{})
+	if c.closed {
+		w.Err = driver.ErrClosed
+		close(w.Done)
+		return
 	}
+	if w.Risky {
+		select {
+		case <-w.Joins:
+		default:
+			c.sendApart(w)
+			return
+		}
+	}
+	c.enqueue(w)
 }
 
 // enqueue adds w to the pending writes. The caller holds mu.
@@ -85,33 +99,6 @@ func (c *committer) enqueue(w *Write) {
 	if c.flights < maxFlights {
 		c.flights++
 		c.wg.Go(c.fly)
-	}
-}
-
-// accept prepares w to be sent. If the committer is closed, accept answers w and returns
-// false. The caller holds mu.
-func (c *committer) accept(w *Write) bool {
-	w.Done = make(chan struct{})
-	if c.closed {
-		w.Err = driver.ErrClosed
-		close(w.Done)
-	}
-	return !c.closed
-}
-
-// SubmitApart is Submit for a risky write. Until w.Joins is closed, it has a transaction of its
-// own, so that no other write is sent again. See sendApart.
-func (c *committer) SubmitApart(w *Write) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.accept(w) {
-		return
-	}
-	select {
-	case <-w.Joins:
-		c.enqueue(w)
-	default:
-		c.sendApart(w)
 	}
 }
 

@@ -28,8 +28,7 @@ func (s *Session) Enter() bool {
 	if s.over != nil {
 		return false
 	}
-	s.work++
-	if s.work == s.resting+1 {
+	if s.work++; s.work == s.resting+1 {
 		s.resumeLocked()
 	}
 	return true
@@ -61,8 +60,7 @@ func (s *Session) leaveLocked() (idle bool) {
 func (s *Session) Rest() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.resting++
-	if s.work == s.resting {
+	if s.resting++; s.work == s.resting {
 		s.pauseLocked()
 	}
 }
@@ -72,8 +70,7 @@ func (s *Session) Rest() {
 func (s *Session) Stir() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.resting--
-	if s.work == s.resting+1 {
+	if s.resting--; s.work == s.resting+1 {
 		s.resumeLocked()
 		s.urgent = s.urgent || !s.counting
 	}
@@ -192,21 +189,19 @@ func (s *Session) leftLocked() time.Duration {
 // when the session ends, the error of WaitEnded when ctx ends, and errs.LeaseUnproven after
 // connect_timeout.
 func (s *Session) AwaitLease(ctx context.Context) error {
-	var limit <-chan time.Time
-	began := lease.Now()
+	if s.Leased() {
+		return nil
+	}
+	began, limit := lease.Now(), time.NewTimer(s.settings.ConnectTimeout)
+	defer limit.Stop()
+	s.mu.Lock()
+	s.urgent = true
+	s.mu.Unlock()
+	Poke(s.rouse)
 	for {
 		left, renewed := s.Left()
 		if left >= s.Least() {
 			return nil
-		}
-		if limit == nil {
-			t := time.NewTimer(s.settings.ConnectTimeout)
-			defer t.Stop()
-			limit = t.C
-			s.mu.Lock()
-			s.urgent = true
-			s.mu.Unlock()
-			Poke(s.rouse)
 		}
 		select {
 		case <-renewed:
@@ -214,7 +209,7 @@ func (s *Session) AwaitLease(ctx context.Context) error {
 			return errs.ErrSessionOver
 		case <-ctx.Done():
 			return s.WaitEnded(ctx, began)
-		case <-limit:
+		case <-limit.C:
 			return errs.LeaseUnproven(s.settings.ConnectTimeout)
 		}
 	}

@@ -47,7 +47,7 @@ type Session struct {
 
 	rouse chan struct{} // cap 1: wakes the heart, which then checks whether an exchange is due
 	look  chan struct{} // cap 1: wakes the overseer, which then checks the state and the lease
-	lone  chan struct{} // cap MaxLone: one element for each request of Once, or transaction of SubmitApart, that is under way
+	lone  chan struct{} // cap MaxLone: one element for each request of Once, or write that is sent apart, that is under way
 
 	// proven is Lease.Until in nanoseconds since born, while the lease counts and the
 	// session is not over, and else 0. It changes together with them, under mu.

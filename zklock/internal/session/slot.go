@@ -64,17 +64,6 @@ func (o *opening) unavailable(d time.Duration) error {
 // session since.
 const cutMemory = time.Second
 
-// spread is the FNV-1a hash of a path. It needs no random seed against names that were chosen to
-// collide: names in one slot share a session and its losses, and nothing gets slow.
-func spread(path string) uint64 {
-	const offset, prime = 14695981039346656037, 1099511628211
-	h := uint64(offset)
-	for i := range len(path) {
-		h = (h ^ uint64(path[i])) * prime
-	}
-	return h
-}
-
 // CutSince returns since when there has been no connection for a path: because its session
 // has none, or because no session could be opened. It returns the zero time if there is a
 // connection, or if no session has been wanted lately.
@@ -91,12 +80,16 @@ func (p *Pool) CutSince(path string) time.Time {
 	return time.Time{}
 }
 
-// slot returns the number of the slot of a path.
+// slot returns the number of the slot of a path, by its FNV-1a hash. That needs no random seed
+// against names that were chosen to collide: names in one slot share a session and its losses, and
+// nothing gets slow.
 func (p *Pool) slot(path string) int {
-	if len(p.slots) == 1 {
-		return 0
+	const offset, prime = 14695981039346656037, 1099511628211
+	h := uint64(offset)
+	for i := range len(path) {
+		h = (h ^ uint64(path[i])) * prime
 	}
-	return int(spread(path) % uint64(len(p.slots)))
+	return int(h % uint64(len(p.slots)))
 }
 
 // backOff keeps a slot empty for a while after the loss of a session. The pause is random:

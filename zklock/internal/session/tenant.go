@@ -153,7 +153,7 @@ func HexID(id int64) string { return fmt.Sprintf("%#x", uint64(id)) }
 func (s *Session) tenantsNow() []Tenant {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.AppendSeq(make([]Tenant, 0, len(s.tenants)), maps.Keys(s.tenants))
+	return slices.Collect(maps.Keys(s.tenants))
 }
 
 // Longest returns for how long the oldest handle of the session has been held.

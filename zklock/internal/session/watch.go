@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"sync/atomic"
 
@@ -121,7 +122,8 @@ func (ws *watches) join(ctx context.Context, key watchKey, request func(context.
 			w = &Watched{key: key, arming: make(chan struct{})}
 			ws.byKey[key] = w
 			if len(ws.byKey) >= ws.sweepAt { // their number has doubled, so that this costs little on average
-				ws.sweepLocked()
+				maps.DeleteFunc(ws.byKey, func(_ watchKey, w *Watched) bool { return w.armed.Load() && (w.err != nil || w.Fires() != nil) })
+				ws.sweepAt = max(minSweep, 2*len(ws.byKey))
 			}
 			ws.mu.Unlock()
 			ws.arm(ctx, w, request)
@@ -210,14 +212,4 @@ func (ws *watches) Drop(w *Watched) {
 	if ws.byKey[w.key] == w {
 		delete(ws.byKey, w.key)
 	}
-}
-
-// sweepLocked removes entries that fired when no waiter was left.
-func (ws *watches) sweepLocked() {
-	for key, w := range ws.byKey {
-		if w.armed.Load() && (w.err != nil || w.Fires() != nil) {
-			delete(ws.byKey, key)
-		}
-	}
-	ws.sweepAt = max(minSweep, 2*len(ws.byKey))
 }
