@@ -39,7 +39,8 @@ func (a Attempt) enqueue(ctx, waiter context.Context, replaces *Place) (p *Place
 		if !errors.Is(err, driver.ErrNoNode) {
 			break
 		}
-		// A parent was removed, as idle containers are, or the node to replace is gone.
+		// A parent was removed, as idle containers are, or the node to replace is gone. Nothing of
+		// the transaction was applied.
 		for _, w := range r.Wants {
 			desk.parents.forget(w.Path)
 		}
