@@ -1,6 +1,9 @@
 package place
 
-import "github.com/zklock/go-zklock/internal/testkit/mutant"
+import (
+	"github.com/zklock/go-zklock/internal/testkit/mutant"
+	"github.com/zklock/go-zklock/zklock/internal/queue"
+)
 
 var _ = []mutant.Mutant{
 	{
@@ -176,8 +179,9 @@ var _ = []mutant.Mutant{
 		Name:   "recovery-adopts-the-highest",
 		Breaks: "of two nodes with one GUID the later one is kept",
 		In:     (*Place).recover,
-		Find:   "queue.Sort(q)",
-		Put:    "queue.Sort(q); slices.Reverse(q)",
+		Find:   "queue.$sort(q)",
+		Put:    "queue.$sort(q); slices.Reverse(q)",
+		With:   map[string]any{"sort": queue.Sort},
 		Tests:  []string{"TestOfTwinsTheFirstCounts"},
 		By:     "zklock",
 	},
