@@ -10,11 +10,35 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
+// Request is an acquisition, as far as its place needs to know it.
+type Request struct {
+	By     Requester
+	Ctx    context.Context // for hooks: what the Acquire hook returned
+	Wants  []Want
+	Mode   queue.Mode
+	Try    bool // it fails instead of waiting for other contenders
+	Keep   bool // its place may be kept in the queue after its last use
+	Origin Origin
+
+	// NoSessionSince is since when there has been no usable session; zero if there is
+	// one. Only the requester's goroutine uses it.
+	NoSessionSince time.Time
+}
+
+// Attempt is a request's attempt to acquire its names on one session.
+type Attempt struct {
+	Desk    *Desk
+	Request *Request
+
+	// recalls is set for a try that finds only places ahead that their clients may keep. It
+	// waits for them to be recalled, but no longer than recallWait.
+	recalls bool
+}
+
 // recallWait returns how long a try waits for a place that another client may keep: for ten
 // times as long as the newest write took, which is mostly the try's own create. A recall takes
-// about three times that: the event, the other client's delete, the event of that, and a read.
-// The rest is for a client that is further away, or has other writes under way. If that client
-// uses the place, the try waits in vain, so it does not wait for more than two seconds.
+// about three times that. The rest is for a client that is further away, or has other writes
+// under way. If that client uses the place, the try waits in vain, for two seconds at most.
 func recallWait(desk *Desk) time.Duration {
 	return min(max(10*desk.Latency(), 200*time.Millisecond), 2*time.Second)
 }
@@ -41,7 +65,7 @@ func (a Attempt) Take(ctx, patient context.Context, cancel context.CancelFunc, p
 		ctx, cancel = context.WithTimeoutCause(ctx, recallWait(desk), errs.ErrTaken)
 		defer cancel()
 	}
-	p.move(resumed) // refused unless it is reserved; a reserved place is for this request
+	p.move(resumed) // refused if it is not reserved; a reserved place is for this request
 	r.NoSessionSince = time.Time{}
 	if r.Mode == queue.Shared {
 		p.BecomeShared(&r.Origin)
@@ -53,8 +77,11 @@ func (a Attempt) Take(ctx, patient context.Context, cancel context.CancelFunc, p
 			}
 		}
 		if p.Grant(r.By) {
-			if r.Mode == queue.Permit && p.nodeWatches != nil {
-				p.markGranted()
+			if p.nodeWatches != nil { // it has waited
+				p.entrust()
+				if r.Mode == queue.Permit {
+					p.markGranted()
+				}
 			}
 			return nil, nil
 		}
@@ -96,10 +123,10 @@ func (a *Attempt) begin(ctx, patient context.Context, p *Place) (_ *Place, alone
 	return a.enqueue(patient, ctx, p)
 }
 
-// markGranted writes that a permit's place was granted. The place had to wait, so another
-// contender may wait behind it. That contender is the first in line now, and learns of it by
-// the change of our node's data. The write is repeated until it is done or the node is gone.
-// In the latter case the deletion wakes the contender.
+// markGranted writes into the node of a permit's place, which had to wait, that the place was
+// granted. The contender behind it, if there is one, is the first in line now, and learns of it
+// by that change. The write is repeated until it is done or the node is gone, which wakes the
+// contender, too.
 func (p *Place) markGranted() {
 	p.Desk.Spawn(func() { _ = p.Amend(p.Desk.Ctx, func(d *queue.Data) { d.Granted = true }) })
 }
@@ -110,15 +137,15 @@ func (p *Place) markGranted() {
 //
 //   - No contender is ahead that the place has to wait for, on any of its names.
 //   - The session's lease has the length that a grant needs.
-//   - Our own nodes exist and belong to our session. They are read on the connection on
-//     which no contender was seen ahead: an operator may have deleted one meanwhile, and
+//   - Our own nodes exist and belong to our session. They are read on the connection
+//     that showed no contender ahead: an operator may have deleted one since, and
 //     two waiters must never both be granted the lock.
 //
 // The first condition stays true: no contender gets ahead of a node that exists. So a wait
-// for the lease does not make the waiter list its queue again, unless our nodes are then
-// read on another connection. If the lease got too short during the read, the waiter waits
+// for the lease does not make the waiter list its queue again, if our nodes are then read on
+// the same connection. If the lease got too short during the read, the waiter waits
 // for it again, and reads its nodes again. Place.Grant checks the lease a last time, in the
-// same step in which the hold begins.
+// step that begins the hold.
 func (a Attempt) awaitTurn(ctx context.Context, p *Place) error {
 	desk := a.Desk
 	for {

@@ -14,9 +14,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
-// enqueue takes a place in the queue of every wanted name. For names whose znodes are
-// known to exist that takes one round trip. replaces, if not nil, is a place whose
-// nodes the same transaction deletes.
+// enqueue takes a place in the queue of every wanted name, usually in one round trip. replaces, if
+// not nil, is a place whose nodes the same transaction deletes.
 //
 // alone means that the transaction proves that no other contender is in the queue: each
 // parent's count of children, right after the create, was 1. A larger count proves
@@ -33,18 +32,15 @@ func (a Attempt) enqueue(ctx, waiter context.Context, replaces *Place) (p *Place
 	const maxReaped = 8 // if the parent was removed this often in a row, that is not a coincidence
 	began := lease.Now()
 	for reaped := 0; ; {
-		var parents []parent
-		if parents, err = a.ensureParents(ctx, replaces != nil); err == nil {
-			p, alone, err = a.create(ctx, waiter, parents, replaces)
-		}
+		p, alone, err = a.create(ctx, waiter, replaces)
 		if err == nil {
 			return p, alone, nil
 		}
 		if !errors.Is(err, driver.ErrNoNode) {
 			break
 		}
-		// A parent was removed, as idle containers are, or the node to replace is already
-		// gone. It does not matter which: nothing of the transaction was applied.
+		// A parent was removed, as idle containers are, or the node to replace is gone. Nothing of
+		// the transaction was applied.
 		for _, w := range r.Wants {
 			desk.parents.forget(w.Path)
 		}
@@ -68,25 +64,17 @@ func (a Attempt) enqueue(ctx, waiter context.Context, replaces *Place) (p *Place
 	return nil, false, err
 }
 
-// ensureParents makes sure that the znodes of all wanted names exist. For occupied see
-// parents.find.
-func (a Attempt) ensureParents(ctx context.Context, occupied bool) ([]parent, error) {
-	wants := a.Request.Wants
-	found := make([]parent, len(wants))
-	for i, w := range wants {
-		var err error
-		if found[i], err = (Znode{a.Desk, w.Path}).ensure(ctx, occupied); err != nil {
-			return nil, err
+// create creates the nodes of a new place, and finds out whether they exist when a
+// reply is lost. If it fails, the caller removes replaces. Where the outcome is still unknown
+// then, abandon ends replaces too, which is harmless.
+func (a Attempt) create(ctx, waiter context.Context, replaces *Place) (_ *Place, alone bool, err error) {
+	desk, r := a.Desk, a.Request
+	parents := make([]parent, len(r.Wants))
+	for i, w := range r.Wants {
+		if parents[i], err = (Znode{desk, w.Path}).ensure(ctx, replaces != nil); err != nil {
+			return nil, false, err
 		}
 	}
-	return found, nil
-}
-
-// create creates the nodes of a new place, and finds out whether they exist when a
-// reply is lost. If it fails, the caller has to remove replaces. Where the outcome is
-// still unknown then, abandon ends replaces too, which is harmless.
-func (a Attempt) create(ctx, waiter context.Context, parents []parent, replaces *Place) (*Place, bool, error) {
-	desk, r := a.Desk, a.Request
 	p, ok := newPlace(desk, r.Wants, r.Keep && replaces == nil && mayKeep(desk, r.Wants))
 	if !ok {
 		return nil, false, errs.ErrSessionOver
@@ -103,7 +91,7 @@ func (a Attempt) create(ctx, waiter context.Context, parents []parent, replaces 
 		case err != nil:
 			return nil, false, err
 		case applied:
-			return a.created(ctx, p, parents, seen, children)
+			return c.created(ctx, seen, children)
 		}
 	}
 }
@@ -136,12 +124,10 @@ func (c *creation) try(ctx context.Context, pause time.Duration) (applied bool, 
 		return false, nil, c.sleep(ctx, w, pause)
 	case c.Desk.Ended(err):
 		return false, nil, errs.ErrSessionOver
-	case c.setRefused(w, c.parents):
-		// This client may not write that parent. The next try creates without the
-		// set, and the queue is listed instead of counted.
-		return false, nil, nil
-	case isRefused(w, c.parents):
-		err = c.Desk.makeRefused(ctx, w, c.parents)
+	case c.setRefused(w):
+		return false, nil, nil // the next try creates without the set, and the queue is listed instead of counted
+	case isRefused(w):
+		err = c.Desk.adoptRefused(ctx, w, c.parents)
 	case !errors.Is(err, driver.ErrNoNode): // which enqueue deals with
 		err = c.Desk.cfg.explain(err, c.Request.Wants[0].Path)
 	}
@@ -156,11 +142,11 @@ func (c *creation) try(ctx context.Context, pause time.Duration) (applied bool, 
 func (c *creation) send(ctx context.Context) (*session.Write, error) {
 	desk := c.Desk
 	unclear := desk.freshNames.unclear.Load()
-	w := c.submitCreate(ctx, c.p, c.parents)
+	w := c.submit(ctx)
 	for {
 		select {
 		case <-w.Done:
-			desk.freshNames.note(w, c.parents, unclear)
+			desk.freshNames.note(w, unclear)
 			return w, nil
 		case <-desk.Ctx.Done():
 			return nil, errs.ErrSessionOver
@@ -171,18 +157,18 @@ func (c *creation) send(ctx context.Context) (*session.Write, error) {
 				continue
 			}
 			c.p.abandon(w, c.parents)
-			return nil, because(desk.WaitEnded(ctx, c.began), c.doubt)
+			return nil, c.because(desk.WaitEnded(ctx, c.began))
 		}
 	}
 }
 
-// lookFor finds out whether a try of which the outcome is unknown was applied. If it was not, the
-// next try finds all znodes made: see the invariants of fresh names.
+// lookFor finds out whether a try with an unknown outcome was applied. If it was not, the next try
+// finds all znodes made: see the invariants of fresh names.
 func (c *creation) lookFor(ctx context.Context, doubt error) (applied bool, err error) {
 	c.p.doubtful, c.doubt = true, doubt
 	if applied, err = c.p.recover(ctx); err != nil {
 		c.p.abandon(nil, c.parents)
-		return false, because(err, doubt)
+		return false, c.because(err)
 	}
 	if applied {
 		return true, nil
@@ -207,54 +193,51 @@ func (c *creation) sleep(ctx context.Context, w *session.Write, pause time.Durat
 	return desk.Interrupted(ctx, c.began)
 }
 
-// because adds to the error of a wait without a session what happened to the last try: a server
-// that cuts the connection of each try may not accept the request. It is added as text only.
-func because(err, doubt error) error {
-	if doubt == nil || !errors.Is(err, errs.ErrUnavailable) {
+// because adds to the error of a wait without a session, as text, what happened to the last try: a
+// server that cuts the connection of each try may not accept the request.
+func (c *creation) because(err error) error {
+	if c.doubt == nil || !errors.Is(err, errs.ErrUnavailable) {
 		return err
 	}
-	return fmt.Errorf("%w: %v", err, doubt)
+	return fmt.Errorf("%w: %v", err, c.doubt)
 }
 
-// submitCreate sends the creates of p. Each is followed by a set of its parent, if the
-// parent has our mark: the set's reply has the count of the queue's nodes. The order of
-// the two matters: in front of the create, the set's count would not include our own
-// node. A parent that is unmade is created right before the node.
-// The nodes of the place that p replaces are deleted first, so that they are not counted.
+// submit sends the creates of the place. Each is followed by a set of its parent, if the
+// parent has our mark: the set's reply has the count of the queue's nodes, with our own node,
+// since the create is in front of it. A parent that is unmade is created right before the node.
+// The nodes of the place that this one replaces are deleted first, so that they are not counted.
 // ctx is that of the caller, which may give up.
-func (a Attempt) submitCreate(ctx context.Context, p *Place, parents []parent) *session.Write {
-	desk, r := a.Desk, a.Request
+func (c *creation) submit(ctx context.Context) *session.Write {
+	desk, r, p := c.Desk, c.Request, c.p
 	cfg := desk.cfg
 	w := &session.Write{Kind: "enqueue", Creates: p, Ctx: r.Ctx, Ops: make([]driver.Op, 0, 2*len(p.nodes)+1)}
 	data := desk.nodeData(r.Origin, r.Mode, p.keepable).Encode()
 	if p.replaces != nil {
 		w.Kind = "requeue"
-		for _, c := range p.replaces.nodes {
-			w.Ops = append(w.Ops, driver.DeleteOp(c.path, driver.AnyVersion))
+		for _, n := range p.replaces.nodes {
+			w.Ops = append(w.Ops, driver.DeleteOp(n.path, driver.AnyVersion))
 		}
 	}
-	for i, c := range p.nodes {
-		if isUnmade(parents[i]) {
-			w.Ops = append(w.Ops, driver.CreateOp(c.dir, parentMark, driver.Container, cfg.acls()))
+	for i, n := range p.nodes {
+		if isUnmade(c.parents[i]) {
+			w.Ops = append(w.Ops, driver.CreateOp(n.dir, parentMark, driver.Container, cfg.acls()))
 			w.Risky, w.GivenUp = true, ctx.Done()
 		}
-		w.Ops = append(w.Ops, driver.CreateOp(c.dir+"/"+cfg.Dialect.Prefix(c.guid, c.kind), data, driver.EphemeralSequential, cfg.acls()))
-		if parents[i].marked {
-			w.Ops = append(w.Ops, driver.SetOp(c.dir, parentMark, driver.AnyVersion))
+		w.Ops = append(w.Ops, driver.CreateOp(n.dir+"/"+cfg.Dialect.Prefix(n.guid, n.kind), data, driver.EphemeralSequential, cfg.acls()))
+		if c.parents[i].marked {
+			w.Ops = append(w.Ops, driver.SetOp(n.dir, parentMark, driver.AnyVersion))
 		}
 	}
 	if w.Risky {
 		w.Joins = desk.freshNames.mayShare()
-		desk.Commits.SubmitApart(w)
-	} else {
-		desk.Commits.Submit(w)
 	}
+	desk.Commits.Submit(w)
 	return w
 }
 
 // setRefused reports whether a write failed because this client may not set a parent, and
 // remembers that parent as one that is not to be set.
-func (a Attempt) setRefused(w *session.Write, parents []parent) bool {
+func (c *creation) setRefused(w *session.Write) bool {
 	if len(w.Results) != len(w.Ops) {
 		return false
 	}
@@ -262,45 +245,43 @@ func (a Attempt) setRefused(w *session.Write, parents []parent) bool {
 		if op.Kind != driver.OpSet || !errors.Is(w.Results[i].Err, driver.ErrNoAuth) {
 			continue
 		}
-		refused := &parents[slices.IndexFunc(parents, func(p parent) bool { return p.path == op.Path })]
+		refused := &c.parents[slices.IndexFunc(c.parents, func(p parent) bool { return p.path == op.Path })]
 		if refused.marked = false; !isUnmade(*refused) {
-			a.Desk.parents.add(*refused)
+			c.Desk.parents.add(*refused)
 		}
 		return true
 	}
 	return false
 }
 
-// created completes a place whose nodes exist: the place that it replaces was deleted
-// by the same transaction, and accept checks the new one. seen is the transaction id of
-// the newest creation that this client knew before this one.
-func (a Attempt) created(ctx context.Context, p *Place, parents []parent, seen int64, children []int32) (_ *Place, alone bool, err error) {
-	desk := p.Desk
-	requeued := p.replaces != nil
-	last := p.lastNumber()
-	limit := desk.cfg.MaxContenders // for new contenders only
-	p.limitChecked = requeued || limit == 0 || len(children) > 0 && slices.Min(children) >= 0 && int(slices.Max(children)) <= limit
-	if requeued {
+// created completes a place whose nodes exist. The same transaction has deleted the place that it
+// replaces. seen is the transaction id of the newest creation that this client knew before.
+func (c *creation) created(ctx context.Context, seen int64, children []int32) (_ *Place, alone bool, err error) {
+	desk, p := c.Desk, c.p
+	last, limit := p.lastNumber(), desk.cfg.MaxContenders // a limit for new contenders only
+	p.limitChecked = p.replaces != nil || limit == 0 || len(children) > 0 && slices.Min(children) >= 0 && int(slices.Max(children)) <= limit
+	if p.replaces != nil {
 		p.replaces.unregister()
 		p.replaces = nil
 	}
-	if p.Zxid == 0 {
-		err = a.readZxid(ctx, p)
+	if p.Zxid == 0 { // it was created without a set, or found again
+		var n driver.Node
+		n, err = desk.Read(ctx, "recover", p.nodes[0].path)
+		if p.Zxid = n.Stat.Czxid; errors.Is(err, driver.ErrNoNode) {
+			err = errs.ErrNodeGone
+		}
 	}
-	desk.addMade(parents)
+	desk.addMade(c.parents)
 	if err == nil {
-		err = a.accept(p, seen, last, children)
+		err = p.accept(seen, last, children)
 	}
 	if err != nil {
 		p.Remove()
 		return nil, false, err
 	}
-	alone = len(children) > 0
-	for _, n := range children {
-		alone = alone && n == 1
-	}
-	for _, c := range p.nodes {
-		longer := desk.noteUse(c.dir, last, alone && !p.doubtful && len(p.nodes) == 1)
+	alone = len(children) > 0 && slices.Min(children) == 1 && slices.Max(children) == 1
+	for _, n := range p.nodes {
+		longer := desk.noteUse(n.dir, last, alone && !p.doubtful && len(p.nodes) == 1)
 		p.keepable = p.keepable && longer
 	}
 	desk.mu.Lock()
@@ -308,29 +289,16 @@ func (a Attempt) created(ctx context.Context, p *Place, parents []parent, seen i
 	p.life.moveLocked(queued)
 	desk.mu.Unlock()
 	if p.shown == 0 && !alone { // it was created as one that may be kept
-		p.Describe(&a.Request.Origin)
+		p.Describe(&c.Request.Origin)
 	}
 	return p, alone, nil
 }
 
-// readZxid reads the zxid of nodes created without a set, or found again.
-func (a Attempt) readZxid(ctx context.Context, p *Place) error {
-	n, err := p.Desk.Read(ctx, "recover", p.nodes[0].path)
-	switch {
-	case errors.Is(err, driver.ErrNoNode):
-		return errs.ErrNodeGone
-	case err != nil:
-		return err
-	}
-	p.Zxid = n.Stat.Czxid
-	return nil
-}
-
-// accept checks a place whose nodes exist: its sequence numbers, of which last is the largest,
-// have to be usable, no queue may have more contenders than max_contenders allows, and its
-// transaction id, which becomes the token, has to be larger than seen. A queue that has one
+// accept checks a place whose nodes exist: its sequence numbers, up to last,
+// must be usable, no queue may have more contenders than max_contenders allows, and its
+// transaction id, which becomes the token, must be larger than seen. A queue that has one
 // contender too many may have a kept place, which does not count: Place.listQueue finds out.
-func (a Attempt) accept(p *Place, seen, last int64, children []int32) error {
+func (p *Place) accept(seen, last int64, children []int32) error {
 	desk := p.Desk
 	if last >= queue.MaxSequence {
 		return errs.ErrSequenceExhausted

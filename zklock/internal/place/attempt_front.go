@@ -2,7 +2,10 @@ package place
 
 import (
 	"context"
+	"errors"
+	"slices"
 
+	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 	"github.com/zklock/go-zklock/zklock/internal/session"
@@ -10,14 +13,14 @@ import (
 
 // awaitFront waits until the place has to wait for no contender ahead, on any of its
 // names. It waits for one name after the other: no contender can get ahead of us on one
-// name while we wait for another. It returns the generation of the connection on which
-// it saw that; 0 if it saw that on more than one connection.
-func (a Attempt) awaitFront(ctx context.Context, p *Place) (uint64, error) {
+// name while we wait for another. It returns the generation of the connection that
+// showed that; 0 if that was more than one connection.
+func (a Attempt) awaitFront(ctx context.Context, p *Place) (gen uint64, err error) {
 	if p.doubtful || !p.limitChecked && len(p.nodes) > 1 {
 		// A twin of ours may be ahead of a contender on one name, while that contender is
 		// ahead of us on another: the two would wait for each other. A list of the queue
-		// finds the twin and has it deleted. It also finds a queue that is too long, for
-		// which the place must not wait until it is the first in another one.
+		// finds the twin and has it deleted. It also finds a queue that is too long,
+		// before the place has waited to be the first in another one.
 		for _, c := range p.nodes {
 			if _, err := p.listQueue(ctx, c); err != nil {
 				return 0, err
@@ -25,7 +28,6 @@ func (a Attempt) awaitFront(ctx context.Context, p *Place) (uint64, error) {
 		}
 		p.limitChecked = true
 	}
-	var gen uint64
 	for i, c := range p.nodes {
 		g, err := a.awaitFrontOf(ctx, p, c)
 		if err != nil {
@@ -40,13 +42,9 @@ func (a Attempt) awaitFront(ctx context.Context, p *Place) (uint64, error) {
 	return gen, nil
 }
 
-// awaitFrontOf is awaitFront for one name.
-//
-// No client of this library gets ahead of a node that already exists, so the line ahead
-// can only get shorter. It is listed once, and walked from then on: see
-// line.removeGone. Each watch also reads the node's data, since a writer may have been
-// downgraded to a reader. Our own nodes are watched too: a waiter whose node was
-// deleted queues again at once.
+// awaitFrontOf is awaitFront for one name. It watches what is ahead in the line. Each watch also
+// reads the node's data, since a writer may have been downgraded to a reader. Our own nodes are
+// watched too: a waiter whose node was deleted queues again at once.
 //
 // A waiter that is not the first in line rests: it does not need the lease. It needs the
 // lease again as soon as a watch has fired, before it reads anything: so a session at rest
@@ -55,7 +53,7 @@ func (a Attempt) awaitFront(ctx context.Context, p *Place) (uint64, error) {
 func (a Attempt) awaitFrontOf(ctx context.Context, p *Place, c *contender) (uint64, error) {
 	desk, r := a.Desk, a.Request
 	var own []*session.Watched
-	l := line{p: p, c: c, dialect: desk.cfg.Dialect}
+	l := line{p: p, c: c}
 	resting := false
 	rest := func(begin bool) {
 		switch {
@@ -86,7 +84,8 @@ func (a Attempt) awaitFrontOf(ctx context.Context, p *Place, c *contender) (uint
 				return 0, err
 			}
 		}
-		l.report(r.By, ahead)
+		nearest := len(ahead) - 1
+		r.By.Waits(l.ahead, entryOf(l.watched[nearest], ahead[nearest].Node))
 		rest(l.far)
 		what, err := desk.awaitChange(ctx, ahead, own)
 		if what != timeToLook {
@@ -125,8 +124,57 @@ func (a Attempt) decide(ctx context.Context, l *line) (waits bool, err error) {
 		l.watched = append(l.watched, q[i])
 	}
 	// What the waiter does not know makes it only seem further back: the queue may be shorter
-	// than the line by now. A place with several names waits for one after the other, so while
-	// it is far on one of them, it cannot be granted next, wherever it is on the others.
+	// than the line. A place that is far on one of its names cannot be granted next, wherever it
+	// is on the others.
 	l.far = !queue.First(q, len(q)-1)
 	return !held, nil
+}
+
+// blocked returns the error of a try that would have to wait for a contender in a
+// queue; nil if it would not. It writes nothing. recalls means that only places are ahead that
+// their clients may keep, and give up when another contender arrives.
+//
+// blocked waits for releases of this client that are not confirmed, because their callers do not
+// wait for that. If this client has released the name on another session, this one's server may
+// still show the node, so a Sync comes first.
+func (a Attempt) blocked(ctx context.Context) (recalls bool, err error) {
+	desk, r := a.Desk, a.Request
+	for _, want := range r.Wants {
+		z := Znode{desk, want.Path}
+		if left := desk.parents.left(want.Path); left != nil {
+			if err := desk.Await(ctx, left); err != nil {
+				return false, err
+			}
+		}
+		if id := desk.parents.get(want.Path).releasedOn; id != 0 && id != desk.DS.ID() {
+			if err := z.Sync(ctx); err != nil && !errors.Is(err, driver.ErrNoNode) {
+				return false, err
+			}
+		}
+		q, err := z.list(ctx)
+		if errors.Is(err, driver.ErrNoNode) {
+			continue
+		}
+		if err != nil {
+			return false, desk.cfg.explainList(err, want.Path)
+		}
+		// As for Acquire: a node whose sequence number is at the end of the range is
+		// ordered behind every new contender.
+		q = slices.DeleteFunc(q, func(c queue.Node) bool { return c.Seq >= queue.MaxSequence })
+		q = append(q, queue.Node{Kind: want.Kind})
+		if other, ok := queue.Conflict(q, len(q)-1); ok {
+			return false, queue.KindConflict(other)
+		}
+		position, ahead, err := z.blockedBy(ctx, want.Kind, q)
+		switch {
+		case err != nil:
+			return false, err
+		case position == 1 && ahead.MayBeKept():
+			recalls = true
+		case position > 0:
+			r.By.Waits(position, ahead)
+			return false, errs.ErrTaken
+		}
+	}
+	return recalls, nil
 }

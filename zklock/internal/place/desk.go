@@ -2,9 +2,14 @@ package place
 
 import (
 	"cmp"
+	"context"
+	"reflect"
 	"slices"
 	"sync"
+	"time"
 
+	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
@@ -23,16 +28,8 @@ type Desk struct {
 	mu       sync.Mutex
 	enqueued map[uint64]*contender   // guarded by mu; the registered contenders, by serial number
 	peers    map[string][]queue.Node // guarded by mu; those of them that waiters' lists have shown, by their locks' znodes, in the order of the queue
-	lists    map[string]*listing     // guarded by mu; the newest list that is under way, by the lock's znode
+	lists    map[string]*listing     // guarded by mu; by the lock's znode, while a list is under way: the one that follows it, nil if no waiter needs it
 	serial   uint64                  // guarded by mu; the newest serial number
-}
-
-// newDesk returns the desk of a new session.
-func newDesk(s *session.Session, shared *Shared) *Desk {
-	desk := &Desk{Session: s, Shared: shared, enqueued: make(map[uint64]*contender),
-		peers: make(map[string][]queue.Node), lists: make(map[string]*listing)}
-	desk.freshNames.init()
-	return desk
 }
 
 // contender is one queue node of ours, from before its create is sent until the node is
@@ -60,24 +57,6 @@ func (c *contender) node() string {
 	return c.path[len(c.dir)+1:]
 }
 
-// listing is a list of a queue that is under way, or that begins when the one before it has
-// ended. A list costs as much as the queue is long, and many waiters of a session may need one
-// at the same time, so they share it: a list that begins after a waiter has asked is as good
-// as one of its own.
-//
-// Invariant: of each queue, the newest listing is in Desk.lists until it has ended, and a
-// listing begins when the one before it has ended.
-type listing struct {
-	done  chan struct{} // closed when the fields below are set
-	q     []queue.Node
-	err   error
-	ended bool // the context of the waiter that listed had ended: err may be about that
-
-	begun bool     // guarded by the desk's mu; a waiter lists, and the list is too old for others
-	needs int      // guarded by the desk's mu; how many waiters need it, until it has begun
-	next  *listing // guarded by the desk's mu; nil if no waiter needs it
-}
-
 // findPeer finds a node, or the place for it, in an element of Desk.peers. Two of those may have
 // the same sequence number, if the name's znode was created again and its numbers began again.
 func findPeer(peers []queue.Node, o queue.Node) (int, bool) {
@@ -86,7 +65,7 @@ func findPeer(peers []queue.Node, o queue.Node) (int, bool) {
 	})
 }
 
-// addPeerLocked adds a contender with the listed node o to Desk.peers, unless it is there, and
+// addPeerLocked adds a contender with the listed node o to Desk.peers, if it is not there, and
 // returns the peers from there on. The desk's mu is held.
 func (d *Desk) addPeerLocked(c *contender, o queue.Node) []queue.Node {
 	peers := d.peers[c.dir]
@@ -119,4 +98,122 @@ func (d *Desk) removePeerLocked(c *contender) {
 	if d.peers[c.dir] = peers; len(peers) == 0 {
 		delete(d.peers, c.dir)
 	}
+}
+
+// change is what ended a waiter's sleep.
+type change int
+
+const (
+	timeToLook     change = iota // it is time to read again; no change is known
+	somethingFired               // a watch fired, which proves nothing
+	aheadGone                    // the first of the watched nodes ahead was certainly deleted
+)
+
+// awaitChange waits until one of the watched nodes ahead, or one of our own nodes,
+// changes, or until it is time to read them again.
+//
+// A watch may not survive a new connection, so the caller then reads the nodes again.
+// It does so after a pause, with jitter, of up to a sixth of the session timeout: many
+// clients may have reconnected at the same time. Most watches do survive, and report at
+// once what they have missed. So awaitChange listens to them during the pause: otherwise the
+// whole queue would wait that long after every cut.
+func (d *Desk) awaitChange(ctx context.Context, ahead, own []*session.Watched) (change, error) {
+	all := append(slices.Clip(ahead), own...)
+	armed := slices.MinFunc(all, func(a, b *session.Watched) int { return cmp.Compare(a.Gen, b.Gen) }).Gen
+	for {
+		gen, moved := d.Connection()
+		survived := gen > armed
+		var look time.Duration
+		switch {
+		case survived:
+			look, moved = d.cfg.Jitter(d.Timeout/6), nil
+		case own == nil:
+			look = d.Timeout / 40 // shorter waits do without a watch on our own node, which costs a read
+		}
+		fired, late := awaitEvent(ctx, all, look, moved, d.Ctx.Done())
+		switch {
+		case fired != nil:
+			d.Watches.Drop(fired)
+			e := fired.Fires()
+			now, _ := d.DS.Conn() // an event of an older connection proves nothing: the node is read again
+			if fired == ahead[0] && !survived && e.Err == nil && e.Type == driver.EventDeleted && now == fired.Gen {
+				return aheadGone, nil
+			}
+			return somethingFired, nil
+		case ctx.Err() != nil || d.Ctx.Err() != nil:
+			return 0, d.waitError(ctx)
+		case late:
+			return timeToLook, nil
+		}
+	}
+}
+
+// awaitEvent returns the first of ws to fire. It returns nil if ctx, moved or ends ends first, or
+// if the time look passes first: only then late is true. A look of 0 never passes.
+func awaitEvent(ctx context.Context, ws []*session.Watched, look time.Duration, moved, ends <-chan struct{}) (fired *session.Watched, late bool) {
+	var timer <-chan time.Time
+	if look > 0 {
+		t := time.NewTimer(look)
+		defer t.Stop()
+		timer = t.C
+	}
+	var events [4]<-chan driver.Event // a select of them takes much less memory than reflect's
+	if len(ws) > len(events) {
+		return awaitOneOf(ctx, ws, timer, moved, ends)
+	}
+	for i, w := range ws {
+		events[i] = w.Event
+	}
+	select {
+	case e, ok := <-events[0]:
+		ws[0].Received(e, ok)
+		return ws[0], false
+	case e, ok := <-events[1]:
+		ws[1].Received(e, ok)
+		return ws[1], false
+	case e, ok := <-events[2]:
+		ws[2].Received(e, ok)
+		return ws[2], false
+	case e, ok := <-events[3]:
+		ws[3].Received(e, ok)
+		return ws[3], false
+	case <-timer:
+		return nil, true
+	case <-moved:
+	case <-ends:
+	case <-ctx.Done():
+	}
+	return nil, false
+}
+
+// awaitOneOf is awaitEvent for any number of watches.
+func awaitOneOf(ctx context.Context, ws []*session.Watched, timer <-chan time.Time, moved, ends <-chan struct{}) (fired *session.Watched, late bool) {
+	cases := make([]reflect.SelectCase, 0, len(ws)+4)
+	for _, w := range ws {
+		cases = append(cases, receive(w.Event))
+	}
+	i, value, ok := reflect.Select(append(cases, receive(timer), receive(moved), receive(ends), receive(ctx.Done())))
+	if i >= len(ws) {
+		return nil, i == len(ws)
+	}
+	e, _ := value.Interface().(driver.Event)
+	ws[i].Received(e, ok)
+	return ws[i], false
+}
+
+// receive returns the case of a select that receives from a channel.
+func receive(ch any) reflect.SelectCase {
+	return reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(ch)}
+}
+
+// waitError returns the error of a wait for another holder that ctx or the session's
+// end has ended.
+func (d *Desk) waitError(ctx context.Context) error {
+	switch {
+	case ctx.Err() == nil:
+		return errs.ErrSessionOver
+	case d.Silent():
+		return errs.WaitEnded(ctx, errs.ErrUnavailable)
+	}
+	return errs.WaitEnded(ctx, errs.ErrNotAcquired)
 }

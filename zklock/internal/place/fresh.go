@@ -2,7 +2,6 @@ package place
 
 import (
 	"errors"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -16,29 +15,28 @@ import (
 // exists, the transaction is refused, and the client reads the znode and goes on as for a
 // known name. That is as many requests as if it had tried to create only the znode first.
 //
-// The set is not needed for the count of children. It gives the znode a version that a znode
-// which another program puts in its place does not have: the reaper relies on that. A read
-// before each removal would cost the servers more.
+// The set gives the znode a version that a znode of another program in its place does not have:
+// the reaper relies on that. A read before each removal would cost the servers more.
 //
 // Invariants:
 //   - A transaction with an unknown outcome is not repeated. Once its contender was not
 //     found, the znodes are made with requests of their own. So a late twin of it is refused
 //     as long as the znode exists; and a server that cuts connections because of it does so
-//     once for a name, and not again and again.
+//     once for a name.
 //   - A driver may refuse a whole group because of a container in it. So these transactions
-//     share groups only after shareAfter of them in a row were applied on the session. Then
-//     most names are new, and transactions that still wait to be sent join groups, too. When
-//     one is refused, the others leave its group: see session.Write.Risky.
+//     share groups only after shareAfter of them in a row were applied on the session: then
+//     most names are new. When one is refused, the others leave its group: see
+//     session.Write.Risky.
 //
 // Everything but an existing znode, or a missing root, turns them off on the session.
 
-// shareAfter is the number of fresh names in a row after which the writes for the next ones
-// may share a transaction with other writes.
+// shareAfter is the number of fresh names in a row that let the next ones share a transaction
+// with other writes.
 const shareAfter = 8
 
 // maxUnclear is how many unknown outcomes turn the transactions off if none was answered
-// before: the server may be unable to answer them. Those of transactions that were submitted
-// before the newest of them was known do not count: one lost connection has many.
+// before: the server may be unable to answer them. One lost connection is one unknown outcome,
+// however many transactions were submitted before it was noticed.
 const maxUnclear = 2
 
 // freshNames is what a session knows about transactions that create a znode and a contender.
@@ -52,10 +50,8 @@ type freshNames struct {
 	shares chan struct{} // guarded by mu; closed while they may share groups
 }
 
-func (f *freshNames) init() { f.shares = make(chan struct{}) }
-
 // usable reports whether the znode of a name of a dialect may be created together with the
-// first contender: it has to be a container, and there must be no znodes between it and the
+// first contender: it must be a container, and there must be no znodes between it and the
 // root.
 func (f *freshNames) usable(d *queue.Dialect) bool {
 	return !f.off.Load() && !d.Literal() && d.ParentMode() == driver.Container
@@ -86,8 +82,8 @@ func (f *freshNames) count(applied bool) {
 
 // note records the outcome of a write, if it was to create znodes. unclear is the number of
 // unknown outcomes when it was submitted.
-func (f *freshNames) note(w *session.Write, parents []parent, unclear int32) {
-	if !slices.ContainsFunc(parents, isUnmade) {
+func (f *freshNames) note(w *session.Write, unclear int32) {
+	if !w.Risky {
 		return
 	}
 	switch at := containerAtFault(w); {
@@ -104,21 +100,16 @@ func (f *freshNames) note(w *session.Write, parents []parent, unclear int32) {
 		if !errors.Is(w.Err, driver.ErrNodeExists) && !errors.Is(w.Err, driver.ErrNoNode) {
 			f.off.Store(true)
 		}
-	case isRefused(w, parents): // by the driver
+	case isRefused(w): // by the driver
 		f.off.Store(true)
 	}
 	f.count(false)
 }
 
 // isRefused reports whether a write certainly failed because it was to create a znode.
-func isRefused(w *session.Write, parents []parent) bool {
-	if !slices.ContainsFunc(parents, isUnmade) {
-		return false
-	}
-	if len(w.Results) != len(w.Ops) { // the driver has refused it
-		return errors.Is(w.Err, driver.ErrBadArguments) || errors.Is(w.Err, driver.ErrUnimplemented)
-	}
-	return containerAtFault(w) >= 0
+func isRefused(w *session.Write) bool {
+	byDriver := len(w.Results) != len(w.Ops) && (errors.Is(w.Err, driver.ErrBadArguments) || errors.Is(w.Err, driver.ErrUnimplemented))
+	return w.Risky && byDriver || containerAtFault(w) >= 0
 }
 
 // containerAtFault returns the index of the operation that creates a znode and was the reason

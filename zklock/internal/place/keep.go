@@ -7,12 +7,11 @@ import (
 )
 
 // A client can keep a place in ZooKeeper's queue when no goroutine of its process wants the
-// name any more. The next acquisition of this process is then a hand-over, without a
-// request. Invariants:
+// name. The next acquisition of this process is then a hand-over, without a request. Invariants:
 //
 //   - For exclusion a kept place is a held one: its node is at the front of the queue, its
-//     session's lease counts, and the next holder is granted it under the same conditions as
-//     in any other hand-over. If it is lost, the client's tenant is lost with it.
+//     session's lease counts, and the next holder is granted it as in any other hand-over. If it
+//     is lost, the client's tenant is lost with it.
 //   - A kept place has a watch on the children of the name's znode, or that watch is being
 //     armed, or the place is about to be recalled. Any other contender in the list, or any
 //     change of the list, recalls the place: the limits of hand-over count from then on,
@@ -20,8 +19,7 @@ import (
 //     other contender waits longer.
 //   - A place is kept only if its node's name says that it may be, because tries of other
 //     clients look for that: see Attempt.blocked. The node's data says so, too, as long as it
-//     describes no holder, or one that may have gone since: see Describe. When the place
-//     is recalled while it is in use, the client describes the holder.
+//     describes no holder, or one that may have gone since: see Describe.
 
 // keeping is what a place needs to be kept.
 type keeping struct {
@@ -40,29 +38,27 @@ const (
 )
 
 // mayKeep reports whether a place that is about to be created may be kept after its use: it
-// has one name, and this use is one of enough in a row between which no other contender was
-// created. Whether that is true of this use, too, is known only after the creation.
+// has one name, and the uses in a row without a contender of others between them are enough
+// with this one. Whether this use is one of them is known only after the creation.
 func mayKeep(desk *Desk, wants []Want) bool {
-	var now parent
-	desk.parents.known(wants[0].Path, func(known *parent) { now = *known })
-	return len(wants) == 1 && now.streak.uses+1 >= desk.cfg.KeepAfter<<now.recalls
+	now := desk.parents.get(wants[0].Path)
+	return len(wants) == 1 && now.uses+1 >= desk.cfg.KeepAfter<<now.recalls
 }
 
 // noteUse records that this client has created a contender with a suffix below a path. longer
-// means that the contender makes the streak longer: it is alone, and follows the one before.
+// means that there are more uses in a row now: the contender is alone, and follows the one before.
 func (d *Desk) noteUse(path string, suffix int64, alone bool) (longer bool) {
 	longer = alone
 	d.parents.known(path, func(known *parent) {
-		now := streak{suffix: suffix}
-		switch {
-		case !alone:
-		case suffix == known.streak.suffix+1:
-			now.uses = known.streak.uses + 1
-		default:
-			now.uses = 1
+		uses := 0
+		if alone {
+			uses = 1
+			if suffix == known.suffix+1 {
+				uses += known.uses
+			}
 		}
-		longer = now.uses > known.streak.uses
-		known.streak = now
+		longer = uses > known.uses
+		known.suffix, known.uses = suffix, uses
 	})
 	return longer
 }
@@ -70,8 +66,8 @@ func (d *Desk) noteUse(path string, suffix int64, alone bool) (longer bool) {
 // Keeper is what a place is kept for.
 type Keeper interface {
 	// Recalled is called when there is, or may be, another contender in the queue of a place
-	// that was kept at some time, or that was held for long and may be kept, also if the place
-	// is held at that moment. It is called on another goroutine, and at most once for each place.
+	// that was kept, or that was held for long and may be kept. The place may be held at that
+	// moment. It is called on another goroutine, and at most once for each place.
 	Recalled(p *Place)
 }
 
@@ -110,7 +106,7 @@ func (p *Place) Recall(stranger bool) {
 	if stranger {
 		desk.parents.known(p.nodes[0].dir, func(known *parent) {
 			known.recalls = min(known.recalls+1, maxRecalls)
-			known.streak.uses = 0
+			known.uses = 0
 		})
 	}
 }

@@ -1,17 +1,22 @@
 package place
 
 import (
+	"context"
+	"errors"
 	"slices"
 
+	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
+	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
-// line is what a waiter knows of the queue ahead of its own node. The queue is listed
-// once, and the line gets shorter as nodes are found to be gone.
+// line is what a waiter knows of the queue ahead of its own node. The queue is listed once, and
+// the line gets shorter as nodes are found to be gone. No client of this library gets ahead of a
+// node that exists.
 //
 // Thousands of waiters of one session may sleep in one queue. So a line keeps only what the
-// waiter can use when it wakes, and the session's own contenders are not in it but in
-// Desk.peers, once for all waiters.
+// waiter can use when it wakes, and the session's own contenders are in Desk.peers, once for all
+// waiters.
 //
 // Invariants:
 //   - While known is set, every node ahead of ours in the ensemble that ours has to wait for
@@ -19,43 +24,30 @@ import (
 //     nodes that are.
 //   - While watched is not nil, it has what queue.Decide has named, and none of these nodes was
 //     found to be gone.
-//   - After a node ahead is found to be gone, our own node has to be read before the
-//     waiter may rely on that: on connection sight.Gen, or on one whose server has certainly
-//     applied all transactions that the server of gen had applied. A reply shows the
-//     session how far its server is; an event does not. So after an event the next read
-//     has to be on the same connection, or the queue is listed again. A contender leaves
-//     Desk.peers after a reply.
+//   - The waiter relies on the absence of a node ahead only after a read of our own node, on
+//     connection sight.Gen, or on one whose server has certainly applied all that the server of
+//     that connection had applied. A reply shows the session how far its server is; an event does
+//     not. So after an event the next read is on the same connection, or the queue is listed
+//     again. A contender leaves Desk.peers after a reply.
 type line struct {
 	p *Place
 	c *contender // our own node
 
-	dialect *queue.Dialect
 	sight   Sight        // of what is known
 	self    queue.Node   // our own node, as listed
-	watched []queue.Node // the contenders to watch; nil: that has to be decided
+	watched []queue.Node // the contenders to watch; nil: decide names them next
 	others  []queue.Node // contenders ahead, in the order of the queue: those that ours has to wait for and that were not in Desk.peers when the queue was listed
 	before  int64        // the sequence number of the nearest contender that has gone, or of self: what is between the two does not count
-	known   bool         // else the queue has to be listed when the watched contenders have changed
+	known   bool         // else the queue is listed when the watched contenders have changed
 	far     bool         // the place cannot be granted next, because another contender waits ahead of it
 	ahead   int          // how many contenders are ahead
 	passed  int          // how many of them ours need not wait for
 }
 
-// These limit how many contenders that a waiter waits for may be left in a line that is
-// walked. A walk costs a read for each node that is gone; where more are left, a list,
-// which is one request, is less work. Readers have the higher limit: when a writer
-// leaves, all readers behind it walk, and each of their lists would contain all of
-// them.
-const (
-	maxWalkedByWriter = 1
-	maxWalkedByReader = 8
-
-	// A list of so many contenders costs a server about as much as one read of a node. With
-	// more of them in the line, readers walk past more writers.
-	listedPerRead = 500
-)
-
-// most returns how many contenders may be left.
+// most returns how many contenders that a waiter waits for may be left in a line that is walked.
+// A walk costs a read for each node that is gone; where more are left, a list, which is one
+// request, is less work. Readers have the higher limit: when a writer leaves, all readers behind
+// it walk, and each of their lists would contain all of them.
 func (l *line) most() int {
 	if l.self.Kind.Mode != queue.Shared {
 		return maxWalkedByWriter
@@ -63,9 +55,65 @@ func (l *line) most() int {
 	return max(maxWalkedByReader, l.ahead/listedPerRead)
 }
 
+const (
+	maxWalkedByWriter = 1
+	maxWalkedByReader = 8
+	listedPerRead     = 500 // a list of so many contenders costs a server about as much as one read
+)
+
 // waitsFor reports whether our contender has to wait for one that is ahead of it.
 func (l *line) waitsFor(o queue.Node) bool {
 	return l.self.Kind.Mode == queue.Exclusive || o.Kind.Mode == queue.Exclusive
+}
+
+// refresh returns the line up to our own node: without a request while the line can be
+// walked, and otherwise from a new list of the queue.
+func (l *line) refresh(ctx context.Context) ([]queue.Node, error) {
+	if q := l.walk(); q != nil {
+		return q, nil
+	}
+	desk := l.p.Desk
+	l.sight.Gen, _ = desk.DS.Conn()
+	q, err := l.p.listQueue(ctx, l.c)
+	if err != nil {
+		return nil, err
+	}
+	l.listed(q)
+	return q, nil
+}
+
+// watchAhead watches the contenders in watched. It returns nil if its reads change the line:
+// then queue.Decide may name others.
+func (l *line) watchAhead(ctx context.Context) ([]*session.Watched, error) {
+	desk, c := l.p.Desk, l.c
+	permits := c.kind.Permits
+	ahead := make([]*session.Watched, len(l.watched))
+	for i := range ahead {
+		w, read, err := desk.Watches.Watch(ctx, c.dir+"/"+l.watched[i].Name)
+		if errors.Is(err, driver.ErrNoNode) {
+			if gen, _ := desk.DS.Conn(); l.seen(gen, true) {
+				l.removeGone(i, gen, false)
+			}
+			return nil, nil
+		}
+		if err != nil {
+			return nil, desk.cfg.explainList(err, c.dir)
+		}
+		if !l.seen(w.Gen, read) {
+			return nil, nil
+		}
+		d, _ := queue.Decode(w.Node.Data)
+		if permits > 0 && l.ahead > permits && d.Granted {
+			l.forget() // it was granted before we watched it: now we are the first in line
+			return nil, nil
+		}
+		if l.watched[i].Kind = queue.Effective(l.watched[i].Kind, d); permits == 0 && !l.waitsFor(l.watched[i]) {
+			l.pass(i)
+			return nil, nil
+		}
+		ahead[i] = w
+	}
+	return ahead, nil
 }
 
 // listed takes over a new list, whose last node is our own. A waiter for a permit lists again
@@ -107,7 +155,7 @@ func (l *line) listed(q []queue.Node) {
 }
 
 // walk returns the line up to our own node, without a request, once a watched contender has
-// gone. It returns nil if the queue has to be listed.
+// gone. It returns nil if the queue must be listed.
 func (l *line) walk() []queue.Node {
 	if !l.known {
 		return nil
@@ -134,25 +182,23 @@ func (l *line) forget() { l.watched, l.known = nil, false }
 
 // removeGone takes out the watched node at index i, which was found to be gone on connection
 // gen. byEvent means that an event reported it. Behind a node of another recipe the
-// line is not walked: it has to be listed again.
+// line is not walked but listed again.
 func (l *line) removeGone(i int, gen uint64, byEvent bool) {
 	l.sight = Sight{gen, byEvent}
-	l.known = l.known && l.dialect.Walks(l.watched[i])
+	l.known = l.known && l.p.Desk.cfg.Dialect.Walks(l.watched[i])
 	l.pass(i)
 }
 
-// pass takes out the watched node at index i, for which ours does not have to wait any more.
-// No other node for which it has to wait is behind that one.
+// pass takes out the watched node at index i, which ours need not wait for. No other
+// node that it waits for is behind that one.
 func (l *line) pass(i int) {
 	name := l.watched[i].Name
 	l.before, l.watched = l.watched[i].Seq, nil
 	l.others = slices.DeleteFunc(l.others, func(o queue.Node) bool { return o.Name == name })
 }
 
-// seen records, by Sight.Combine, that a node's state is known on connection gen. read means that it was
-// read just now, and not by an earlier watch. seen returns false if the last event was
-// on another connection: then the two do not count together, and the queue has to be
-// listed again.
+// seen records that a node's state is known on connection gen: see Sight.Combine. It returns false
+// if the queue must be listed again.
 func (l *line) seen(gen uint64, read bool) bool {
 	if !l.sight.Combine(gen, read) {
 		l.forget()
@@ -161,7 +207,7 @@ func (l *line) seen(gen uint64, read bool) bool {
 	return true
 }
 
-// Sight says on which connection a waiter has its newest knowledge of the queue. The rule is
+// Sight names the connection of a waiter's newest knowledge of the queue. The rule is
 // pure, and the checked model calls the same one: see package model.
 type Sight struct {
 	Gen     uint64 // generation of that connection; 0: not certain
@@ -170,8 +216,7 @@ type Sight struct {
 
 // Combine adds the knowledge of a node on connection gen. read means that it was read just
 // now, and not by an earlier watch. Combine returns false if the last event was on another
-// connection: then the two do not count together, since the server of gen may lag behind that
-// event.
+// connection: the server of gen may lag behind that event, so the two prove nothing together.
 func (s *Sight) Combine(gen uint64, read bool) bool {
 	if s.ByEvent && gen != s.Gen {
 		return false

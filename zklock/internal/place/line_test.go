@@ -20,7 +20,7 @@ func (s identified) ID() int64 { return s.id }
 // lineOf returns a line with no list yet, of a session with the id 1.
 func lineOf() *line {
 	desk := &Desk{Session: &session.Session{DS: identified{id: 1}}, Shared: NewShared(&Settings{Dialect: queue.Default}), enqueued: map[uint64]*contender{}, peers: map[string][]queue.Node{}}
-	return &line{p: &Place{Desk: desk}, c: &contender{dir: "/orders"}, dialect: queue.Default, sight: Sight{Gen: 7}}
+	return &line{p: &Place{Desk: desk}, c: &contender{dir: "/orders"}, sight: Sight{Gen: 7}}
 }
 
 // nodesOf returns the nodes of a session's contenders, which queue behind q.
@@ -151,7 +151,7 @@ func TestLineSharesItsSessionsContenders(t *testing.T) {
 	q := nodesOf(nil, 1, 100, queue.Exclusive)
 	register(first, q)
 	for i := range q[1:] {
-		l := &line{p: first.p, c: first.c, dialect: queue.Default}
+		l := &line{p: first.p, c: first.c}
 		l.listed(q[:i+2])
 		if len(l.others) > 0 {
 			t.Fatalf("waiter %d keeps %d contenders of its own session", i, len(l.others))

@@ -3,6 +3,7 @@ package place
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/errs"
@@ -14,20 +15,28 @@ import (
 // client. A node that is already watched on the present connection is not read again:
 // read says which nodes this call has read.
 func (p *Place) watchNodes(ctx context.Context) (own []*session.Watched, read []bool, err error) {
-	desk := p.Desk
 	own, read = make([]*session.Watched, len(p.nodes)), make([]bool, len(p.nodes))
 	for i, c := range p.nodes {
-		if own[i], read[i], err = desk.Watches.Watch(ctx, c.path); err != nil {
+		own[i], read[i], err = p.Desk.Watches.Watch(ctx, c.path)
+		if err == nil {
+			err = p.isOurs(own[i].Node)
+		}
+		if err != nil {
 			return nil, nil, p.explainNode(err, c)
 		}
-		if own[i].Node.Stat.EphemeralOwner != desk.DS.ID() {
-			return nil, nil, errs.ErrNodeGone
-		}
 	}
-	if p.Granted.IsZero() { // else Desk.ownWatches has the place
+	if p.Granted.IsZero() { // else guards watch its nodes
 		p.nodeWatches = own
 	}
 	return own, read, nil
+}
+
+// isOurs returns errs.ErrNodeGone if another session has created a node with the name of ours.
+func (p *Place) isOurs(n driver.Node) error {
+	if n.Stat.EphemeralOwner != p.Desk.DS.ID() {
+		return errs.ErrNodeGone
+	}
+	return nil
 }
 
 // explainNode translates an error of reading one of our own nodes.
@@ -41,8 +50,7 @@ func (p *Place) explainNode(err error, c *contender) error {
 // seeNodes reads our own nodes right before a grant, and watches them from then on. A node
 // that was watched before is read too: that its watch has not fired is not enough,
 // since a grant must not depend on the arrival of an event. seeNodes returns the generation
-// of the connection on which it saw all the nodes; 0 if it saw them on more than one
-// connection.
+// of the connection that showed all the nodes; 0 if that was not one connection.
 func (p *Place) seeNodes(ctx context.Context) (gen uint64, err error) {
 	own, read, err := p.watchNodes(ctx)
 	if err != nil {
@@ -51,42 +59,28 @@ func (p *Place) seeNodes(ctx context.Context) (gen uint64, err error) {
 	for i, c := range p.nodes {
 		seen := own[i].Gen
 		if !read[i] {
-			if seen, err = p.readNode(ctx, c); err != nil {
-				return 0, err
+			seen, _ = p.Desk.DS.Conn()
+			n, err := p.Desk.Read(ctx, "watch", c.path)
+			if err == nil {
+				err = p.isOurs(n)
+			}
+			if err != nil {
+				return 0, p.explainNode(err, c)
+			}
+			if after, _ := p.Desk.DS.Conn(); after != seen {
+				return 0, nil
 			}
 		}
 		if i == 0 {
 			gen = seen
 		} else if seen != gen {
-			gen = 0
+			return 0, nil
 		}
 	}
 	return gen, nil
 }
 
-// readNode reads one of our own nodes. It returns the generation of the connection on which
-// it saw the node; 0 if that is not certain.
-func (p *Place) readNode(ctx context.Context, c *contender) (gen uint64, err error) {
-	desk := p.Desk
-	var n driver.Node
-	err = desk.Repeat(ctx, "watch", func(ctx context.Context) (err error) {
-		gen, _ = desk.DS.Conn()
-		n, err = desk.DS.Get(ctx, c.path)
-		return err
-	})
-	if err != nil {
-		return 0, p.explainNode(err, c)
-	}
-	if n.Stat.EphemeralOwner != desk.DS.ID() {
-		return 0, errs.ErrNodeGone
-	}
-	if after, _ := desk.DS.Conn(); after != gen {
-		return 0, nil
-	}
-	return gen, nil
-}
-
-// listQueue lists the queue of a name up to our own node, which comes last in the result.
+// listQueue lists the queue of a name up to our own node, which is the last.
 func (p *Place) listQueue(ctx context.Context, c *contender) ([]queue.Node, error) {
 	desk := p.Desk
 	q, err := Znode{desk, c.dir}.list(ctx)
@@ -96,24 +90,22 @@ func (p *Place) listQueue(ctx context.Context, c *contender) ([]queue.Node, erro
 	if err != nil {
 		return nil, desk.cfg.explainList(err, c.dir)
 	}
-	for i := range q {
-		if q[i].Name != c.node() {
-			continue
-		}
-		desk.mu.Lock()
-		q[i].Kind = c.kind // the node's name may still be a writer's
-		desk.mu.Unlock()
-		if other, ok := queue.Conflict(q, i); ok {
-			return nil, queue.KindConflict(other)
-		}
-		count := i + 1
-		if q[0].MayBeKept() {
-			count-- // its client gives it up when another contender comes, unless it is in use
-		}
-		if !p.limitChecked && count > desk.cfg.MaxContenders {
-			return nil, desk.cfg.tooMany()
-		}
-		return q[:i+1], nil
+	i := slices.IndexFunc(q, func(o queue.Node) bool { return o.Name == c.node() })
+	if i < 0 {
+		return nil, errs.ErrNodeGone
 	}
-	return nil, errs.ErrNodeGone
+	desk.mu.Lock()
+	q[i].Kind = c.kind // the node's name may still be a writer's
+	desk.mu.Unlock()
+	if other, ok := queue.Conflict(q, i); ok {
+		return nil, queue.KindConflict(other)
+	}
+	count := i + 1
+	if q[0].MayBeKept() {
+		count-- // if it is not in use, its client gives it up for another contender
+	}
+	if !p.limitChecked && count > desk.cfg.MaxContenders {
+		return nil, desk.cfg.tooMany()
+	}
+	return q[:i+1], nil
 }

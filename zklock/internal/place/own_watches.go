@@ -2,140 +2,105 @@ package place
 
 import (
 	"context"
+	"errors"
+	"reflect"
+	"slices"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/internal/errs"
+	"github.com/zklock/go-zklock/zklock/internal/queue"
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
 // ownWatches watches the nodes of granted places, so that a holder learns when another
-// client, an operator's for example, deletes its node. The lease alone would not show
-// that.
+// client, an operator's for example, deletes its node. The lease alone would not show that.
 //
-// A place that was granted after a wait already has watches on its nodes. A place that
-// was granted at once gets them a sixth of the session timeout later, whichever
-// goroutine holds it by then: a watch on every lock that is held briefly would halve
+// A place that was granted after a wait already has watches on its nodes, so guards get them at
+// once. A place that was granted at once gets watches a sixth of the session timeout later,
+// whichever goroutine holds it by then: a watch on every lock that is held briefly would halve
 // the throughput. A holder that wants to learn of a revocation gets them at once: see Attend.
 // At the same time after each grant, lookAfter looks after what others read of the place.
 //
 // Invariants:
-//   - A granted place is in the list of due places until it is due. Then, or before that from
-//     ready, guards get its nodes. The exception is a place that is ending: its nodes need no
-//     watches any more.
-//   - A guard that entrust finds in withRoom has room and has not ended: the guard
-//     decides under the desk's mu whether it has room and whether it ends.
+//   - A granted place is among the due ones until it is due, or until its end was noticed.
+//   - A guard in withRoom has room and has not ended: the guard decides under the desk's mu
+//     whether it has room and whether it ends.
 type ownWatches struct {
-	desk  *Desk
-	delay time.Duration
+	*Desk
 	added chan struct{} // cap 1: wakes run for a new place, if its timer is not set for that
 
 	// The desk's mu guards the following.
-	first, last *Place   // list of due places: due delay after their grant, in that order
-	ready       []*Place // places whose nodes are watched already, or are to be watched at once
-	armed       bool     // run's timer is set, and fires no later than first is due
-	withRoom    []*guard // guards that can take more nodes
+	due      []*Place // in the order of their grants; some of them may be ending
+	sweepAt  int      // due gets swept at this length: the ending ones are removed
+	armed    bool     // run's timer is set, and fires no later than the first of due is due
+	withRoom []*guard // guards that can take more nodes
 }
 
-// Serve prepares a pool so that its sessions can have places: each session makes sure
-// that the root exists, and gets a Desk. inUse reports whether this client uses the
-// name with a path.
+const minSweep = 64
+
+// Serve prepares a pool so that its sessions can have places. inUse reports whether this client
+// uses the name with a path.
 func Serve(sh *Shared, pool *session.Pool, inUse func(path string) bool) {
 	pool.Prepare = func(ctx context.Context, ds driver.Session) error { return ensureRoot(ctx, ds, sh.cfg) }
 	pool.Attend = func(s *session.Session) any {
-		o := &ownWatches{desk: newDesk(s, sh), delay: s.Timeout / 6, added: make(chan struct{}, 1)}
-		s.Spawn(o.run)
-		return o
+		desk := &Desk{Session: s, Shared: sh, enqueued: make(map[uint64]*contender),
+			peers: make(map[string][]queue.Node), lists: make(map[string]*listing)}
+		desk.freshNames.shares = make(chan struct{})
+		own := &ownWatches{Desk: desk, added: make(chan struct{}, 1)}
+		s.Spawn(own.run)
+		return own
 	}
-	sh.reaper = reaper{parents: &sh.parents, pool: pool, inUse: inUse}
-	sh.parents.onFirst = sh.reaper.start
+	r := &reaper{&sh.parents, pool, inUse}
+	sh.parents.start = func() { pool.Spawn(r.run) }
 }
-
-// ownWatching is what ownWatches needs of a place.
-type ownWatching struct {
-	nodeWatches    []*session.Watched // watches on the nodes, armed before the grant; nil if it was granted at once
-	watches        *ownWatches        // of the session
-	previous, next *Place             // guarded by Desk.mu; neighbours in the list of due places
-}
-
-// ownWatchesOf returns what watches the own nodes of a session.
-func ownWatchesOf(s *session.Session) *ownWatches { return s.User.(*ownWatches) }
 
 // DeskOf returns a session's desk.
-func DeskOf(s *session.Session) *Desk { return ownWatchesOf(s).desk }
+func DeskOf(s *session.Session) *Desk { return s.User.(*ownWatches).Desk }
+
+// delay is how long after its grant a place is due.
+func (own *ownWatches) delay() time.Duration { return own.Timeout / 6 }
 
 // addLocked takes over a place that has just been granted for the first time.
-func (o *ownWatches) addLocked(p *Place) {
-	rouse := !o.armed
-	if p.nodeWatches != nil {
-		o.ready, rouse = append(o.ready, p), true
+func (own *ownWatches) addLocked(p *Place) {
+	if len(own.due) >= own.sweepAt { // their number has doubled, so that this costs little on average
+		own.due = slices.DeleteFunc(own.due, func(p *Place) bool { return p.life.ending() })
+		own.sweepAt = max(minSweep, 2*len(own.due))
 	}
-	if p.previous = o.last; o.last != nil {
-		o.last.next = p
-	} else {
-		o.first = p
-	}
-	o.last, p.due = p, true
-	if rouse {
-		session.Poke(o.added)
+	if own.due = append(own.due, p); !own.armed {
+		session.Poke(own.added)
 	}
 }
 
-// hurryLocked makes a place ready that is due later.
-func (o *ownWatches) hurryLocked(p *Place) {
-	if p.due && !p.entrusted {
-		o.ready = append(o.ready, p)
+// next takes out a place that is due. If there is none, it returns nil and the time until
+// the next one is due; a negative time if there are no places.
+func (own *ownWatches) next() (*Place, time.Duration) {
+	own.mu.Lock()
+	defer own.mu.Unlock()
+	for len(own.due) > 0 {
+		p := own.due[0]
+		wait, ending := time.Until(p.Granted.Add(own.delay())), p.life.ending()
+		if own.armed = wait > 0 && !ending; own.armed {
+			return nil, wait
+		}
+		if own.due[0], own.due = nil, own.due[1:]; !ending {
+			return p, 0
+		}
 	}
-	session.Poke(o.added)
+	own.due, own.armed = nil, false
+	return nil, -1
 }
 
-// removeLocked takes a place that is due, or is given up, out of the list of due places. If a
-// guard has its nodes, the guard removes them when their watches report the deletion.
-func (o *ownWatches) removeLocked(p *Place) {
-	if !p.due {
-		return
-	}
-	if p.previous != nil {
-		p.previous.next = p.next
-	} else {
-		o.first = p.next
-	}
-	if p.next != nil {
-		p.next.previous = p.previous
-	} else {
-		o.last = p.previous
-	}
-	p.previous, p.next, p.due = nil, nil, false
-}
-
-// next takes out a place that is ready or due. If there is none, it returns nil and the
-// time until the next one is due; a negative time if the list is empty.
-func (o *ownWatches) next() (*Place, time.Duration) {
-	o.desk.mu.Lock()
-	defer o.desk.mu.Unlock()
-	if n := len(o.ready); n > 0 {
-		p := o.ready[n-1]
-		o.ready = o.ready[:n-1]
-		return p, 0
-	}
-	p := o.first
-	if o.armed = p != nil; !o.armed {
-		return nil, -1
-	}
-	if wait := time.Until(p.Granted.Add(o.delay)); wait > 0 {
-		return nil, wait
-	}
-	o.removeLocked(p)
-	return p, 0
-}
-
-// run gives the nodes of ready and due places to guards, until the session ends.
-func (o *ownWatches) run() {
+// run gives the nodes of due places to guards, and looks after the places, until the
+// session ends.
+func (own *ownWatches) run() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
-		p, wait := o.next()
+		p, wait := own.next()
 		if p != nil {
-			o.entrust(p)
+			p.entrust()
+			p.lookAfter()
 			continue
 		}
 		if wait < 0 {
@@ -145,22 +110,19 @@ func (o *ownWatches) run() {
 		}
 		select {
 		case <-timer.C:
-		case <-o.added:
-		case <-o.desk.Ctx.Done():
+		case <-own.added:
+		case <-own.Ctx.Done():
 			return
 		}
 	}
 }
 
-// entrust gives the nodes of a place to guards, once, and looks after a place that is due.
-func (o *ownWatches) entrust(p *Place) {
-	o.desk.mu.Lock()
-	due, entrusted := !p.due, p.entrusted
+// entrust gives the nodes of a granted place to guards, once.
+func (p *Place) entrust() {
+	p.Desk.mu.Lock()
+	entrusted := p.entrusted
 	p.entrusted = true
-	o.desk.mu.Unlock()
-	if due {
-		defer o.lookAfter(p)
-	}
+	p.Desk.mu.Unlock()
 	if entrusted {
 		return
 	}
@@ -170,47 +132,199 @@ func (o *ownWatches) entrust(p *Place) {
 			n.shared, n.event, n.gen = p.nodeWatches[i], p.nodeWatches[i].Event, p.nodeWatches[i].Gen
 			p.noteRevocation(n.shared.Node.Data)
 		}
-		o.give(n)
+		p.watches.give(n)
 	}
 }
 
 // lookAfter looks after what others read of a place that was handed over, or may be kept. The
 // first has its holder described. The queue of the second gets the watch that Keep would arm
-// later, so that its holder is described when another contender comes.
-func (o *ownWatches) lookAfter(p *Place) {
-	o.desk.mu.Lock()
+// later, so that its holder is described when another contender arrives.
+func (p *Place) lookAfter() {
+	p.Desk.mu.Lock()
 	h, held := p.hold.(interface{ Keeper() Keeper }) // a Holder
 	keepable := p.keepable && !p.others
 	act := held && p.shown != p.turn && !(keepable && p.listed)
 	p.listed = p.listed || act && keepable
-	o.desk.mu.Unlock()
+	p.Desk.mu.Unlock()
 	switch {
 	case act && keepable:
-		o.give(guarded{place: p, keeper: h.Keeper()})
+		p.watches.give(guarded{place: p, keeper: h.Keeper()})
 	case act:
 		p.Describe(nil)
 	}
 }
 
 // give gives a node to a guard that has room, or to a new one.
-func (o *ownWatches) give(n guarded) {
-	o.desk.mu.Lock()
-	var g *guard
-	fresh := len(o.withRoom) == 0
+func (own *ownWatches) give(n guarded) {
+	own.mu.Lock()
+	fresh := len(own.withRoom) == 0
 	if fresh {
-		g = &guard{watches: o, wake: make(chan struct{}, 1)}
-		o.withRoom = append(o.withRoom, g)
-	} else {
-		g = o.withRoom[len(o.withRoom)-1]
+		own.withRoom = append(own.withRoom, &guard{watches: own, wake: make(chan struct{}, 1)})
 	}
+	last := len(own.withRoom) - 1
+	g := own.withRoom[last]
 	g.entrusted = append(g.entrusted, n)
 	if g.count++; g.count == maxGuarded {
-		o.withRoom = o.withRoom[:len(o.withRoom)-1]
+		own.withRoom = own.withRoom[:last]
 	}
-	o.desk.mu.Unlock()
+	own.mu.Unlock()
 	if fresh {
-		o.desk.Spawn(g.run)
+		own.Spawn(g.run)
 	} else {
 		session.Poke(g.wake)
 	}
+}
+
+// maxGuarded is how many nodes one guard watches. One goroutine for each node would
+// need about four times the memory of the node's lock. With more nodes for each
+// goroutine, each event would cost more.
+const maxGuarded = 64
+
+// guard is a goroutine that watches nodes of this client until their places are given up.
+// It reports to a node's place that another client has deleted the node, or that the node's data
+// ask the holder to give the lock back. For a kept place it also watches the queue: if another
+// contender may be there, the guard recalls the place. The guard ends when it has no nodes left,
+// or when the session ends.
+type guard struct {
+	watches *ownWatches
+	wake    chan struct{} // cap 1: entrusted has a node
+
+	count     int       // guarded by the desk's mu; how many nodes it has, including those in entrusted
+	entrusted []guarded // guarded by the desk's mu; new ones, which gather moves to nodes
+
+	nodes []guarded            // used by run's goroutine only
+	cases []reflect.SelectCase // likewise
+}
+
+// guarded is one node that a guard watches: a place's own one, or the name's znode with its
+// children.
+type guarded struct {
+	place  *Place              // nil once the node need not be watched; then event is nil, too
+	index  int                 // of the node in place.nodes
+	keeper Keeper              // nil: the place's own node is watched; else the queue is, for a place that was kept
+	shared *session.Watched    // the session's shared watch that event belongs to; nil: the guard armed its own
+	event  <-chan driver.Event // nil: the node must be read and watched again
+	gen    uint64              // generation of the connection that the watch was armed on
+}
+
+// run is the guard's goroutine.
+func (g *guard) run() {
+	desk := g.watches.Desk
+	for g.gather() {
+		gen, moved := desk.Connection()
+		if slices.ContainsFunc(g.nodes, func(n guarded) bool { return n.event != nil && n.gen < gen }) {
+			// A watch may not survive a new connection, so the nodes are read again.
+			// Many clients may reconnect at the same time, so each waits for a random
+			// time first.
+			if !session.Sleep(desk.Ctx, desk.cfg.Jitter(desk.Timeout/6), nil) {
+				return
+			}
+		}
+		for i := range g.nodes {
+			if n := &g.nodes[i]; n.event == nil || n.gen < gen {
+				g.look(n)
+			}
+			if desk.Ctx.Err() != nil {
+				return
+			}
+		}
+		if !g.wait(moved) {
+			return
+		}
+	}
+}
+
+// gather adds the entrusted nodes and removes those that need no watching. It
+// returns false if no node is left: then the guard ends.
+func (g *guard) gather() bool {
+	g.watches.mu.Lock()
+	defer g.watches.mu.Unlock()
+	own, full := g.watches, g.count == maxGuarded
+	g.nodes = slices.DeleteFunc(append(g.nodes, g.entrusted...), func(n guarded) bool { return n.place == nil || n.place.life.ending() })
+	g.entrusted = nil
+	switch g.count = len(g.nodes); {
+	case g.count == 0:
+		own.withRoom = slices.DeleteFunc(own.withRoom, func(other *guard) bool { return other == g })
+	case full && g.count < maxGuarded:
+		own.withRoom = append(own.withRoom, g)
+	}
+	return g.count > 0
+}
+
+// look reads a place's own node, or lists the queue of a kept place, and arms a watch on that. If
+// the node is missing, another client has deleted it. If the kept place is not alone in the queue,
+// or that cannot be known, it is recalled.
+func (g *guard) look(n *guarded) {
+	desk, p := g.watches.Desk, n.place
+	c := p.nodes[n.index]
+	var node driver.Node
+	var names []string
+	n.shared, n.event = nil, nil
+	err := desk.Repeat(desk.Ctx, "watch", func(ctx context.Context) (err error) {
+		// If the connection changes before the reply, the guard takes the watch for one of the older
+		// connection, and looks once more.
+		if n.gen, _ = desk.DS.Conn(); n.keeper != nil {
+			names, _, n.event, err = desk.DS.WatchChildren(ctx, c.dir)
+		} else {
+			node, n.event, err = desk.DS.Watch(ctx, c.path)
+		}
+		return err
+	})
+	failed := err != nil && !errors.Is(err, driver.ErrNoNode)
+	log := func(text string) {
+		desk.cfg.Logger.Warn(text, "session", session.HexID(desk.DS.ID()), "cause", logged(err))
+	}
+	switch {
+	case p.life.ending() || desk.Ctx.Err() != nil || errors.Is(err, errs.ErrSessionOver):
+		n.place, n.event = nil, nil
+	case n.keeper == nil && err == nil:
+		p.noteRevocation(node.Data)
+	case n.keeper == nil:
+		if n.place, n.event = nil, nil; failed {
+			log("zklock: the queue node of a held lock cannot be watched; if another program deletes it, this client does not notice")
+		} else {
+			desk.Spawn(p.Lose) // ending handles and contexts may take a while
+		}
+	case err != nil || !slices.Contains(names, c.node()) || slices.ContainsFunc(names, func(name string) bool { return name != c.node() && desk.isContender(name) }):
+		if g.recall(n); failed {
+			log("zklock: the queue of a kept lock cannot be watched for other contenders, so it is not kept")
+		}
+	}
+}
+
+// recall recalls a kept place. Its queue need not be watched then.
+func (g *guard) recall(n *guarded) {
+	p := n.place
+	n.place, n.event = nil, nil
+	n.keeper.Recalled(p)
+}
+
+// wait returns true when the guard has something to do: after an event, when a node was
+// entrusted to it, or on a new connection. It returns false if the session is over.
+func (g *guard) wait(moved <-chan struct{}) bool {
+	const others = 3
+	g.cases = append(g.cases[:0], receive(g.watches.Ctx.Done()), receive(moved), receive(g.wake))
+	for i := range g.nodes {
+		if g.nodes[i].event == nil {
+			return true // its watch failed, or is not needed: gather removes the node
+		}
+		g.cases = append(g.cases, receive(g.nodes[i].event))
+	}
+	i, value, ok := reflect.Select(g.cases)
+	clear(g.cases)
+	if i >= others {
+		n := &g.nodes[i-others]
+		e, _ := value.Interface().(driver.Event)
+		if n.shared != nil {
+			n.shared.Received(e, ok)
+			g.watches.Watches.Drop(n.shared)
+		}
+		if n.keeper != nil && ok && e.Err == nil && !n.place.life.ending() {
+			// As a rule another contender has arrived. If it has left again, or our own node was
+			// deleted, a list would show that, but the contender is not made to wait for a list.
+			g.recall(n)
+		}
+		n.event = nil // an event proves nothing: the node is read again
+	}
+	return i > 0
 }

@@ -2,19 +2,24 @@ package place
 
 import (
 	"container/list"
+	"context"
 	"sync"
 	"time"
+
+	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
 // parents remembers the locks' znodes that are known to exist, so that acquiring a name
-// in use takes one round trip. It is a cache: a parent may disappear at any time, since
-// servers remove idle containers. Then the create of a queue node fails.
+// in use takes one round trip. It is a cache: servers remove idle containers at any time, and
+// then the create of a queue node fails.
 type parents struct {
-	onFirst func() // called when a parent is added and there was none; set before any is added
+	start func() // starts the reaper; set before any parent is added
 
-	mu     sync.Mutex
-	byPath map[string]*list.Element // guarded by mu; of *parent
-	recent list.List                // guarded by mu; most recently used first
+	mu      sync.Mutex
+	running bool                     // guarded by mu; the reaper runs, or is about to
+	byPath  map[string]*list.Element // guarded by mu; of *parent
+	recent  list.List                // guarded by mu; most recently used first
 
 	released map[string]*releases // guarded by mu; by path; no entry if there are none
 }
@@ -28,21 +33,19 @@ type parent struct {
 	warned      bool  // the log has the warning about children that are not contenders
 	recalls     uint8 // how often a kept place below it was recalled, at most maxRecalls
 
-	// version is the version of the data after this client's last write; unmade if the
-	// znode is not known to exist.
-	version int32
+	version    int32     // of the data after this client's last write; unmade if the znode is not known to exist
+	releasedOn int64     // the id of the session that this client last released the name on; 0 if it has not
+	used       time.Time // when it was last looked up or added, and was known to exist
 
-	// releasedOn is the id of the session on which this client last released the name;
-	// 0 if it has not released it.
-	releasedOn int64
-
-	used time.Time // when it was last looked up or added, and was known to exist
-
-	streak streak // of our contenders below it
+	// How often in a row this client has used the name alone. The suffix of a sequential node
+	// counts the creations below its parent. So if the suffix of a contender follows that of our
+	// contender before, nothing was created in between.
+	suffix int64 // of our newest contender
+	uses   int   // in a row, up to that one; 0 if it was not alone when it was created
 }
 
-// unmade is the version of a parent that the transaction which creates a contender has to
-// create, too. No such parent is stored.
+// unmade is the version of a parent that the transaction which creates a contender creates,
+// too. No such parent is stored.
 const unmade int32 = -1
 
 func isUnmade(p parent) bool { return p.version == unmade }
@@ -58,10 +61,9 @@ const (
 	foreignIdle = 50 * time.Second
 )
 
-// find returns what is known about a path. fresh means that the caller can rely on it:
-// the path was looked up within reapIdle, or it is not ours to write, or the caller says
-// that it is occupied. Occupied means that a queue node of ours is below it, so that no
-// client can have removed it.
+// find returns what is known about a path. fresh means that the caller can rely on it: the path
+// was looked up within reapIdle, or is not ours to write, or is occupied. Occupied means that a
+// queue node of ours is below it, so that no client can have removed it.
 func (p *parents) find(path string, occupied bool) (found parent, fresh, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -77,19 +79,26 @@ func (p *parents) find(path string, occupied bool) (found parent, fresh, ok bool
 	return *known, fresh, true
 }
 
-// add stores what was found out about a parent. It keeps what the cache knows about the
-// last release, the warning, the streak, recalls, and our own writes: of several
-// goroutines that use a fresh name at the same time one has created the znode, and the
+// add stores what was found out about a parent, and keeps what the cache knows of our own use:
+// of several goroutines that use a fresh name at the same time one has created the znode, and the
 // others find it.
 func (p *parents) add(found parent) {
-	start := func() {}
-	defer func() { start() }() // without mu
 	p.mu.Lock()
-	defer p.mu.Unlock()
+	p.addLocked(found)
+	start := !p.running
+	p.running = true
+	p.mu.Unlock()
+	if start {
+		p.start()
+	}
+}
+
+func (p *parents) addLocked(found parent) {
 	found.used = time.Now()
 	if e, ok := p.byPath[found.path]; ok {
 		before := e.Value.(*parent)
-		found.releasedOn, found.warned, found.streak, found.recalls = before.releasedOn, before.warned, before.streak, before.recalls
+		found.releasedOn, found.warned, found.recalls = before.releasedOn, before.warned, before.recalls
+		found.suffix, found.uses = before.suffix, before.uses
 		found.version = max(found.version, before.version)
 		found.createdHere = found.createdHere || before.createdHere && found.marked
 		e.Value = &found
@@ -99,9 +108,6 @@ func (p *parents) add(found parent) {
 	if p.byPath == nil {
 		p.byPath = make(map[string]*list.Element)
 	}
-	if p.recent.Len() == 0 {
-		start = p.onFirst
-	}
 	p.byPath[found.path] = p.recent.PushFront(&found)
 	if p.recent.Len() > maxParents {
 		oldest := p.recent.Back()
@@ -109,7 +115,13 @@ func (p *parents) add(found parent) {
 	}
 }
 
-// known calls do with what is known about a path, unless that is nothing.
+// get returns what is known about a path; nothing but zeros if that is nothing.
+func (p *parents) get(path string) (found parent) {
+	p.known(path, func(known *parent) { found = *known })
+	return found
+}
+
+// known calls do with what is known about a path, if anything is.
 func (p *parents) known(path string, do func(*parent)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -118,16 +130,7 @@ func (p *parents) known(path string, do func(*parent)) {
 	}
 }
 
-// releasedOn returns the id of the session on which this client last released a name; 0
-// if it has not released it, or if the path is not known.
-func (p *parents) releasedOn(path string) (session int64) {
-	p.known(path, func(known *parent) { session = known.releasedOn })
-	return session
-}
-
-// warnOnce returns true the first time it is called for a known path: so the warning
-// that a znode has children which are not contenders is logged once, and not at every
-// list.
+// warnOnce returns true the first time it is called for a known path.
 func (p *parents) warnOnce(path string) (first bool) {
 	p.known(path, func(known *parent) { first, known.warned = !known.warned, true })
 	return first
@@ -136,31 +139,34 @@ func (p *parents) warnOnce(path string) (first bool) {
 // takeIdle takes out at most n parents that this client has not looked up since a time, and
 // those of other clients that it has not looked up for foreignIdle before that, the oldest
 // first. inUse reports whether a name is in use although it was not looked up; such a parent
-// counts as used now. more means that parents are left, for a later call.
-func (p *parents) takeIdle(since time.Time, n int, inUse func(path string) bool) (idle []parent, more bool) {
+// is used now. ends means that the reaper has nothing to do, and ends: the next parent starts it
+// again.
+func (p *parents) takeIdle(since time.Time, n int, inUse func(path string) bool) (idle []parent, ends bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	defer func() {
+		p.running = len(idle) > 0 || p.recent.Len() > 0
+		ends = !p.running
+	}()
 	var before *list.Element
 	for e := p.recent.Back(); e != nil; e = before {
 		before = e.Prev()
 		found := e.Value.(*parent)
 		switch {
 		case len(idle) == n || found.used.After(since):
-			return idle, true
+			return
 		case !found.createdHere && found.used.After(since.Add(-foreignIdle)):
-			more = true
 			continue
 		case inUse(found.path):
 			found.used = time.Now()
 			p.recent.MoveToFront(e)
-			more = true
 			continue
 		}
 		idle = append(idle, *found)
 		p.recent.Remove(e)
 		delete(p.byPath, found.path)
 	}
-	return idle, more
+	return
 }
 
 // forget takes a path out of the cache.
@@ -179,8 +185,8 @@ type releases struct {
 	done chan struct{} // closed when n falls to 0
 }
 
-// leaving records that nodes below some paths are being deleted in the background. done has
-// to be called once, when they are gone or go with their session. It does not wait.
+// leaving records that nodes below some paths are being deleted in the background. The caller
+// calls done once, when they are gone or go with their session.
 func (p *parents) leaving(paths []string) (done func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -197,8 +203,9 @@ func (p *parents) leaving(paths []string) (done func()) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		for _, path := range paths {
-			r := p.released[path]
-			if r.n--; r.n == 0 {
+			if r := p.released[path]; r.n > 1 {
+				r.n--
+			} else {
 				close(r.done)
 				delete(p.released, path)
 			}
@@ -217,10 +224,65 @@ func (p *parents) left(path string) <-chan struct{} {
 	return nil
 }
 
-// A streak is how often in a row this client has used a name alone. The suffix of a
-// sequential node counts the creations below its parent. So if the suffix of a contender
-// follows that of our contender before, nothing was created in between.
-type streak struct {
-	suffix int64 // of our newest contender
-	uses   int   // up to that; 0 if it was not alone when it was created
+// Containers of names that were used once would accumulate: servers remove idle containers only
+// once a minute, and at a limited rate. So a client removes those that it has created itself.
+const (
+	reapEvery = 5 * time.Second // how often the reaper looks for idle names
+	reapBatch = 128             // names taken at the same time; each delete that is refused costs one more transaction
+)
+
+// reaper removes idle containers that this client has created, and forgets those of other
+// clients. It runs while any znodes are known: parents starts it.
+//
+// It does not remove a container that another client uses, has written to, or has put
+// in the place of ours: servers refuse to delete a container that is not empty, or
+// whose data has another version. A client that is about to use a removed container
+// creates it again.
+type reaper struct {
+	parents *parents
+	pool    *session.Pool
+	inUse   func(path string) bool // whether this client uses the name with that path
+}
+
+func (r *reaper) run() {
+	ticker := time.NewTicker(reapEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+		case <-r.pool.Ctx.Done():
+			return
+		}
+		for full := true; full; {
+			idle, ends := r.parents.takeIdle(time.Now().Add(-reapIdle), reapBatch, r.inUse)
+			if ends {
+				return
+			}
+			r.remove(idle)
+			full = len(idle) == reapBatch
+		}
+	}
+}
+
+// remove deletes containers of this client, in transactions of their own: a delete of a
+// container that is in use is refused, and must not fail any other request. If a delete
+// fails, the servers remove the container later.
+func (r *reaper) remove(idle []parent) {
+	groups := make(map[*session.Session][]*session.Write)
+	for _, p := range idle {
+		if !p.createdHere {
+			continue
+		}
+		ctx, cancel := context.WithTimeout(r.pool.Ctx, r.pool.Settings.ConnectTimeout)
+		s, err := r.pool.Session(ctx, p.path)
+		cancel()
+		if err != nil {
+			break
+		}
+		w := &session.Write{Kind: "reap", Ctx: s.Ctx, Ops: []driver.Op{driver.DeleteOp(p.path, p.version)}, Done: make(chan struct{})}
+		groups[s] = append(groups[s], w)
+	}
+	for s, writes := range groups {
+		s.Commits.Apart(writes) // until soon after the end of the session, at the latest
+	}
 }

@@ -29,9 +29,9 @@ func TestForeignZnodesAreForgotten(t *testing.T) {
 			return len(sh.parents.byPath)
 		}
 		running := func() bool {
-			sh.reaper.mu.Lock()
-			defer sh.reaper.mu.Unlock()
-			return sh.reaper.running
+			sh.parents.mu.Lock()
+			defer sh.parents.mu.Unlock()
+			return sh.parents.running
 		}
 		for range 2 {
 			held.Store(true)

@@ -1,8 +1,6 @@
 package place
 
 import (
-	"slices"
-
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 	"github.com/zklock/go-zklock/zklock/internal/session"
@@ -14,7 +12,7 @@ import (
 //
 // A place can be handed over from one holder of this process to the next, and outlives
 // its holders. Its states are in place_state.go. Invariants:
-//   - From newPlace to unregister it counts as its session's work.
+//   - From newPlace to unregister it is its session's work.
 //   - At most one hold has it at a time. Its successive holds have tokens with the same
 //     zxid and growing turns.
 type Place struct {
@@ -24,14 +22,15 @@ type Place struct {
 	replaces *Place       // the place whose nodes the transaction that creates this one deletes
 	life     life         // its state
 
-	limitChecked bool // max_contenders need not be applied any more: see listQueue
+	limitChecked bool // max_contenders was applied: see listQueue
 	doubtful     bool // a create's outcome was unknown at some time: twins may appear
-	due          bool // guarded by Desk.mu; it is in the list of due places: see ownWatches
 	entrusted    bool // guarded by Desk.mu; guards have had its nodes
 
-	ownWatching // for as long as it has a hold
-	tenure      // its hand-over, from one hold to the next
-	keeping     // what is kept of it between two holds
+	watches     *ownWatches        // of the session
+	nodeWatches []*session.Watched // watches on the nodes, armed before the grant; nil if it was granted at once
+
+	tenure  // its hand-over, from one hold to the next
+	keeping // what is kept of it between two holds
 }
 
 // newPlace registers a place for some wants, before its nodes are created. keepable says
@@ -39,7 +38,7 @@ type Place struct {
 func newPlace(desk *Desk, wants []Want, keepable bool) (*Place, bool) {
 	nodes := make([]contender, len(wants))
 	p := &Place{Desk: desk, nodes: make([]*contender, len(wants))}
-	p.watches, p.keepable, p.shown = ownWatchesOf(desk.Session), keepable, 1
+	p.watches, p.keepable, p.shown = desk.User.(*ownWatches), keepable, 1
 	if !desk.Enter() {
 		return nil, false
 	}
@@ -74,8 +73,8 @@ func (p *Place) move(to state) bool {
 	return p.life.moveLocked(to)
 }
 
-// mustRequeue reports whether the place was held before and is not reserved. Then it
-// has to be replaced by a new place at the tail of the queue.
+// mustRequeue reports whether the place was held before and is not reserved. Then
+// a new place replaces it at the tail of the queue.
 func (p *Place) mustRequeue() bool {
 	return !p.Granted.IsZero() && p.life.state() != reserved
 }
@@ -91,7 +90,7 @@ func (p *Place) Node() string { return p.nodes[0].node() }
 func (p *Place) Size() int { return len(p.nodes) }
 
 // unregister ends the registration of a place whose nodes are gone, or were never
-// created. To call it again does nothing.
+// created. A second call does nothing.
 func (p *Place) unregister() {
 	desk := p.Desk
 	desk.mu.Lock()
@@ -114,7 +113,7 @@ func (p *Place) unregister() {
 }
 
 // giveUp moves the place to leaving: it will not be held again, and its nodes need not be
-// watched any more.
+// watched.
 func (p *Place) giveUp() {
 	p.Desk.mu.Lock()
 	defer p.Desk.mu.Unlock()
@@ -126,7 +125,6 @@ func (p *Place) giveUpLocked() {
 	if p.share != nil {
 		p.share.Stop()
 	}
-	p.watches.removeLocked(p)
 }
 
 // Want is one name of a request, and the kind of lock that is wanted.
@@ -136,21 +134,8 @@ type Want struct {
 	Kind queue.Kind
 }
 
-// Below implements session.Entry.
-func (p *Place) Below(set map[string]bool) bool {
-	return slices.ContainsFunc(p.nodes, func(c *contender) bool { return set[c.dir] })
-}
-
-// Add implements session.Entry.
-func (p *Place) Add(set map[string]bool) {
-	for _, c := range p.nodes {
-		set[c.dir] = true
-	}
-}
-
-// Settle implements session.Entry: it stores the results of a successful
-// transaction in the place. children has each parent's count of children, -1 where that
-// is not known. Zxid stays 0 if the driver does not report it and no parent was set.
+// Settle implements session.Entry. Zxid stays 0 if the driver does not report it and no parent was
+// set.
 func (p *Place) Settle(w *session.Write) (children []int32) {
 	p.Desk.mu.Lock()
 	defer p.Desk.mu.Unlock()

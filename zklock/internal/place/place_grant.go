@@ -25,8 +25,8 @@ type tenure struct {
 // Grant grants a place whose turn it is: the requester begins a hold of it. It checks
 // in the same step that the session is alive, that its lease is long enough, and that
 // the place's state allows a hold. Otherwise it returns false. The step has the mutexes of the
-// session, of the desk and of the new hold, and its caller may have that of a turnstile: the
-// session, whose end needs the first, cannot end between the check and the hold.
+// session, of the desk and of the new hold: the session, whose end needs the first, cannot end
+// between the check and the hold.
 func (p *Place) Grant(by Requester) bool {
 	desk := p.Desk
 	return desk.Hold(desk.Least(), func() session.Tenant {
@@ -76,7 +76,7 @@ func (p *Place) Holder() session.Tenant {
 // Deleted reports whether another client has deleted a node of the place.
 func (p *Place) Deleted() bool { return p.life.state() == deleted }
 
-// Lose ends a place of which another client has deleted a node. The hold of the place is
+// Lose ends a place when another client has deleted a node of it. The hold of the place is
 // lost, and the place's other nodes leave the queue. The session lives on. Only the first
 // call has an effect: several goroutines may notice the deletion.
 func (p *Place) Lose() {
@@ -100,9 +100,9 @@ func (p *Place) Lose() {
 
 // Requester is the owner of a request, which the place notifies.
 type Requester interface {
-	// Waits is called each time the place begins to wait for another contender, with that
-	// contender, and when a try would have to. position is how many contenders are ahead.
-	// Without Data, only the name of the contender's node is known.
+	// Waits is called each time the place begins to wait for another contender, with the nearest
+	// one, and when a try would have to. position is how many contenders are ahead. Without Data,
+	// only the name of the contender's node is known.
 	Waits(position int, ahead Entry)
 
 	// Begin turns a place whose turn it is into a hold, and returns the hold. turn goes

@@ -3,6 +3,7 @@ package place
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/errs"
@@ -29,31 +30,24 @@ func (p *Place) recover(ctx context.Context) (found bool, err error) {
 		if err != nil && !errors.Is(err, driver.ErrNoNode) { // no parent: no node
 			return false, err
 		}
-		queue.Sort(q)
-		node := ""
-		for j := range q {
-			if q[j].GUID == c.guid { // the lowest, if there are two
-				node = q[j].Name
-				break
-			}
-		}
-		switch {
-		case node != "":
-			desk.mu.Lock()
-			c.path = c.dir + "/" + node
-			desk.mu.Unlock()
-		case i == 0:
-			return false, nil
-		default:
+		queue.Sort(q) // so that it finds the lowest, if there are two
+		at := slices.IndexFunc(q, func(o queue.Node) bool { return o.GUID == c.guid })
+		if at < 0 && i > 0 {
 			return true, errs.ErrNodeGone // it was created, as the first one was: another client has deleted it
 		}
+		if at < 0 {
+			return false, nil
+		}
+		desk.mu.Lock()
+		c.path = c.dir + "/" + q[at].Name
+		desk.mu.Unlock()
 	}
 	return true, nil
 }
 
 // abandon is Place.Remove for a place whose creation may still be under way, as w, or may
-// have had an unknown outcome. The place that it replaces leaves the queue with it. The
-// caller must not use parents any more.
+// have had an unknown outcome. The place that it replaces leaves the queue with it. From then
+// on parents are abandon's.
 func (p *Place) abandon(w *session.Write, parents []parent) {
 	desk := p.Desk
 	p.giveUp()
@@ -73,7 +67,7 @@ func (p *Place) abandon(w *session.Write, parents []parent) {
 		if !applied && !known {
 			found, err := p.recover(desk.Ctx)
 			for errors.Is(err, driver.ErrReplyTooLarge) && session.Sleep(desk.Ctx, desk.Timeout, nil) {
-				found, err = p.recover(desk.Ctx) // children may have been removed
+				found, err = p.recover(desk.Ctx) // other programs may have removed children
 			}
 			applied = found || p.settled()
 		}

@@ -15,28 +15,29 @@ import (
 // session is over, and the session's end waits for it.
 
 // Remove takes a place without a holder out of its queues, in the background.
-func (p *Place) Remove() { p.releaseAsync(p.Desk.Ctx, func() {}) }
+func (p *Place) Remove() { p.releaseAsync(p.Desk.Ctx, false) }
 
-// deleteNodes deletes a place's nodes and unregisters the place. On an error a node
-// stays until its session ends. The place then stays registered, as its session's work,
-// unless the session is already over.
-func (p *Place) deleteNodes() error {
-	for _, c := range p.nodes {
-		if c.node() == "" {
-			continue // its node was never seen; if it appears, a sweep deletes it
-		}
-		err := deleteNode(p.Desk, c.path)
-		if errors.Is(err, errs.ErrSessionOver) {
-			p.unregister()
-			return err
-		}
-		if err != nil {
-			p.Desk.cfg.Logger.Error("zklock: a queue node could not be removed; other contenders wait for it until its session ends", "session", session.HexID(p.Desk.DS.ID()), "cause", logged(err))
-			return p.Desk.cfg.explain(err, c.path)
+// ReleaseAsync is Place.Release without the wait: the nodes are deleted in the background.
+func (p *Place) ReleaseAsync(ctx context.Context) { p.releaseAsync(ctx, true) }
+
+// releaseAsync deletes a place's nodes in the background. wasHeld has the log say if another
+// program had deleted one before. Until the nodes are gone, tries of this client wait for that.
+func (p *Place) releaseAsync(ctx context.Context, wasHeld bool) {
+	desk, w := p.Desk, p.submitDelete(ctx)
+	paths := make([]string, len(p.nodes))
+	for i, c := range p.nodes {
+		paths[i] = c.dir
+	}
+	done := desk.parents.leaving(paths)
+	finish := func() {
+		defer done()
+		if p.finishDelete(w) == nil && wasHeld && errors.Is(w.Err, driver.ErrNoNode) {
+			desk.cfg.Logger.Warn("zklock: another program had deleted the queue node of a lock before it was released: the lock was lost, and its holder did not learn of it", "session", session.HexID(desk.DS.ID()))
 		}
 	}
-	p.unregister()
-	return nil
+	if !desk.Spawn(finish) {
+		done() // the session is over, and its nodes go with it
+	}
 }
 
 // Release takes a place that was held out of its queues. It waits for the outcome until
@@ -54,8 +55,7 @@ func (p *Place) Release(ctx context.Context, wait time.Duration) (deleted bool, 
 	case <-w.Done:
 		deleted = errors.Is(w.Err, driver.ErrNoNode)
 		if w.Err == nil || deleted && len(p.nodes) == 1 {
-			p.unregister()
-			p.noteRelease()
+			p.released()
 			return deleted, nil
 		}
 	case <-ctx.Done():
@@ -71,45 +71,11 @@ func (p *Place) Release(ctx context.Context, wait time.Duration) (deleted bool, 
 		if errors.Is(failed, errs.ErrSessionOver) {
 			failed = desk.Cause()
 		}
-		if failed == nil {
-			p.noteRelease()
-		}
 		return deleted, errs.ReleasePending(failed)
 	case <-ctx.Done():
 		return deleted, errs.ReleasePending(context.Cause(ctx))
 	case <-limit.C:
 		return deleted, errs.ErrReleasePending
-	}
-}
-
-// ReleaseAsync is Place.Release without the wait: the nodes are deleted in the background.
-func (p *Place) ReleaseAsync(ctx context.Context) {
-	p.releaseAsync(ctx, func() {
-		p.Desk.cfg.Logger.Warn("zklock: another program had deleted the queue node of a lock before it was released: the lock was lost, and its holder did not learn of it", "session", session.HexID(p.Desk.DS.ID()))
-	})
-}
-
-// releaseAsync deletes a place's nodes in the background. It calls deleted if another program
-// had deleted one before. Until the nodes are gone, tries of this client wait for that.
-func (p *Place) releaseAsync(ctx context.Context, deleted func()) {
-	w := p.submitDelete(ctx)
-	paths := make([]string, len(p.nodes))
-	for i, c := range p.nodes {
-		paths[i] = c.dir
-	}
-	done := p.Desk.parents.leaving(paths)
-	finish := func() {
-		defer done()
-		if p.finishDelete(w) != nil {
-			return
-		}
-		p.noteRelease()
-		if errors.Is(w.Err, driver.ErrNoNode) {
-			deleted()
-		}
-	}
-	if !p.Desk.Spawn(finish) {
-		done() // the session is over, and its nodes go with it
 	}
 }
 
@@ -127,14 +93,38 @@ func (p *Place) submitDelete(ctx context.Context) *session.Write {
 // finishDelete waits for the first delete, and goes on until the nodes are gone.
 func (p *Place) finishDelete(w *session.Write) error {
 	if <-w.Done; w.Err == nil {
-		p.unregister()
+		p.released()
 		return nil
 	}
 	return p.deleteNodes()
 }
 
-// noteRelease remembers that the ensemble has confirmed a release on the place's session.
-func (p *Place) noteRelease() {
+// deleteNodes deletes a place's nodes, and repeats each delete until the node is gone. On an
+// error a node stays until its session ends. The place then stays registered, as its session's
+// work, if the session is not over.
+func (p *Place) deleteNodes() error {
+	for _, c := range p.nodes {
+		if c.node() == "" {
+			continue // its node was never seen; if it appears, a sweep deletes it
+		}
+		err := p.Desk.deleteNode(c.path)
+		if errors.Is(err, errs.ErrSessionOver) {
+			p.unregister()
+			return err
+		}
+		if err != nil {
+			p.Desk.cfg.Logger.Error("zklock: a queue node could not be removed; other contenders wait for it until its session ends", "session", session.HexID(p.Desk.DS.ID()), "cause", logged(err))
+			return p.Desk.cfg.explain(err, c.path)
+		}
+	}
+	p.released()
+	return nil
+}
+
+// released unregisters a place whose nodes are gone, and remembers that the ensemble has
+// confirmed that on the place's session.
+func (p *Place) released() {
+	p.unregister()
 	for _, c := range p.nodes {
 		p.Desk.parents.known(c.dir, func(known *parent) { known.releasedOn = p.Desk.DS.ID() })
 	}

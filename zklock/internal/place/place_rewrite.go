@@ -11,14 +11,13 @@ import (
 
 // Amend changes the data of a place's nodes: it reads each of them, calls change, and writes
 // the result if it differs, with the version that it has read, again until no other write
-// came in between. So several writers of one node, such as a holder that sets its label and
+// was in between. So several writers of one node, such as a holder that sets its label and
 // an operator that asks for the lock, never undo each other's changes. A write whose reply
 // was lost, and which the ensemble applies late, finds a newer version and does nothing.
 //
 // Two rules keep a label that SetLabel has confirmed. A change concerns only what its caller
-// has to say. And what it says of a holder it takes from the hold that has the place at that
-// moment, not from a copy: SetLabel notes the label in the hold before it calls Amend, so a
-// change that reads the node later finds the label there.
+// says. And what it says of a holder it takes from the hold that has the place at that moment:
+// SetLabel notes the label in the hold before it calls Amend.
 //
 // change may be called several times. Amend repeats requests until it is done, ctx or the
 // session has ended, or a node is gone.
@@ -40,22 +39,20 @@ func (p *Place) Amend(ctx context.Context, change func(*queue.Data)) error {
 }
 
 // BecomeShared turns a writer's place that a reader has taken over into a reader's
-// place. The place keeps its node, and so its position. Readers of other processes
-// count the node as a writer's until its data says that it is a reader's, which
-// Describe writes. BecomeShared returns false if it was a reader's place before. For
-// waiting see Describe.
+// place. The place keeps its node, and so its position. For readers of other processes the node
+// is a writer's until its data says that it is a reader's, which Describe writes. BecomeShared
+// returns false if it was a reader's place before. For waiting see Describe.
 func (p *Place) BecomeShared(waiting *Origin) bool {
-	desk := p.Desk
-	desk.mu.Lock()
-	was := p.nodes[0].kind.Mode
-	if was == queue.Exclusive {
+	p.Desk.mu.Lock()
+	becomes := p.nodes[0].kind.Mode == queue.Exclusive
+	if becomes {
 		p.nodes[0].kind.Mode = queue.Shared
 	}
-	desk.mu.Unlock()
-	if was == queue.Exclusive {
+	p.Desk.mu.Unlock()
+	if becomes {
 		p.Describe(waiting)
 	}
-	return was == queue.Exclusive
+	return becomes
 }
 
 // Holder is the tenant of a place while callers have Locks of it.
@@ -65,8 +62,8 @@ type Holder interface {
 }
 
 // Describe writes into the data of a place's node, in the background, what the place is used
-// for: by readers, if it has become theirs, and by which holder, if the data describe another.
-// waiting, if not nil, is the request that waits in the place, if no holder has it yet.
+// for: by readers, if it has become theirs, and by its holder, if the data describe another;
+// if none has it yet, by waiting, the request that waits in it, if that is not nil.
 func (p *Place) Describe(waiting *Origin) {
 	desk := p.Desk
 	desk.Spawn(func() {
@@ -78,14 +75,14 @@ func (p *Place) Describe(waiting *Origin) {
 		p.shown = max(p.shown, shown)
 		recalled := p.recalled > 0
 		desk.mu.Unlock()
-		if recalled && session.Sleep(desk.Ctx, p.watches.delay, nil) {
-			p.watches.lookAfter(p) // it may have been handed over since
+		if recalled && session.Sleep(desk.Ctx, p.watches.delay(), nil) {
+			p.lookAfter() // it may have been handed over since
 		}
 	})
 }
 
 // describe is the change of Describe. It returns the new value of Place.shown; 0 if that does
-// not change. The data of a place that may be kept describe no holder: later ones write nothing.
+// not change. The data of a place that may be kept describe no holder: none writes anything.
 func (p *Place) describe(d *queue.Data, waiting *Origin) (shown uint32) {
 	p.Desk.mu.Lock()
 	defer p.Desk.mu.Unlock()
@@ -104,9 +101,8 @@ func (p *Place) describe(d *queue.Data, waiting *Origin) (shown uint32) {
 	return shown
 }
 
-// Relabel is the change of Place.Amend that writes the label of the holder. If the data
-// describe another holder, it writes the rest of the description, too. It writes nothing if
-// no holder has the place any more.
+// Relabel is the change of Place.Amend that writes the label of the present holder, if there is
+// one. If the data describe another holder, it writes the rest of the description, too.
 func (p *Place) Relabel(d *queue.Data) {
 	p.Desk.mu.Lock()
 	defer p.Desk.mu.Unlock()
@@ -118,9 +114,9 @@ func (p *Place) Relabel(d *queue.Data) {
 	}
 }
 
-// ShareAt calls do with a writer's place at the time when, or later. do then turns it
-// into a reader's place, if readers hold it. ShareAt does nothing for a reader's place,
-// and nothing if it was called before. do is not called if the place is given up first.
+// ShareAt calls do with a writer's place at the time when, or later, if the place is not given up
+// first. Then do turns it into a reader's place, if readers hold it. ShareAt does nothing for a
+// reader's place, and nothing if it was called before.
 func (p *Place) ShareAt(when time.Time, do func(*Place)) {
 	desk := p.Desk
 	desk.mu.Lock()
@@ -131,9 +127,9 @@ func (p *Place) ShareAt(when time.Time, do func(*Place)) {
 }
 
 // Lower turns the place of the writer that holds it into a reader's place for this process, if
-// do agrees. Other processes learn that from the node's data, which the caller amends. do gets
-// the turn of the readers that join from then on, which is later than the writer's. It locks
-// the hold's mutex, so that the place and its hold become a reader's in one step.
+// do agrees. The caller amends the node's data. do gets the turn of the readers that join from
+// then on, which is later than the writer's. It locks the hold's mutex, so that the place and its
+// hold become a reader's in one step.
 func (p *Place) Lower(do func(turn uint32) bool) {
 	p.Desk.mu.Lock()
 	defer p.Desk.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 //	opening  queued   its nodes exist, with or without other contenders in the queue
 //	opening  leaving  its creation failed or was given up, or the created place was refused
 //	queued   held     its turn has come
-//	queued   leaving  no goroutine waits with it any more, or a writer would be next in a reader's
+//	queued   leaving  no goroutine waits with it, or a writer would be next in a reader's
 //	held     spent    the hold is over: released, or lost with the session
 //	held     deleted  another client has deleted a node
 //	spent    held     it is handed over to the next goroutine of this process
@@ -32,12 +32,10 @@ import (
 // Invariants:
 //   - A place has a hold if and only if it is held or kept. While it is kept, the client itself
 //     has that hold, and no caller has a Lock of it.
-//   - No move leads out of leaving and deleted: such a place is never held again, and its
-//     nodes need no watches. A place whose session has ended keeps its state.
+//   - No move leads out of leaving and deleted. A place whose session has ended keeps its state.
 //   - Moves are made under the desk's mu.
 //   - A move that the table does not have is refused, and has no effect. So a caller may
-//     give up a place that is deleted, or report the loss of one that is leaving, without
-//     knowing the state.
+//     give up a place that is deleted, or report the loss of one that is leaving.
 type state int32
 
 const (
@@ -68,8 +66,7 @@ var next = [...][]state{
 // life holds the state of a place.
 type life struct{ current atomic.Int32 }
 
-// state returns the state. Unless the desk's mu is held, the place may already have
-// another state when state returns.
+// state returns the state. If the desk's mu is not held, that may change at once.
 func (l *life) state() state { return state(l.current.Load()) }
 
 // ending reports whether the place is leaving or deleted.

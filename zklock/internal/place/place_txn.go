@@ -44,19 +44,14 @@ func (t Txn) Run(ctx context.Context, kind string, again bool) ([]driver.OpResul
 	desk, checks := p.Desk, len(p.nodes)
 	var results []driver.OpResult
 	op := func(ctx context.Context) (err error) {
-		gen, sent := desk.BeforeExchange()
-		results, err = desk.DS.Multi(ctx, all)
-		if err == nil {
-			desk.Exchanged(gen, sent, true)
-		}
+		results, err = desk.Transact(ctx, all)
 		return err
 	}
-	var err error
+	run := desk.Once
 	if again {
-		err = desk.Repeat(ctx, kind, op)
-	} else {
-		err = desk.Once(ctx, kind, op)
+		run = desk.Repeat
 	}
+	err := run(ctx, kind, op)
 	switch {
 	case err == nil:
 		return results[checks:], nil

@@ -11,14 +11,14 @@ import (
 //     releases it. It is not handed over, not joined and not kept from then on. So the
 //     operator's request ends with the holders that it was meant for.
 //   - revocation is set once, under the desk's mu, and never cleared. A hold that begins
-//     before that is notified. A hold cannot begin after that, unless it is the place's first.
+//     before that is notified. After that only the place's first hold can begin.
 //   - A holder that attends finds the revocation when it begins to attend, or is notified
 //     later, or both. It is never missed: the read that arms a watch on a node has its data.
 
 // Revocable is the tenant of a place, if it can be asked to give the place back.
 type Revocable interface {
 	// Revoke asks for the place. It is called on a goroutine of its own, at most once for
-	// each tenant, and possibly when the tenant does not have the place any more.
+	// each tenant, which may have left the place by then.
 	Revoke(reason string)
 }
 
@@ -26,9 +26,9 @@ type Revocable interface {
 // to learn of a revocation. If the place is revoked already, revoked is true. Else its tenant's
 // Revoke is called when it is.
 func (p *Place) Attend() (reason string, revoked bool) {
+	p.entrust()
 	p.Desk.mu.Lock() // a revocation that is not seen here finds the hold
 	defer p.Desk.mu.Unlock()
-	p.watches.hurryLocked(p)
 	if r := p.revocation.Load(); r != nil {
 		return *r, true
 	}

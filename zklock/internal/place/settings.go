@@ -2,9 +2,14 @@ package place
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
 	"slices"
+	"strings"
+	"sync/atomic"
 
 	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
@@ -18,7 +23,7 @@ type Settings struct {
 	PID  int    // process id of this process, likewise
 
 	MaxContenders int  // 0: no limit
-	KeepAfter     int  // the number of uses in a row after which a place is kept at first: see Keep
+	KeepAfter     int  // how many uses in a row make a place a kept one at first: see Keep
 	CreateRoot    bool // a missing root is created
 	CreatorOnly   bool // created znodes are open to their creator's identity only
 	Dialect       *queue.Dialect
@@ -35,14 +40,114 @@ func (c *Settings) acls() []driver.ACL {
 	return openACL
 }
 
-// They are shared by all requests: no driver writes into the lists that it is given.
+// All requests share them: no driver writes into the lists that it is given.
 var creatorACL, openACL = driver.CreatorACL(driver.PermAll), driver.OpenACL(driver.PermAll)
 
-// parentMark is the data of a lock's znode that this library has created, and which it
-// may overwrite. A znode that was found with other data was created by another program,
-// and is never written. Another program may write to one of ours later. That is not
-// checked before each set: sets with a version check would fail each other where
-// clients contend for a name.
+// explain translates a driver's error, which has a definite outcome, into the errors of
+// package errs, with the path that it is about.
+func (c *Settings) explain(err error, path string) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, errs.ErrSessionOver), errors.Is(err, errs.ErrUnavailable), errors.Is(err, errs.ErrNotAcquired), errors.Is(err, errs.ErrClosed), errors.Is(err, errs.ErrNoAuth):
+		return err // its text is complete
+	case errors.Is(err, driver.ErrInvalidACL) && c.CreatorOnly:
+		return fmt.Errorf("%w: %s: acl=creator gives znodes to the identity of their creator, and this client has none: put a user into the URL, or use a client certificate from which the servers derive an identity: %w", errs.ErrNoAuth, path, err)
+	case errors.Is(err, driver.ErrNoAuth):
+		return fmt.Errorf("%w %s: %s: %w", errs.ErrNoAuth, c.identityHint(), path, err)
+	case errors.Is(err, driver.ErrAuthFailed), errors.Is(err, driver.ErrInvalidACL):
+		return fmt.Errorf("%w: %s: %w", errs.ErrNoAuth, path, err)
+	case errors.Is(err, driver.ErrReplyTooLarge):
+		return fmt.Errorf("%s: there are more znodes below this path than one reply can list: remove some: %w", path, err)
+	case errors.Is(err, driver.ErrQuotaExceeded):
+		return fmt.Errorf("%s: the ensemble's quota for this path, or for one above it, is used up: raise it with setquota: %w", path, err)
+	}
+	return fmt.Errorf("%s: %w", path, err)
+}
+
+// logged returns a text for the log for a driver's error. Drivers' own texts contain
+// paths, and so names of locks, which do not belong in the log.
+func logged(err error) string {
+	for _, known := range []error{driver.ErrNoAuth, driver.ErrAuthFailed, driver.ErrInvalidACL, driver.ErrBadVersion,
+		driver.ErrNotEmpty, driver.ErrQuotaExceeded, driver.ErrTooLarge, driver.ErrReplyTooLarge, errs.ErrUnavailable} {
+		if errors.Is(err, known) {
+			return known.Error()
+		}
+	}
+	return "refused by the server"
+}
+
+// explainRights returns the error about missing rights. missing describes each of them.
+func (c *Settings) explainRights(missing []string, cause error) error {
+	return fmt.Errorf("%w %s: %s: %w", errs.ErrNoAuth, c.identityHint(), strings.Join(missing, "; "), cause)
+}
+
+// identityHint describes the identity of this client, for errors about a refusal.
+func (c *Settings) identityHint() string {
+	if c.User == "" {
+		return "without a user in the URL"
+	}
+	return fmt.Sprintf("as user %q (or the password is wrong: ZooKeeper accepts any password, and compares it with access lists only)", c.User)
+}
+
+// tooMany returns the error of a contender that max_contenders does not allow.
+func (c *Settings) tooMany() error {
+	return fmt.Errorf("%w: the queue already has max_contenders=%d contenders", errs.ErrTooManyWaiters, c.MaxContenders)
+}
+
+// explainList translates an error of reading other contenders.
+func (c *Settings) explainList(err error, dir string) error {
+	switch {
+	case errors.Is(err, driver.ErrReplyTooLarge):
+		return c.explain(err, dir)
+	case errors.Is(err, driver.ErrNoAuth):
+		return fmt.Errorf("%w %s to read the contenders below %s, so this client cannot know whether they hold the lock: %w", errs.ErrNoAuth, c.identityHint(), dir, err)
+	}
+	return err
+}
+
+// Shared holds what all places of a client share.
+type Shared struct {
+	cfg     *Settings
+	parents parents
+	zxids   zxids
+}
+
+// NewShared returns the Shared of a client with these settings, which must not change. Serve is
+// called before any place is taken.
+func NewShared(cfg *Settings) *Shared { return &Shared{cfg: cfg} }
+
+// TokensRegressed reports whether the ensemble's transaction ids have run backwards.
+func (sh *Shared) TokensRegressed() bool { return sh.zxids.regressed.Load() }
+
+// zxids keeps track of the ids of the transactions that create queue nodes. Tokens are
+// made of these ids.
+type zxids struct {
+	newest    atomic.Int64
+	regressed atomic.Bool // a later transaction had no larger id: tokens cannot be trusted
+}
+
+// Origin describes the request that a place was taken for. It goes into the data of the
+// queue nodes, where other clients read it.
+type Origin struct {
+	Label, Trace string // WithLabel's label, and the trace context that the Inject hook returned
+	Since        int64  // when the request began, in milliseconds since the Unix epoch
+}
+
+// nodeData returns the data for the queue nodes of a request. They do not describe it if the
+// place may be kept: see describe.
+func (sh *Shared) nodeData(o Origin, mode queue.Mode, keep bool) queue.Data {
+	d := queue.Data{Host: sh.cfg.Host, PID: sh.cfg.PID, Mode: mode.String(), Keep: keep}
+	if !keep {
+		d.Label, d.Since, d.Trace = o.Label, o.Since, o.Trace
+	}
+	return d
+}
+
+// parentMark is the data of a lock's znode that this library has created, and may overwrite. A
+// znode with other data was created by another program, and is never written. Another program
+// may write to one of ours later. The sets do not check that: with a version check they would
+// fail each other where clients contend for a name.
 var parentMark = []byte("zklock")
 
 // isMark reports whether the data of a lock's znode is this library's.

@@ -32,12 +32,11 @@ func (s Standing) Grants(mode queue.Mode) bool {
 	return (s.Mode != queue.Shared || mode == queue.Shared) && !s.Doubtful && !s.Revoked && s.Turn < lastTurn
 }
 
-// MayPass reports whether a place may be handed over to a holder of a mode, without a check of
-// the lease, which Grant makes. Grants has the conditions that always count. The hand-over has to
-// be fair to other processes, too: the time within has not passed since the first grant, and
-// there were fewer than limit hand-overs if other contenders queue, or may queue. While the
-// client watches for other contenders, and there are none, no limit counts. After a recall the
-// limits count from that moment on.
+// MayPass reports whether a place may be handed over to a holder of a mode, apart from the lease,
+// which Grant checks. Grants has the conditions that always count. To be fair to other processes,
+// the time within must not have passed since the first grant, and there were fewer than limit
+// hand-overs if other contenders queue, or may queue. While the place is open, no limit counts.
+// After a recall the limits count from that moment on.
 func (s Standing) MayPass(mode queue.Mode, limit int, within time.Duration) bool {
 	switch {
 	case !s.Grants(mode):

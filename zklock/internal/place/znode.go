@@ -22,20 +22,17 @@ type Znode struct {
 // ensure returns what is known about a lock's znode. If nothing is known, the znode is
 // unmade, or ensure makes sure that it exists: see freshNames.
 //
-// A znode that this client has not used for a while may have been replaced by another
-// program, so its data is read again before it is written. See parents.find for occupied.
+// Another program may have replaced a znode that this client has not used for a while, so its
+// data is read again before it is written. See parents.find for occupied.
 func (z Znode) ensure(ctx context.Context, occupied bool) (parent, error) {
-	if p, fresh, ok := z.parents.find(z.Path, occupied); ok {
-		if fresh {
-			return p, nil
-		}
-		var err error
-		if p.marked, err = z.claim(ctx); err == nil {
-			z.parents.add(p)
-			return p, nil
-		}
+	p, fresh, ok := z.parents.find(z.Path, occupied)
+	if fresh {
+		return p, nil
+	}
+	if ok {
+		p, err := z.adopt(ctx)
 		if !errors.Is(err, driver.ErrNoNode) {
-			return parent{}, z.cfg.explain(err, z.Path)
+			return p, err
 		}
 		z.parents.forget(z.Path)
 	}
@@ -50,24 +47,12 @@ func (z Znode) ensure(ctx context.Context, occupied bool) (parent, error) {
 // had children and is empty again. Servers before 3.5.1 have no containers: there it is
 // persistent.
 func (z Znode) make(ctx context.Context) (parent, error) {
-	found := parent{path: z.Path, marked: true}
-	mode := z.cfg.Dialect.ParentMode()
-	create := func() error {
-		if err := z.ensureAncestors(ctx); err != nil {
-			return err
-		}
-		return z.create(ctx, parentMark, mode)
-	}
-	err := create()
-	found.createdHere = err == nil && mode == driver.Container
+	mode, err := z.create(ctx, parentMark)
 	if errors.Is(err, driver.ErrNoNode) { // the root was removed
 		err = z.Repeat(ctx, "parent", func(ctx context.Context) error { return ensureRoot(ctx, z.DS, z.cfg) })
 		if err == nil {
-			err = create()
+			mode, err = z.create(ctx, parentMark)
 		}
-	}
-	if errors.Is(err, driver.ErrUnimplemented) {
-		err = z.create(ctx, parentMark, driver.Persistent)
 	}
 	if errors.Is(err, driver.ErrNodeExists) {
 		return z.adopt(ctx)
@@ -75,6 +60,7 @@ func (z Znode) make(ctx context.Context) (parent, error) {
 	if err != nil {
 		return parent{}, z.cfg.explain(err, z.Path)
 	}
+	found := parent{path: z.Path, marked: true, createdHere: mode == driver.Container}
 	z.parents.add(found)
 	return found, nil
 }
@@ -90,49 +76,49 @@ func (z Znode) adopt(ctx context.Context) (parent, error) {
 	return found, nil
 }
 
-// create creates the znode.
-func (z Znode) create(ctx context.Context, data []byte, mode driver.Mode) error {
-	return z.Repeat(ctx, "parent", func(ctx context.Context) error {
-		_, err := z.DS.Create(ctx, z.Path, data, mode, z.cfg.acls())
-		return err
-	})
-}
-
-// ensureAncestors creates the znodes between the root and the znode of a lock whose
-// name is a path. It refuses to create a lock below another lock where the dialect's
-// recipe would take the znode of the lower one for a contender of the upper one.
-func (z Znode) ensureAncestors(ctx context.Context) error {
+// create creates the znode, and returns the mode that it has got. If the name is a path, create
+// also creates the znodes between the root and the znode. It refuses to create a lock below
+// another lock where the dialect's recipe would take the znode of the lower one for a contender
+// of the upper one.
+func (z Znode) create(ctx context.Context, data []byte) (mode driver.Mode, err error) {
 	cfg := z.cfg
-	for i := len(cfg.Root) + 1; cfg.Dialect.Literal(); i++ {
-		slash := strings.IndexByte(z.Path[i:], '/')
-		if slash < 0 {
-			break
-		}
-		i += slash
-		ancestor := z.Path[:i]
-		err := Znode{z.Desk, ancestor}.create(ctx, nil, cfg.Dialect.ParentMode())
-		if errors.Is(err, driver.ErrUnimplemented) {
-			err = Znode{z.Desk, ancestor}.create(ctx, nil, driver.Persistent)
-		}
-		if !errors.Is(err, driver.ErrNodeExists) && !errors.Is(err, driver.ErrNoAuth) {
-			if err != nil {
-				return err
-			}
-			continue
-		}
-		if cfg.Dialect.Family == queue.FamilyKazoo {
-			continue
-		}
-		n, err := z.Read(ctx, "parent", ancestor)
+	if slash := strings.LastIndexByte(z.Path, '/'); cfg.Dialect.Literal() && slash > len(cfg.Root) {
+		above := Znode{z.Desk, z.Path[:slash]}
+		_, err := above.create(ctx, nil)
 		switch {
-		case errors.Is(err, driver.ErrNoAuth):
+		case errors.Is(err, driver.ErrNodeExists), errors.Is(err, driver.ErrNoAuth):
+			if err := above.refuseLock(ctx); err != nil {
+				return 0, err
+			}
 		case err != nil:
-			return err
-		case isMark(n.Data):
-			return fmt.Errorf("%w: %s is a lock itself, and with dialect=%s its contenders would wait for the znode of a lock below it", errs.ErrConflict, ancestor, cfg.Dialect.Name)
+			return 0, err
 		}
 	}
-	return nil
+	for _, mode = range []driver.Mode{cfg.Dialect.ParentMode(), driver.Persistent} {
+		err = z.Repeat(ctx, "parent", func(ctx context.Context) error {
+			_, err := z.DS.Create(ctx, z.Path, data, mode, cfg.acls())
+			return err
+		})
+		if !errors.Is(err, driver.ErrUnimplemented) {
+			break
+		}
+	}
+	return mode, err
+}
+
+// refuseLock returns an error if the znode is that of a lock: no lock can be below it.
+func (z Znode) refuseLock(ctx context.Context) error {
+	if z.cfg.Dialect.Family == queue.FamilyKazoo {
+		return nil
+	}
+	n, err := z.Read(ctx, "parent", z.Path)
+	switch {
+	case errors.Is(err, driver.ErrNoAuth):
+		return nil
+	case err == nil && isMark(n.Data):
+		return fmt.Errorf("%w: %s is a lock itself, and with dialect=%s its contenders would wait for the znode of a lock below it", errs.ErrConflict, z.Path, z.cfg.Dialect.Name)
+	}
+	return err
 }
 
 // claim reads a lock's znode that already existed. marked means that its data is our
@@ -171,38 +157,29 @@ func (d *Desk) addMade(parents []parent) {
 	}
 }
 
-// makeRefused is called when a write was refused because of a znode that it was to create. It
-// makes sure that this znode exists; if such writes do not work at all, that all of them do.
-func (d *Desk) makeRefused(ctx context.Context, w *session.Write, parents []parent) (err error) {
-	at := containerAtFault(w)
-	if at < 0 || d.freshNames.off.Load() {
+// adoptRefused is called when a write was refused because of a znode that it was to create. If
+// that znode exists, adoptRefused reads it, and those behind it which are unmade: they may exist,
+// too, and the next write would be refused once for each that does. Those in front of it do not
+// exist, or the server would have refused the write because of them. If it does not exist, such
+// writes do not work, or the root is missing: then all znodes are made with requests of their own.
+func (d *Desk) adoptRefused(ctx context.Context, w *session.Write, parents []parent) error {
+	if d.freshNames.off.Load() || !errors.Is(w.Err, driver.ErrNodeExists) {
 		return d.makeAll(ctx, parents)
 	}
-	i := slices.IndexFunc(parents, func(p parent) bool { return p.path == w.Ops[at].Path })
-	if errors.Is(w.Err, driver.ErrNodeExists) {
-		return d.adoptFrom(ctx, i, parents)
-	}
-	parents[i], err = Znode{d, parents[i].path}.make(ctx)
-	return err
-}
-
-// adoptFrom reads the parent with the index i, which exists, and those behind it which are
-// unmade: they may exist, too. The next write would be refused once for each that does, with
-// all its operations. The parents in front of i do not exist, or the server would have refused
-// the write because of them.
-func (d *Desk) adoptFrom(ctx context.Context, i int, parents []parent) error {
-	for j := i; j < len(parents); j++ {
-		if !isUnmade(parents[j]) {
+	path := w.Ops[containerAtFault(w)].Path
+	first := slices.IndexFunc(parents, func(p parent) bool { return p.path == path })
+	for i := first; i < len(parents); i++ {
+		if !isUnmade(parents[i]) {
 			continue
 		}
-		found, err := Znode{d, parents[j].path}.adopt(ctx)
-		if j > i && errors.Is(err, driver.ErrNoNode) {
+		found, err := Znode{d, parents[i].path}.adopt(ctx)
+		if i > first && errors.Is(err, driver.ErrNoNode) {
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		parents[j] = found
+		parents[i] = found
 	}
 	return nil
 }
@@ -221,11 +198,11 @@ func (d *Desk) makeAll(ctx context.Context, parents []parent) error {
 	return nil
 }
 
-// deleteNode repeats the delete of a node until the node is gone. A node that does not
-// exist is gone. errs.ErrSessionOver means that the node goes with its session.
-func deleteNode(desk *Desk, path string) error {
-	err := desk.Repeat(desk.Ctx, "release", func(ctx context.Context) error {
-		return desk.DS.Delete(ctx, path, driver.AnyVersion)
+// deleteNode repeats the delete of a node until the node is gone. errs.ErrSessionOver means
+// that the node goes with its session.
+func (d *Desk) deleteNode(path string) error {
+	err := d.Repeat(d.Ctx, "release", func(ctx context.Context) error {
+		return d.DS.Delete(ctx, path, driver.AnyVersion)
 	})
 	if errors.Is(err, driver.ErrNoNode) {
 		return nil

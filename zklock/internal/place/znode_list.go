@@ -4,68 +4,54 @@ import (
 	"context"
 	"slices"
 
-	"github.com/zklock/go-zklock/zklock/internal/lease"
+	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
-// list returns the contenders of a lock in the order of the queue. It fails with
-// ErrConflict if there is a contender of a dialect whose contenders do not wait for
-// ours.
+// listing is a list of a queue. A list costs as much as the queue is long, and many waiters of
+// a session may need one at the same time, so they share it: a list that begins after a waiter
+// has asked is as good as one of its own.
+type listing struct {
+	done chan struct{} // closed when the fields below are set
+	q    []queue.Node
+	err  error
+}
+
+// list returns the contenders of a lock in the order of the queue. It fails with ErrConflict if
+// there is a contender of a dialect whose contenders do not wait for ours.
 func (z Znode) list(ctx context.Context) ([]queue.Node, error) {
-	began := lease.Now()
+	z.mu.Lock()
+	l, running := z.lists[z.Path]
+	if l == nil {
+		l = &listing{done: make(chan struct{})}
+		z.lists[z.Path] = l
+	}
+	z.mu.Unlock()
+	// The list does not end with ctx, which is that of one waiter.
+	if !running && !z.Spawn(func() { z.runLists(context.WithoutCancel(ctx)) }) {
+		return nil, errs.ErrSessionOver
+	}
+	if err := z.Await(ctx, l.done); err != nil {
+		return nil, err
+	}
+	return slices.Clone(l.q), l.err
+}
+
+// runLists lists the queue until no waiter needs another list.
+func (z Znode) runLists(ctx context.Context) {
 	for {
 		z.mu.Lock()
 		l := z.lists[z.Path]
-		if l == nil {
-			l = &listing{done: make(chan struct{})}
-			z.lists[z.Path] = l
+		if z.lists[z.Path] = nil; l == nil {
+			delete(z.lists, z.Path)
 		}
-		if l.begun {
-			before := l
-			if l = before.next; l == nil {
-				l = &listing{done: make(chan struct{})}
-				before.next = l
-			}
-			l.needs++
-			z.mu.Unlock()
-			await(ctx, before.done)
-			z.mu.Lock()
-			if l.needs--; z.lists[z.Path] == before { // it has not ended, but ctx has
-				z.mu.Unlock()
-				return nil, z.WaitEnded(ctx, began)
-			}
-		}
-		lists := !l.begun
-		l.begun = true
 		z.mu.Unlock()
-		if lists {
-			l.q, l.err = z.listAlone(ctx)
-			l.ended = ctx.Err() != nil
-			z.mu.Lock()
-			if l.next != nil && l.next.needs > 0 {
-				z.lists[z.Path] = l.next
-			} else {
-				delete(z.lists, z.Path)
-			}
-			z.mu.Unlock()
-			close(l.done)
-		} else if !await(ctx, l.done) {
-			return nil, z.WaitEnded(ctx, began)
-		} else if l.ended && l.err != nil {
-			continue
+		if l == nil {
+			return
 		}
-		return slices.Clone(l.q), l.err
-	}
-}
-
-// await waits until done is closed. It returns false if ctx ends first.
-func await(ctx context.Context, done <-chan struct{}) bool {
-	select {
-	case <-done:
-		return true
-	case <-ctx.Done():
-		return false
+		l.q, l.err = z.listAlone(ctx)
+		close(l.done)
 	}
 }
 
@@ -108,7 +94,7 @@ func (z Znode) listOnce(ctx context.Context) (q []queue.Node, foreign *queue.Dia
 		z.cfg.Logger.Warn("zklock: a lock's znode has children that are not contenders; they are ignored, but each acquisition needs a list until they are removed", "children", ignored)
 	}
 	for _, path := range z.strays(q) {
-		z.Spawn(func() { _ = deleteNode(z.Desk, path) })
+		z.Spawn(func() { _ = z.deleteNode(path) })
 	}
 	return q, foreign, nil
 }
@@ -139,9 +125,8 @@ func (z Znode) strays(q []queue.Node) []string {
 	return paths
 }
 
-// sweep looks for late twins of creates with an unknown outcome, at once and again a
-// session timeout later. The list has them deleted. Otherwise a twin without a
-// registered contender would block the name until the session ends.
+// sweep looks for late twins of creates with an unknown outcome, at once and again a session
+// timeout later. The list has them deleted: a twin would block the name until the session ends.
 func (z Znode) sweep() {
 	for i := range 2 {
 		if i > 0 && !session.Sleep(z.Ctx, z.Timeout, nil) {

@@ -2,13 +2,14 @@ package place
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/internal/lease"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
@@ -29,12 +30,7 @@ type Entry struct {
 
 // Empty reports whether no contender is in the queue.
 func (q Queue) Empty() bool {
-	for _, same := range q.Others {
-		if len(same) > 0 {
-			return false
-		}
-	}
-	return len(q.Known) == 0
+	return len(q.Known) == 0 && !slices.ContainsFunc(q.Others, func(same []Entry) bool { return len(same) > 0 })
 }
 
 // Nodes returns what queue.Decide needs of entries.
@@ -49,9 +45,7 @@ func Nodes(entries []Entry) []queue.Node {
 // Contenders returns all contenders in the queue of a name, as of a moment during the
 // call. Contenders that leave before their data is read are left out.
 func (z Znode) Contenders(ctx context.Context) (Queue, error) {
-	// Without the Sync the server may not know yet what the caller has just seen on
-	// another server.
-	if err := z.Sync(ctx); err != nil {
+	if err := z.Sync(ctx); err != nil { // the caller may have just seen more on another server
 		return Queue{}, z.cfg.explain(err, z.Path)
 	}
 	names, err := z.children(ctx)
@@ -105,7 +99,7 @@ type families [queue.Families][]queue.Node
 
 // maxReads is how many contenders are read at the same time: enough that the round
 // trips to the server add little, and so few that three quarters of session.MaxLone are
-// left for calls that acquire on the session meanwhile.
+// left for calls that acquire on the session.
 const maxReads = session.MaxLone / 4
 
 // turns limits the reads of several callers together.
@@ -125,60 +119,43 @@ func (t turns) giveBack() { <-t }
 
 // read reads the nodes of all contenders, except those of known, which were read before. It
 // reads as many at the same time as there are turns, and stops at the first error. It returns
-// when no read is under way any more.
+// when no read is under way.
 func (z Znode) read(ctx context.Context, found families, known map[string]Entry, turns turns) (Queue, error) {
-	own := z.cfg.Dialect.Family
-	type unread struct {
-		to      *Entry
-		foreign bool
-	}
-	var entries [queue.Families][]Entry
-	var missing []unread
+	own, began := int(z.cfg.Dialect.Family), lease.Now()
+	reading, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	var readers sync.WaitGroup
+	q := Queue{Others: make([][]Entry, queue.Families)}
 	for family, same := range found {
-		entries[family] = make([]Entry, len(same)) // not nil: the znode exists
+		entries := make([]Entry, len(same)) // not nil: the znode exists
+		q.Others[family] = entries
 		for i, n := range same {
-			e := &entries[family][i]
 			if old, ok := known[n.Name]; ok {
-				*e = old
+				entries[i] = old
 				continue
 			}
-			e.Node = n
-			missing = append(missing, unread{e, family != int(own)})
-		}
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var readers sync.WaitGroup
-	var first sync.Once
-	var failed, stopped error
-	for _, m := range missing {
-		if stopped = turns.take(ctx); stopped != nil {
-			break
-		}
-		readers.Go(func() {
-			defer turns.giveBack()
-			if err := z.readEntry(ctx, m.to, m.foreign); err != nil {
-				first.Do(func() { failed = err; cancel(err) })
+			if turns.take(reading) != nil {
+				continue // as for all that follow
 			}
-		})
-	}
-	if readers.Wait(); failed != nil || stopped != nil {
-		return Queue{}, cmp.Or(failed, stopped)
-	}
-	q := Queue{Others: make([][]Entry, queue.Families)}
-	for family := range entries {
-		present := entries[family][:0]
-		for _, e := range entries[family] {
-			if e.Name != "" {
-				present = append(present, e)
-			}
-		}
-		if family == int(own) {
-			q.Known = present
-		} else {
-			q.Others[family] = present
+			entries[i].Node = n
+			readers.Go(func() {
+				defer turns.giveBack()
+				if err := z.readEntry(reading, &entries[i], family != own); err != nil {
+					stop(err)
+				}
+			})
 		}
 	}
+	if readers.Wait(); ctx.Err() != nil {
+		return Queue{}, z.WaitEnded(ctx, began)
+	}
+	if reading.Err() != nil {
+		return Queue{}, context.Cause(reading)
+	}
+	for family, entries := range q.Others {
+		q.Others[family] = slices.DeleteFunc(entries, func(e Entry) bool { return e.Name == "" }) // they have left
+	}
+	q.Known, q.Others[own] = q.Others[own], nil
 	return q, nil
 }
 
@@ -213,8 +190,8 @@ func (e *Entry) fill(n driver.Node, foreign bool) {
 	}
 }
 
-// Delete deletes a contender's node, whichever client has created it. If zxid is not 0, the
-// node has to be the one that this transaction has created: else the error matches ErrNoNode.
+// Delete deletes a contender's node, whichever client has created it. If zxid is not 0, this
+// transaction must have created the node: else the error matches ErrNoNode.
 func (z Znode) Delete(ctx context.Context, node string, zxid int64) error {
 	path := z.Path + "/" + node
 	if zxid != 0 { // the node is read first, and the server may not know it yet
@@ -285,9 +262,9 @@ func (d *Desk) rewrite(ctx context.Context, path string, change func(driver.Node
 	})
 }
 
-// blockedBy returns how many contenders are ahead of the last of q, and for which of them it
-// would have to wait; 0 if it would not. A writer that blocks a reader may have been downgraded
-// to a reader: only the data of its node says so, which blockedBy reads.
+// blockedBy returns how many contenders are ahead of the last of q, and the one that it would
+// wait for; 0 if it would not wait. A writer that blocks a reader may have been downgraded to a
+// reader: only the data of its node says so, which blockedBy reads.
 func (z Znode) blockedBy(ctx context.Context, kind queue.Kind, q []queue.Node) (position int, ahead Entry, err error) {
 	for {
 		held, watch := queue.Decide(q, len(q)-1)

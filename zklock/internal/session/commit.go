@@ -5,6 +5,7 @@ import (
 	"errors"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/zklock/go-zklock/zklock/driver"
@@ -24,7 +25,7 @@ type Write struct {
 	Creates Entry       // the contenders that Ops create; nil if none
 
 	Risky   bool            // it is likely to be refused where another risky write was
-	GivenUp <-chan struct{} // closed when the caller of a risky write does not wait any more; nil: never
+	GivenUp <-chan struct{} // closed when the caller of a risky write has left; nil: never
 	Joins   <-chan struct{} // closed when a risky write that waits to be sent apart may join a group after all; nil: never
 
 	Ctx      context.Context // the caller's, for hooks only: a group runs on the session's context
@@ -36,33 +37,25 @@ type Write struct {
 
 // Entry is the contenders that a write creates, each below another znode.
 type Entry interface {
-	// Below reports whether a contender is created below one of the znodes in set.
-	Below(set map[string]bool) bool
-
-	// Add adds the znodes below which contenders are created to set.
-	Add(set map[string]bool)
-
 	// Settle records the nodes that w has created. It returns each znode's number of
 	// children, -1 where that is not known.
 	Settle(w *Write) []int32
 }
 
 // committer sends the writes of one session, in groups. A write that arrives while fewer
-// than two transactions are under way is sent at once, together with the writes of other
-// goroutines that are about to submit theirs. Writes that arrive while two are under way
-// are sent together in the next transaction. No write waits for a timer.
+// than two transactions are under way is sent at once, together with those that other
+// goroutines are about to submit. Writes that arrive while two are under way are sent together
+// in the next transaction. No write waits for a timer.
 //
 // Invariants:
 //   - A group has at most one create below a znode: contenders that one transaction creates
 //     have the same zxid, and so would have equal tokens.
-//   - Deletes come before creates, so that a create's count of children does not include
+//   - Deletes are in front of creates, so that a create's count of children does not include
 //     nodes that the same transaction removes.
-//   - A member is answered exactly once, with the ensemble's answer about its own
-//     operations. When a group fails, none of it was applied: the member at fault gets the
-//     error, and the others are sent again as one group, or as two groups once several
-//     members were at fault. If that member is risky, the other risky members leave the
-//     group: each of them might make it fail once more, and the rest would wait for all
-//     of these transactions.
+//   - A member is answered exactly once, with the ensemble's answer about its own operations.
+//     When a group fails, none of it was applied: the member at fault gets the error, and the
+//     others are sent again. If that member is risky, the other risky members leave the group:
+//     each might make it fail once more, and the rest would wait for all of these transactions.
 //   - If the outcome of a group is unknown, so is the outcome of every member.
 type committer struct {
 	multi  func(ctx context.Context, kind string, group int, ops []driver.Op) ([]driver.OpResult, error)
@@ -74,63 +67,46 @@ type committer struct {
 	mu      sync.Mutex
 	pending []*Write // guarded by mu
 	flights int      // guarded by mu
-	closed  bool     // guarded by mu; nothing is sent any more
+	closed  bool     // guarded by mu; Submit refuses writes
 }
 
-// Submit queues w and returns at once. w.Done is closed when w is answered. If the committer
-// is closed, w fails with driver.ErrClosed.
+// Submit queues w and returns at once. If the committer is closed, w fails with driver.ErrClosed.
+// Until w.Joins is closed, a risky write has a transaction of its own, so that no other write is
+// sent again because of it: see sendApart.
 func (c *committer) Submit(w *Write) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.accept(w) {
-		return
-	}
-	c.enqueue(w)
-}
-
-// enqueue adds w to the pending writes, which are sent as soon as fewer than two transactions are under way. The caller holds mu.
-func (c *committer) enqueue(w *Write) {
-	c.pending = append(c.pending, w)
-	if c.flights == maxFlights {
-		return
-	}
-	c.flights++
-	c.wg.Go(c.fly)
-}
-
-// accept prepares w to be sent. If the committer is closed, accept answers w and returns
-// false. The caller holds mu.
-func (c *committer) accept(w *Write) bool {
 	w.Done = make(chan struct{})
 	if c.closed {
 		w.Err = driver.ErrClosed
 		close(w.Done)
-	}
-	return !c.closed
-}
-
-// SubmitApart is Submit for a risky write. Until w.Joins is closed, it has a transaction of its
-// own, so that no other write has to be sent again. See sendApart.
-func (c *committer) SubmitApart(w *Write) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.accept(w) {
 		return
 	}
-	select {
-	case <-w.Joins:
-		c.enqueue(w)
-	default:
-		c.sendApart(w)
+	if w.Risky {
+		select {
+		case <-w.Joins:
+		default:
+			c.sendApart(w)
+			return
+		}
+	}
+	c.enqueue(w)
+}
+
+// enqueue adds w to the pending writes. The caller holds mu.
+func (c *committer) enqueue(w *Write) {
+	c.pending = append(c.pending, w)
+	if c.flights < maxFlights {
+		c.flights++
+		c.wg.Go(c.fly)
 	}
 }
 
-// sendApart sends a risky write in the background. Its transaction does not wait for those of
-// groups. It counts as a lone request, of which at most MaxLone are under way. Two things may
-// happen before its turn. If the caller gives up, the write fails with driver.ErrNotSent: else
-// a burst of callers that have left would hold up all later requests. If risky writes may
-// share transactions by then, the write joins a group: else the last of ten thousand writes
-// would wait for as many transactions.
+// sendApart sends a risky write in the background, as one of at most MaxLone lone requests. If
+// its caller gives up before its turn, the write fails with driver.ErrNotSent: else a burst of
+// callers that have left would hold up all later requests. If risky writes may share
+// transactions by then, it joins a group: else the last of ten thousand writes would wait for as
+// many transactions.
 func (c *committer) sendApart(w *Write) {
 	c.wg.Go(func() {
 		select {
@@ -160,8 +136,8 @@ func (c *committer) Apart(writes []*Write) {
 	}
 }
 
-// close makes Submit refuse further writes. Writes that are pending are still answered; if
-// ctx has ended, they are answered soon and without a request.
+// close makes Submit refuse further writes. Pending ones are still answered; if ctx has ended,
+// soon and without a request.
 func (c *committer) close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -170,10 +146,9 @@ func (c *committer) close() {
 
 // fly sends groups until nothing is pending.
 //
-// Before each group it lets other goroutines run. The answers to one group wake many
-// goroutines that submit their next writes at once, and the first of them must not be sent
-// alone while the others are about to submit. If no other goroutine can run, this costs
-// almost nothing.
+// Before each group it lets other goroutines run. The answers to one group wake many goroutines
+// that submit their next writes at once, and the first of these writes must not be sent alone. If
+// no other goroutine can run, this costs almost nothing.
 func (c *committer) fly() {
 	for {
 		runtime.Gosched()
@@ -190,13 +165,9 @@ func (c *committer) fly() {
 	}
 }
 
-// next takes the next group from the pending writes, and returns nil if there are none. The
-// caller holds mu.
+// next takes the next group from the pending writes; nil if there are none. The caller holds mu.
 func (c *committer) next() []*Write {
-	if len(c.pending) == 0 {
-		return nil
-	}
-	if len(c.pending) == 1 {
+	if len(c.pending) <= 1 {
 		group := c.pending
 		c.pending = nil
 		return group
@@ -213,17 +184,29 @@ func (c *committer) next() []*Write {
 		switch {
 		case w.Creates == nil:
 			group = append(group, w)
-		case w.Creates.Below(creating):
+		case slices.ContainsFunc(w.Ops, func(op driver.Op) bool { return creating[queueOf(op)] }):
 			rest = append(rest, w)
 			continue
 		default:
-			w.Creates.Add(creating)
+			for _, op := range w.Ops {
+				if queue := queueOf(op); queue != "" {
+					creating[queue] = true
+				}
+			}
 			creates = append(creates, w)
 		}
 		bytes += size
 	}
 	c.pending = rest
 	return append(group, creates...)
+}
+
+// queueOf returns the znode that an operation creates a contender below; "" if it creates none.
+func queueOf(op driver.Op) string {
+	if op.Kind != driver.OpCreate || op.Mode != driver.EphemeralSequential {
+		return ""
+	}
+	return op.Path[:strings.LastIndexByte(op.Path, '/')]
 }
 
 // opOverhead is the approximate size of an operation on the wire without its path and data:
@@ -239,9 +222,9 @@ func sizeOf(ops []driver.Op) int {
 }
 
 // send runs a group's transaction and answers its members. After a failure it answers the
-// member at fault and sends the rest of the group again. After a few failures it sends the
-// rest as two halves, each in the same way. So the number of times that a member is sent
-// grows only with the logarithm of the group's size, even if very many members are at fault.
+// member at fault and sends the rest again; after a few failures as two halves, each in the same
+// way. So the number of times that a member is sent grows only with the logarithm of the group's
+// size, even if very many members are at fault.
 func (c *committer) send(group []*Write) {
 	const few = 3
 	for faults := 0; len(group) > 0; {
@@ -251,16 +234,16 @@ func (c *committer) send(group []*Write) {
 			c.send(group[half:])
 			return
 		}
-		if c.ctx.Err() != nil { // the session is over: nothing is sent, and no hook is called
+		if c.ctx.Err() != nil { // the session is over
 			for _, w := range group {
 				w.Err = driver.ErrClosed
 			}
 			c.answer(group)
 			return
 		}
-		results, err := c.transact(group)
+		err := c.transact(group)
 		guilty := -1
-		if known := len(results) == opCount(group); err != nil && known {
+		if err != nil {
 			guilty = slices.IndexFunc(group, func(w *Write) bool { return AtFault(w.Results) != nil })
 		}
 		if guilty < 0 { // the group was applied, or the error is about all of it
@@ -281,8 +264,7 @@ func (c *committer) send(group []*Write) {
 	}
 }
 
-// setApart sends the risky members of a group apart, and returns the others. They do not join
-// a group again.
+// setApart sends the risky members of a group apart, for good, and returns the others.
 func (c *committer) setApart(group []*Write) []*Write {
 	return slices.DeleteFunc(group, func(w *Write) bool {
 		if w.Risky {
@@ -293,37 +275,29 @@ func (c *committer) setApart(group []*Write) []*Write {
 	})
 }
 
-// transact runs one transaction for a group. It gives each member its results, if they are
-// known.
-func (c *committer) transact(group []*Write) ([]driver.OpResult, error) {
-	if len(group) == 1 {
-		w := group[0]
-		var err error
-		w.Results, err = c.multi(w.Ctx, w.Kind, 1, w.Ops)
-		return w.Results, err
-	}
-	ops := make([]driver.Op, 0, opCount(group))
-	for _, w := range group {
-		ops = append(ops, w.Ops...)
-	}
-	results, err := c.multi(c.ctx, groupKind(group), len(group), ops)
-	rest, known := results, len(results) == len(ops)
-	for _, w := range group {
-		if w.Results = nil; known {
-			w.Results, rest = rest[:len(w.Ops):len(w.Ops)], rest[len(w.Ops):]
+// transact runs one transaction for a group. It gives each member its results; none if not all
+// results are known.
+func (c *committer) transact(group []*Write) error {
+	ctx, kind, ops := group[0].Ctx, group[0].Kind, group[0].Ops
+	for i, w := range group[1:] {
+		if i == 0 {
+			ctx, ops = c.ctx, append(make([]driver.Op, 0, 2*len(group)), ops...)
+		}
+		if ops = append(ops, w.Ops...); w.Kind != group[0].Kind {
+			kind = "commit"
 		}
 	}
-	return results, err
-}
-
-func opCount(group []*Write) (n int) {
+	results, err := c.multi(ctx, kind, len(group), ops)
+	known := len(results) == len(ops)
 	for _, w := range group {
-		n += len(w.Ops)
+		if w.Results = nil; known {
+			w.Results, results = results[:len(w.Ops):len(w.Ops)], results[len(w.Ops):]
+		}
 	}
-	return n
+	return err
 }
 
-// answer closes the Done channels of a group, whose results are set.
+// answer wakes those that wait for a group, whose results are set.
 func (c *committer) answer(group []*Write) {
 	c.settle(group)
 	for _, w := range group {
@@ -331,8 +305,7 @@ func (c *committer) answer(group []*Write) {
 	}
 }
 
-// settle records what a group's transactions have created, before any of the goroutines that
-// wait for these writes is woken.
+// settle records what a group's transactions have created.
 func settle(group []*Write) {
 	for _, w := range group {
 		if w.Err == nil && w.Creates != nil {
@@ -341,8 +314,8 @@ func settle(group []*Write) {
 	}
 }
 
-// AtFault returns the error of the operation that made a transaction fail, if that operation
-// is among results, and else nil.
+// AtFault returns the error of the operation that made a transaction fail; nil if that operation
+// is not among results.
 func AtFault(results []driver.OpResult) error {
 	for _, r := range results {
 		if r.Err != nil && !errors.Is(r.Err, driver.ErrRolledBack) {
@@ -350,13 +323,4 @@ func AtFault(results []driver.OpResult) error {
 		}
 	}
 	return nil
-}
-
-func groupKind(group []*Write) string {
-	for _, w := range group[1:] {
-		if w.Kind != group[0].Kind {
-			return "commit"
-		}
-	}
-	return group[0].Kind
 }

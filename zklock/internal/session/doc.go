@@ -5,6 +5,6 @@
 // It knows nothing of queues. For this package, a hold on a session is a [Tenant], and the
 // contenders that a write creates are an [Entry].
 //
-// Some times here are instants: values of lease.Now, which also counts the time for which
+// Some times here are instants: values of lease.Now, which also counts the time while
 // the machine was suspended. Instants are compared only with instants.
 package session

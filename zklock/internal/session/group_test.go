@@ -87,7 +87,8 @@ func TestWriteApart(t *testing.T) {
 		land := busy(t, c, flights)
 		writes := []*Write{creation("/x", "1"), creation("/y", "1"), creation("/z", "1")}
 		for _, w := range writes {
-			c.SubmitApart(w)
+			w.Risky = true
+			c.Submit(w)
 		}
 		synctest.Wait()
 		for _, want := range []int{2, 2, 1} {
@@ -113,7 +114,7 @@ func TestWriteApart(t *testing.T) {
 		}
 		c.close()
 		refused := creation("/x", "2")
-		if c.SubmitApart(refused); !errors.Is(refused.Err, driver.ErrClosed) {
+		if c.Submit(refused); !errors.Is(refused.Err, driver.ErrClosed) {
 			t.Errorf("after close: %v, want ErrClosed", refused.Err)
 		}
 	})
@@ -128,9 +129,11 @@ func TestRiskyWritesLeaveAGroupThatFailed(t *testing.T) {
 		c.lone = make(chan struct{}, 2)
 		land := busy(t, c, flights)
 		var writes []*Write
+		joins := make(chan struct{})
+		close(joins)
 		for _, path := range []string{"/x/gone", "/y/old", "/x/gone", "/z/old", "/x/gone"} {
 			w := removal(path)
-			w.Risky = path == "/x/gone"
+			w.Risky, w.Joins = path == "/x/gone", joins
 			c.Submit(w)
 			writes = append(writes, w)
 		}
@@ -168,9 +171,10 @@ func TestRiskyWriteOfACallerThatGaveUp(t *testing.T) {
 		gaveUp := make(chan struct{})
 		first, second := creation("/x", "1"), creation("/y", "1")
 		first.GivenUp, second.GivenUp = gaveUp, gaveUp
-		c.SubmitApart(first)
+		first.Risky, second.Risky = true, true
+		c.Submit(first)
 		synctest.Wait()
-		c.SubmitApart(second)
+		c.Submit(second)
 		synctest.Wait()
 		close(gaveUp)
 		if <-second.Done; !errors.Is(second.Err, driver.ErrNotSent) || len(flights) != 1 {

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
@@ -13,11 +14,10 @@ import (
 type heart struct{ *Session }
 
 // beat keeps the lease proven. While a place needs it, it sends a Sync every tenth of the
-// session timeout, and after some of them a heartbeat: a write, which a quorum has to
-// commit. See lease.Lease.CommitDue. Else it sends a Sync now and then, so that the first
-// write finds earlier exchanges by which it can prove a lease. Any other request that became
-// a link of the lease's chain replaces a Sync, and any other write that renewed the lease
-// replaces a heartbeat.
+// session timeout, and after some of them a heartbeat: a write, which a quorum commits. See
+// lease.Lease.CommitDue. Else it sends a Sync now and then, so that the first write finds
+// earlier exchanges to prove a lease with. Any other request that became a link of the
+// lease's chain replaces a Sync, and any other write that renewed the lease a heartbeat.
 func (s heart) beat() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -40,7 +40,9 @@ func (s heart) beat() {
 		}
 		if looked.Add(next.every).Before(lease.Now()) {
 			looked = lease.Now()
-			s.review()
+			for _, t := range s.tenantsNow() {
+				t.Review()
+			}
 		}
 		timer.Reset(wait)
 		s.waits(next.at)
@@ -100,7 +102,7 @@ func (s heart) plan(now time.Time, last attempt, early func(time.Duration) time.
 	at := s.lease.LastSent().Add(max(every-early(every), lease.MinPeriod))
 	write := busy && !s.counting // nothing is proven yet
 	if busy && s.counting {
-		// A Sync that comes soon after an exchange would not become a link of the chain.
+		// A Sync soon after an exchange would not become a link of the chain.
 		due := s.lease.CommitDue().Add(-early(2 * every))
 		if write = due.Before(at.Add(every / 2)); write && due.Before(at) {
 			at = due
@@ -113,9 +115,8 @@ func (s heart) plan(now time.Time, last attempt, early func(time.Duration) time.
 }
 
 // exchange sends the requests of a turn, one after the other. It reports whether all were
-// answered. It returns no error: a failure has the effect that the lease runs out, or that
-// the session's state changes. For next.insist, a heartbeat takes the place of a Sync
-// that fails.
+// answered. If they are not, the lease runs out, or the session's state changes. For
+// next.insist, a heartbeat takes the place of a Sync that fails.
 func (s heart) exchange(next turn) bool {
 	synced := !next.sync || s.request("sync", false)
 	if !next.write && (synced || !next.insist) {
@@ -128,8 +129,7 @@ func (s heart) exchange(next turn) bool {
 	return true
 }
 
-// request sends one request, whose answer may prove the lease. It reports whether it was
-// answered.
+// request sends one request, and reports whether it was answered.
 func (s heart) request(kind string, write bool) bool {
 	root := s.settings.Root
 	_, end := hook.Start(s.settings.Operation, s.Ctx, Operation{Kind: kind, Group: 1, Server: s.DS.Server(), Session: s.DS.ID()})
@@ -149,4 +149,36 @@ func (s heart) request(kind string, write bool) bool {
 	}
 	end.Call(err)
 	return err == nil
+}
+
+// waits records that the heart waits until the instant due at most; zero: it does not wait.
+// If it still waits much later, the process did not run for a while. Then a lease that has run
+// out says nothing about the ensemble.
+func (s heart) waits(due time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lastPauseLocked()
+	s.due, s.frozen = due, lease.Suspended()
+}
+
+// lastPauseLocked returns the last pause since the lease was renewed; "" if there was none.
+func (s *Session) lastPauseLocked() string {
+	if !s.due.IsZero() {
+		if text := pauseText(lease.Now().Sub(s.due), lease.Suspended()-s.frozen, s.lease.Least()/2); text != "" {
+			s.pause = text
+		}
+	}
+	return s.pause
+}
+
+// pauseText says that the heart is late, and that the machine was suspended while it waited. It
+// returns "" if the heart is less late than least: then it was just busy.
+func pauseText(late, suspended, least time.Duration) string {
+	switch {
+	case late < least:
+		return ""
+	case suspended > late/2:
+		return fmt.Sprintf("the machine was suspended for %v", suspended.Truncate(100*time.Millisecond))
+	}
+	return fmt.Sprintf("this process did not run for at least %v (it was stopped, throttled or paused)", late.Truncate(100*time.Millisecond))
 }

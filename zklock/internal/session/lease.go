@@ -11,13 +11,12 @@ import (
 // A session counts its places, and how many of them need its lease.
 //
 // A place needs the lease from before its creation until it is gone, except while it rests:
-// while it waits behind other waiters, so that it cannot be granted next. A session on which
-// every place rests is at rest. It sends Syncs as an idle session does, and no heartbeats.
+// while it waits behind other waiters, so that it cannot be granted next. If every place of a session
+// rests, the session is at rest. It sends Syncs as an idle session does, and no heartbeats.
 //
 // At rest the lease does not count. Nothing can be lost with it, since a place that rests
-// has no hold. What is proven stays true meanwhile, and Syncs keep the chain ready: one
-// committed write proves a lease that is long enough for a grant. A grant needs a lease that
-// counts, whether the place has rested or not: see Hold.
+// has no hold. What is proven stays true, and Syncs keep the chain ready: one committed write
+// proves a lease that is long enough for a grant. A grant needs a lease that counts: see Hold.
 //
 // A session that has places and proves no lease ends when the ensemble has not answered for
 // a session timeout. Otherwise its waiters would wait through an outage of any length.
@@ -29,8 +28,7 @@ func (s *Session) Enter() bool {
 	if s.over != nil {
 		return false
 	}
-	s.work++
-	if s.work == s.resting+1 {
+	if s.work++; s.work == s.resting+1 {
 		s.resumeLocked()
 	}
 	return true
@@ -48,16 +46,13 @@ func (s *Session) Leave() {
 
 // leaveLocked is Leave for a caller that holds mu. It reports whether no place is left.
 func (s *Session) leaveLocked() (idle bool) {
-	s.work--
-	if s.work > s.resting {
-		return false
+	if s.work--; s.work == s.resting {
+		s.pauseLocked()
 	}
-	s.pauseLocked()
-	if s.work > 0 {
-		return false
+	if idle = s.work == 0; idle {
+		s.lease.Until, s.waits = time.Time{}, time.Time{}
 	}
-	s.lease.Until, s.waits = time.Time{}, time.Time{}
-	return true
+	return idle
 }
 
 // Rest counts a place as one that does not need the lease for now. The place has no hold,
@@ -65,25 +60,23 @@ func (s *Session) leaveLocked() (idle bool) {
 func (s *Session) Rest() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.resting++
-	if s.work == s.resting {
+	if s.resting++; s.work == s.resting {
 		s.pauseLocked()
 	}
 }
 
 // Stir counts a place that rested as one that needs the lease again. If too little of the
-// lease is left for a grant, the next heartbeat comes early.
+// lease is left for a grant, the next heartbeat is early.
 func (s *Session) Stir() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.resting--
-	if s.work == s.resting+1 {
+	if s.resting--; s.work == s.resting+1 {
 		s.resumeLocked()
 		s.urgent = s.urgent || !s.counting
 	}
 }
 
-// pauseLocked makes the lease not count, because no place needs it any more. mu is held.
+// pauseLocked makes the lease not count, because no place needs it. mu is held.
 func (s *Session) pauseLocked() {
 	s.counting = false
 	s.publishLocked()
@@ -92,9 +85,9 @@ func (s *Session) pauseLocked() {
 	}
 }
 
-// resumeLocked makes the lease count again, because a place needs it, if enough is left of
-// what was proven before. With less the session might end before a heartbeat could be
-// answered: then the lease counts from the next committed write. mu is held.
+// resumeLocked makes the lease count again, because a place needs it, if enough is left. With
+// less the session might end before a heartbeat could be answered: then the lease counts from
+// the next committed write. mu is held.
 func (s *Session) resumeLocked() {
 	if s.over == nil && s.lease.Lasts(lease.Now()) {
 		s.countLocked()
@@ -109,16 +102,15 @@ func (s *Session) countLocked() {
 	Poke(s.look)
 }
 
-// renewedLocked reports that the end of the lease has changed. It does not wake the overseer:
-// a lease only grows while it counts, and the overseer, which wakes at the end that it knows,
-// then looks for the present one. mu is held.
+// renewedLocked reports that the end of the lease has changed. It need not wake the overseer: a
+// lease only grows while it counts, and the overseer looks for its end when it wakes. mu is held.
 func (s *Session) renewedLocked() {
 	s.publishLocked()
 	close(s.renewed)
 	s.renewed = make(chan struct{})
 }
 
-// endsLocked returns after which time the session ends if nothing happens before, and the
+// endsLocked returns how long it takes until the session ends if nothing happens before, and the
 // cause. Without places it does not end, and the cause is nil. mu is held.
 func (s *Session) endsLocked() (left time.Duration, cause error) {
 	switch now := lease.Now(); {
@@ -160,9 +152,9 @@ func (s *Session) publishLocked() {
 	s.proven.Store(proven)
 }
 
-// Alive reports whether the lease counts and has not run out. While it has not run out,
-// Alive locks no mutex. Otherwise Alive looks again with mu locked. The lease is extended
-// under mu too, so a caller that has seen the lease's end never sees it extended.
+// Alive reports whether the lease counts and has not run out. While that is so, Alive locks no
+// mutex. Otherwise it looks again with mu locked. The lease is extended under mu too, so a caller
+// that has seen the lease's end never sees it extended.
 func (s *Session) Alive() bool {
 	if proven := s.proven.Load(); proven > 0 && lease.Now().Sub(s.born) < time.Duration(proven) {
 		return true
@@ -197,21 +189,19 @@ func (s *Session) leftLocked() time.Duration {
 // when the session ends, the error of WaitEnded when ctx ends, and errs.LeaseUnproven after
 // connect_timeout.
 func (s *Session) AwaitLease(ctx context.Context) error {
-	var limit <-chan time.Time
-	began := lease.Now()
+	if s.Leased() {
+		return nil
+	}
+	began, limit := lease.Now(), time.NewTimer(s.settings.ConnectTimeout)
+	defer limit.Stop()
+	s.mu.Lock()
+	s.urgent = true
+	s.mu.Unlock()
+	Poke(s.rouse)
 	for {
 		left, renewed := s.Left()
 		if left >= s.Least() {
 			return nil
-		}
-		if limit == nil {
-			t := time.NewTimer(s.settings.ConnectTimeout)
-			defer t.Stop()
-			limit = t.C
-			s.mu.Lock()
-			s.urgent = true
-			s.mu.Unlock()
-			Poke(s.rouse)
 		}
 		select {
 		case <-renewed:
@@ -219,7 +209,7 @@ func (s *Session) AwaitLease(ctx context.Context) error {
 			return errs.ErrSessionOver
 		case <-ctx.Done():
 			return s.WaitEnded(ctx, began)
-		case <-limit:
+		case <-limit.C:
 			return errs.LeaseUnproven(s.settings.ConnectTimeout)
 		}
 	}
@@ -231,8 +221,7 @@ func (s *Session) Leased() bool {
 	return left >= s.Least()
 }
 
-// Least returns how much of the lease has to be left to hand out a lock. It needs no mutex: it
-// depends on what the session was created with.
+// Least returns how much of the lease must be left to hand out a lock. It never changes.
 func (s *Session) Least() time.Duration { return s.lease.Least() }
 
 // LeastKept returns how much of the lease is left at least while heartbeats are answered.

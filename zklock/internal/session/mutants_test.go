@@ -123,9 +123,8 @@ var _ = []mutant.Mutant{
 		Name:   "two-creates-of-a-name",
 		Breaks: "two contenders of one name are created by one transaction, with one token",
 		In:     (*committer).next,
-		Find:   "w.Creates.$below(creating)",
-		Put:    "w.Creates.$below(nil)",
-		With:   map[string]any{"below": Entry.Below},
+		Find:   "creating[$queue(op)]",
+		Put:    `op.Path == ""`,
 		Tests:  []string{"TestGroupHasOneCreateOfANameAndDeletesFirst"},
 	},
 	{
@@ -176,12 +175,11 @@ var _ = []mutant.Mutant{
 	{
 		Name:   "closed-before-handles-end",
 		Breaks: "a session is closed, so other clients get its locks, before all its handles have ended",
-		In:     (*Session).endIf,
-		Find:   "lost := $evict($$args)",
-		Put:    "s.pool.$discard(s, $isLoss(cause)); lost := $evict($$args)",
-		With:   map[string]any{"discard": (*Pool).discard, "isLoss": isLoss},
+		In:     (*Session).lose,
+		Find:   "lost := slices.DeleteFunc($$args)",
+		Put:    "leave(); lost := slices.DeleteFunc($$args)",
 		And: []mutant.Change{
-			{In: (*Session).endIf, Find: "s.pool.$discard(s, $isLoss(cause))", Put: ""},
+			{In: (*Session).lose, Find: "leave()", Put: ""},
 		},
 		Tests: []string{"TestSessionIsClosedAfterTheLastHandle"},
 		By:    "zklock",

@@ -10,17 +10,18 @@ import (
 //
 // Invariants:
 //   - Hooks are called one at a time, in the order of the events that they report.
-//   - Each lost handle and the end of the session are always reported. Of the states in
-//     between, at most maxNotices wait: if there are more, the oldest is dropped.
+//   - Each lost handle and the end of the session are always reported. Of the states, at most
+//     maxNotices wait: if there are more, the oldest is dropped.
 //   - run returns after end was called, when everything has been reported.
 type notices struct {
 	changed func(State)   // may be nil
 	wake    chan struct{} // cap 1: wakes run, which then looks at queue and due
 
-	mu    sync.Mutex
-	queue []notice // guarded by mu
-	over  bool     // guarded by mu; end was called
-	due   int      // guarded by mu; number of losses that lost has yet to be called for, see expect
+	mu     sync.Mutex
+	queue  []notice // guarded by mu
+	states int      // guarded by mu; how many of the queue are states
+	over   bool     // guarded by mu; end was called
+	due    int      // guarded by mu; number of losses that lost has yet to be called for, see expect
 }
 
 // notice is one event; one of its fields is set.
@@ -47,17 +48,12 @@ func (n *notices) session(e State) {
 	if n.over {
 		return
 	}
-	states := 0
-	for i := range n.queue {
-		if n.queue[i].state != nil {
-			states++
-		}
-	}
-	if last := len(n.queue) - 1; states > 0 && n.queue[last].state != nil && n.queue[last].state.State == e.State && e.Err == nil {
+	if last := len(n.queue) - 1; n.states > 0 && n.queue[last].state != nil && n.queue[last].state.State == e.State && e.Err == nil {
 		n.queue[last].state = &e
 		return
 	}
-	if states == maxNotices {
+	if n.states++; n.states > maxNotices {
+		n.states--
 		oldest := slices.IndexFunc(n.queue, func(x notice) bool { return x.state != nil })
 		n.queue = slices.Delete(n.queue, oldest, oldest+1)
 	}
@@ -72,7 +68,7 @@ func (n *notices) lost(report func()) {
 }
 
 // expect announces a call of lost, and then of expected, for a place. The session may end
-// meanwhile: its end is reported only after that loss.
+// in between: its end is reported only after that loss.
 func (n *notices) expect() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -105,7 +101,7 @@ func (n *notices) run() {
 	for range n.wake {
 		n.mu.Lock()
 		queue, ended := n.queue, n.over && n.due == 0
-		n.queue = nil
+		n.queue, n.states = nil, 0
 		n.mu.Unlock()
 		for _, x := range queue {
 			if x.state != nil {

@@ -11,10 +11,10 @@ import (
 // oversee is the overseer: the goroutine of a session that ends it when its lease has run out,
 // when the ensemble does not answer while callers wait, or when the driver reports its end.
 //
-// suspendedThen is a reading of lease.Suspended from before the next reconnect began. The
-// first reading is from before the session was opened. Each turn of the loop reads
-// lease.Suspended first and the session's state second. If the session is connected then,
-// the next reconnect had not begun at the time of the reading, which replaces suspendedThen.
+// suspendedThen is a reading of lease.Suspended from before the next reconnect began, at first
+// from before the session was opened. Each turn of the loop reads lease.Suspended first and the
+// session's state second. If the session is connected then, the next reconnect had not begun at
+// the time of the reading, which replaces suspendedThen.
 func (s *Session) oversee(suspendedThen time.Duration) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -76,7 +76,7 @@ func (s *Session) oversee(suspendedThen time.Duration) {
 // The driver gives a connection up after two thirds of the session timeout without a message.
 // Whether that was the reason is shown by the session's own exchanges, which are a third of the
 // timeout apart at most: one of them is unanswered then. If even more of them should have been
-// answered, the process or its machine did not run for a while, and has tried nothing meanwhile.
+// answered, the process or its machine did not run for a while, and has tried nothing.
 func (s *Session) silenceLocked() time.Duration {
 	quiet := lease.Now().Sub(s.heard)
 	if s.heard.IsZero() || quiet <= s.Timeout/2 || quiet > s.Timeout*5/4 {
@@ -89,9 +89,8 @@ func (s *Session) silenceLocked() time.Duration {
 // the lease, or ends the session if the ensemble has shortened the session timeout.
 //
 // The driver dates a handshake by the monotonic clock. To make an instant of that time,
-// noticeConnection adds suspendedThen: the time for which the machine was suspended before
-// the handshake. If suspendedThen included a suspension between the handshake and its reply,
-// the lease would be too long.
+// noticeConnection adds for how long the machine was suspended before the handshake. With
+// a suspension between the handshake and its reply the lease would be too long.
 func (s *Session) noticeConnection(suspendedThen time.Duration) {
 	gen, handshake := s.DS.Conn()
 	s.mu.Lock()

@@ -47,39 +47,6 @@ type Pool struct {
 	closed  bool                  // guarded by mu
 }
 
-// opening is an attempt to open a session. All callers that wait for the session share it.
-type opening struct {
-	done chan struct{}
-	err  error                 // set before done is closed
-	last atomic.Pointer[error] // why the newest try failed, for callers that give up before done
-}
-
-// refusal returns the error for the caller, after an attempt that is not worth repeating.
-func (o *opening) refusal() error {
-	if errors.Is(o.err, errs.ErrNoAuth) || errors.Is(o.err, errs.ErrRootMissing) {
-		return o.err // a session was opened, but it cannot use the root
-	}
-	if errors.Is(o.err, driver.ErrAuthFailed) {
-		return fmt.Errorf("%w: %w", errs.ErrNoAuth, o.err) // servers are available, but refuse the credentials
-	}
-	return fmt.Errorf("%w: %w", errs.ErrUnavailable, o.err)
-}
-
-// unavailable returns the error of a caller that has waited for a session for
-// connect_timeout, which is d.
-func (o *opening) unavailable(d time.Duration) error {
-	switch last := o.last.Load(); {
-	case last == nil:
-		return fmt.Errorf("%w for %v", errs.ErrUnavailable, d)
-	case errors.Is(*last, context.DeadlineExceeded), errors.Is(*last, context.Canceled):
-		// This package has set that deadline. The error includes it as text only, so
-		// that the caller does not take it for its own deadline.
-		return fmt.Errorf("%w for %v: %v", errs.ErrUnavailable, d, *last)
-	default:
-		return fmt.Errorf("%w for %v: %w", errs.ErrUnavailable, d, *last)
-	}
-}
-
 // Patient derives the context of a caller that has had no usable session since that time.
 // The context ends connect_timeout after since, with cause errs.ErrNoSession.
 func (p *Pool) Patient(ctx context.Context, since time.Time) (context.Context, context.CancelFunc) {
@@ -103,11 +70,16 @@ func NewPool(set *Settings, connector driver.Connector) *Pool {
 // ends; see Patient for a context that ends after connect_timeout.
 func (p *Pool) Session(ctx context.Context, path string) (*Session, error) {
 	n := p.slot(path)
-	s, o, err := p.look(n)
-	if s != nil || err != nil {
-		return s, err
-	}
+	var o *opening
 	for {
+		s, next, err := p.look(n)
+		if s != nil || err != nil {
+			return s, err
+		}
+		if o != nil && next.last.Load() == nil {
+			next.last.Store(o.last.Load()) // until the new attempt has a reason of its own
+		}
+		o = next
 		select {
 		case <-o.done:
 			if o.err != nil && Permanent(o.err) {
@@ -123,25 +95,7 @@ func (p *Pool) Session(ctx context.Context, path string) (*Session, error) {
 			}
 			return nil, err
 		}
-		failed := o
-		if s, o, err = p.look(n); s != nil || err != nil {
-			return s, err
-		}
-		if o.last.Load() == nil {
-			o.last.Store(failed.last.Load()) // until the new attempt has a reason of its own
-		}
 	}
-}
-
-// diagnose returns why an attempt has not succeeded so far; nil if that is not known.
-func (p *Pool) diagnose(o *opening) error {
-	if err := p.connector.Diagnose(); err != nil {
-		return err
-	}
-	if last := o.last.Load(); last != nil {
-		return *last
-	}
-	return nil
 }
 
 // look returns the session in slot n. If there is none that can be used, it returns the
@@ -174,9 +128,9 @@ func (p *Pool) look(n int) (*Session, *opening, error) {
 	return nil, sl.opening, nil
 }
 
-// open tries to open a session for slot n. It gives up shortly before connect_timeout has
-// passed, so that callers that wait for connect_timeout learn why it failed. before, if not
-// nil, is a session that is over and still in the slot.
+// open tries to open a session for slot n. It gives up shortly before connect_timeout, so that
+// callers that wait for that long learn why it failed. before, if not nil, is a session that is
+// over and still in the slot.
 func (p *Pool) open(n int, o *opening, before *Session) {
 	ctx, cancel := context.WithTimeout(p.Ctx, p.Settings.ConnectTimeout*19/20)
 	defer cancel()
@@ -303,7 +257,7 @@ func (p *Pool) discard(s *Session, lost bool) {
 	p.wg.Go(s.shutdown)
 }
 
-// isLoss reports whether cause is a reason for which a session is lost. The others are that
+// isLoss reports whether a session with this cause is lost. The others are that
 // the client was closed, and that the session was ended on purpose.
 func isLoss(cause error) bool { return cause != errs.ErrClosed && cause != errs.ErrSessionEnded }
 
@@ -357,17 +311,4 @@ func (p *Pool) Close() {
 		s.End(driver.Closed, errs.ErrClosed)
 	}
 	p.wg.Wait()
-}
-
-// Permanent reports whether trying again does not help against err.
-func Permanent(err error) bool {
-	for _, e := range []error{
-		errs.ErrSessionTimeout, errs.ErrRootMissing, errs.ErrNoAuth, driver.ErrAuthFailed, driver.ErrInvalidACL,
-		driver.ErrBadArguments, driver.ErrProtocol, driver.ErrTLS, driver.ErrClosed,
-	} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return false
 }

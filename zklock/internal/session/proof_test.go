@@ -130,16 +130,13 @@ func removal(path string) *Write {
 
 func creation(dir, node string) *Write {
 	return &Write{Kind: "enqueue", Ops: []driver.Op{driver.CreateOp(dir+"/"+node, nil, driver.EphemeralSequential, nil)},
-		Creates: dirEntry(dir)}
+		Creates: entry{}}
 }
 
-// dirEntry is an Entry below one znode.
-type dirEntry string
+// entry is an Entry that records nothing.
+type entry struct{}
 
-func (d dirEntry) Below(set map[string]bool) bool { return set[string(d)] }
-func (d dirEntry) Add(set map[string]bool)        { set[string(d)] = true }
-
-func (d dirEntry) Settle(*Write) []int32 { return nil }
+func (entry) Settle(*Write) []int32 { return nil }
 
 func paths(f flight) (found []string) {
 	for _, op := range f.ops {

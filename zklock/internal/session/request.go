@@ -19,8 +19,8 @@ import (
 //
 // It gives up when the session is over, with errs.ErrSessionOver; when ctx ends, with the
 // error of Session.WaitEnded; and after connect_timeout, with errs.ErrUnavailable.
-// Operations that clean up run with the session's own context as ctx. connect_timeout does
-// not bound these: they go on until they succeed or the session is over.
+// Operations that clean up run with the session's own context as ctx, and go on until they
+// succeed or the session is over.
 func (s *Session) Repeat(ctx context.Context, kind string, op func(ctx context.Context) error) error {
 	limited, cancel := ctx, context.CancelFunc(func() {})
 	if ctx != s.Ctx {
@@ -62,6 +62,19 @@ func (s *Session) Read(ctx context.Context, kind, path string) (n driver.Node, e
 	return n, err
 }
 
+// Await waits until done is closed. It returns an error if ctx or the session ends before.
+func (s *Session) Await(ctx context.Context, done <-chan struct{}) error {
+	began := lease.Now()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return s.WaitEnded(ctx, began)
+	case <-s.Ctx.Done():
+		return errs.ErrSessionOver
+	}
+}
+
 // Interrupted returns the error of an operation that began at the instant began, and whose
 // pause was interrupted by ctx or by the end of the session.
 func (s *Session) Interrupted(ctx context.Context, began time.Time) error {
@@ -72,10 +85,9 @@ func (s *Session) Interrupted(ctx context.Context, began time.Time) error {
 }
 
 // MaxLone is how many requests of a session may be under way at once, not counting group
-// commits and heartbeats. A heartbeat must never wait behind a long queue of requests: if
-// ten thousand new names are wanted at once, each of their znodes has to be created, and the
-// lease would run out behind these requests. This number is more than enough to keep a
-// server busy.
+// commits and heartbeats. A heartbeat must never wait behind a long queue of requests, such as
+// those for ten thousand new names: the lease would run out. This number is more than enough to
+// keep a server busy.
 const MaxLone = 64
 
 // Once runs an operation one time, with a request's deadline and the Operation hook. Before
@@ -95,8 +107,7 @@ func (s *Session) Once(ctx context.Context, kind string, op func(ctx context.Con
 	return err
 }
 
-// Transient reports whether an operation that failed with err may succeed when it is tried
-// again.
+// Transient reports whether an operation that failed with err may succeed the next time.
 func Transient(err error) bool {
 	return errors.Is(err, driver.ErrConnLoss) || errors.Is(err, driver.ErrNotSent) || errors.Is(err, driver.ErrThrottled) ||
 		errors.Is(err, context.DeadlineExceeded)
@@ -116,29 +127,35 @@ func (s *Session) Ended(err error) bool {
 	return true
 }
 
-// requestTimeout returns how long a request may stay unanswered before its outcome counts as
-// unknown. It is two thirds of the time from which leases are computed; ZooKeeper's clients
+// requestTimeout returns how long a request may stay unanswered before its outcome is
+// unknown. It is two thirds of the time that leases are computed from; ZooKeeper's clients
 // allow a silent server two thirds of the session timeout.
 func (s *Session) requestTimeout() time.Duration {
 	return s.lease.Timeout * 2 / 3
 }
 
-// multi runs one transaction of the committer. If it was committed, it proves the lease.
+// multi runs one transaction of the committer.
 func (s *Session) multi(ctx context.Context, kind string, group int, ops []driver.Op) ([]driver.OpResult, error) {
 	_, end := hook.Start(s.settings.Operation, ctx, Operation{Kind: kind, Group: group, Server: s.DS.Server(), Session: s.DS.ID()})
-	gen, sent := s.BeforeExchange()
-	results, err := s.DS.Multi(s.deadline.context(s.Ctx, s.requestTimeout()), ops)
-	if err == nil {
-		s.Exchanged(gen, sent, true)
-	}
+	results, err := s.Transact(s.deadline.context(s.Ctx, s.requestTimeout()), ops)
 	end.Call(err)
 	return results, err
 }
 
-// deadline makes the contexts of a session's transactions, which bound how long a
-// transaction may stay unanswered. Transactions that are sent within an eighth of that time
-// share one context: a context and a timer for each would cost more than the whole rest of a
-// request. So a request has between seven eighths of the time and all of it.
+// Transact sends a transaction. If it is committed, it proves the lease.
+func (s *Session) Transact(ctx context.Context, ops []driver.Op) ([]driver.OpResult, error) {
+	gen, sent := s.BeforeExchange()
+	results, err := s.DS.Multi(ctx, ops)
+	if err == nil {
+		s.Exchanged(gen, sent, true)
+	}
+	return results, err
+}
+
+// deadline makes the contexts that bound how long a session's transactions may stay unanswered.
+// Transactions that are sent within an eighth of that time share one context, so each has at least
+// seven eighths of the time: a context and a timer for each would cost more than the whole rest
+// of a request.
 type deadline struct {
 	mu      sync.Mutex
 	ctx     context.Context    // guarded by mu
@@ -155,4 +172,26 @@ func (d *deadline) context(parent context.Context, limit time.Duration) context.
 		d.ctx, d.release = context.WithDeadline(parent, now.Add(limit))
 	}
 	return d.ctx
+}
+
+// Sleep waits for d. It returns false if ctx ends or stop is closed before; stop may be nil.
+func Sleep(ctx context.Context, d time.Duration, stop <-chan struct{}) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-stop:
+	case <-ctx.Done():
+	}
+	return false
+}
+
+// Poke wakes the goroutine that receives from ch, which has a capacity of 1. It never waits:
+// if a wake-up is pending already, one is enough.
+func Poke(ch chan struct{}) {
+	select {
+	case ch <- struct{}{}:
+	default:
+	}
 }

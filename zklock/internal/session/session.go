@@ -18,15 +18,14 @@ import (
 // Session is one ZooKeeper session and what this client does on it.
 //
 // Invariants:
-//   - over is set once and never cleared: a session that was given up never comes back,
+//   - over is set once and never cleared: a session that was given up stays so,
 //     whatever the ensemble says later. Every hold on it is lost at that moment, exactly
 //     once, and no hold is added afterwards.
 //   - Ctx ends after the last handle on the session has ended. Goroutines that wait for the
 //     end of the session wait for Ctx and nothing else; see endIf for the order.
-//   - While the lease counts (see counting), the session ends when Lease.Until is reached.
-//     The overseer ends it, as soon as its timer, a heartbeat's reply or a call of Lock.Valid
-//     shows that the time has come. A lease that has run out while it counted is never
-//     extended again, so no caller sees it come back.
+//   - While the lease counts (see counting), the overseer ends the session when Lease.Until is
+//     reached, as soon as its timer, a heartbeat's reply or a call of Lock.Valid shows that. A
+//     lease that has run out while it counted is never extended again.
 //   - While a tenant is on the session, the lease counts: a tenant's place does not rest.
 //   - Code that holds mu only works on memory: it makes no request, calls no hook and does
 //     not wait.
@@ -48,7 +47,7 @@ type Session struct {
 
 	rouse chan struct{} // cap 1: wakes the heart, which then checks whether an exchange is due
 	look  chan struct{} // cap 1: wakes the overseer, which then checks the state and the lease
-	lone  chan struct{} // cap MaxLone: one element for each request of Once, or transaction of SubmitApart, that is under way
+	lone  chan struct{} // cap MaxLone: one element for each request of Once, or write that is sent apart, that is under way
 
 	// proven is Lease.Until in nanoseconds since born, while the lease counts and the
 	// session is not over, and else 0. It changes together with them, under mu.
@@ -98,8 +97,8 @@ func newSession(p *Pool, ds driver.Session, suspendedThen time.Duration) *Sessio
 	s.lease = s.settings.lease(s.Timeout)
 	gen, handshake := ds.Conn()
 	s.gen = gen
-	// Only the handshake of the first connection created the session. If a reconnect has
-	// come in between, the time of that handshake is not known any more, and proves nothing.
+	// Only the handshake of the first connection created the session. After a reconnect the
+	// time of that handshake is not known, and proves nothing.
 	s.lease.Connected(handshake.Add(suspendedThen), lease.Now(), gen == 1)
 	s.notices.init(s.settings.Changed)
 	s.report(driver.Connected, nil)
@@ -108,12 +107,10 @@ func newSession(p *Pool, ds driver.Session, suspendedThen time.Duration) *Sessio
 	return s
 }
 
-// IsOver reports whether the session has ended. It may be some time before Ctx
-// does.
+// IsOver reports whether the session has ended. Ctx may end some time later.
 func (s *Session) IsOver() bool { return s.Cause() != nil }
 
-// CutSince returns since when the session has had no connection, as far as its overseer has
-// noticed; the zero time if it has one.
+// CutSince returns since when the session has had no connection; the zero time if it has one.
 func (s *Session) CutSince() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -148,8 +145,8 @@ func (s *Session) BeforeExchange() (gen uint64, sent time.Time) {
 
 // Exchanged records that a request was answered without an error, and extends the lease by
 // what that proves. gen and sent come from BeforeExchange; committed says that the request
-// was a write. The exchange counts only if it began and ended on the connection to which the
-// lease's chain belongs.
+// was a write. The exchange counts only if it began and ended on the connection of the
+// lease's chain.
 func (s *Session) Exchanged(gen uint64, sent time.Time, committed bool) {
 	after, _ := s.DS.Conn()
 	if after != gen {
@@ -179,7 +176,7 @@ func (s *Session) Exchanged(gen uint64, sent time.Time, committed bool) {
 	case s.counting && !s.lease.Until.Equal(before):
 		s.renewedLocked()
 	case committed && !s.counting && s.work > s.resting && s.lease.Lasts(answered):
-		s.countLocked() // AwaitLease has to be woken, even if the end of the lease is the same
+		s.countLocked() // wake AwaitLease, even if the end of the lease is the same
 	}
 }
 
@@ -214,16 +211,13 @@ func (s *Session) End(state driver.State, cause error) {
 // endIf ends the session as End does if condition returns true. It calls condition with s.mu
 // locked, so that condition and end are one step.
 //
-// Callers are promised the order of the steps. A session may carry ten thousand locks and as
-// many waiters:
+// Callers are promised the order of the steps:
 //
-//   - First every handle ends. Meanwhile nothing else runs but the callers' own reactions:
-//     no waiter of this client is woken, and callers that ask the pool for a session wait
-//     (see Pool.look).
+//   - First every handle ends. A session may carry ten thousand. Until then no waiter of this
+//     client is woken, and callers that ask the pool for a session wait (see Pool.look).
 //   - Then the session leaves the pool, and the pool begins to close it at the ensemble, so
 //     that other clients may be granted its locks. Its waiters are woken.
-//   - The notices come last, on a goroutine of their own, since hooks and loggers may be
-//     slow.
+//   - Last, the notices go to a goroutine of their own, since hooks and loggers may be slow.
 func (s *Session) endIf(state driver.State, cause error, condition func() bool) {
 	s.mu.Lock()
 	if s.over != nil || !condition() {
@@ -241,25 +235,16 @@ func (s *Session) endIf(state driver.State, cause error, condition func() bool) 
 	s.publishLocked()
 	tenants := slices.Collect(maps.Keys(s.tenants))
 	s.tenants = nil
-	spared := slices.ContainsFunc(tenants, isHeld) && cause != errs.ErrClosed
-	if spared {
-		s.spareLocked()
-	}
+	s.spareLocked(tenants, cause)
 	if isLoss(cause) {
 		s.pool.Lost.Add(1) // before any caller can notice the loss
 	}
 	s.mu.Unlock()
 
-	lost := evict(tenants, cause, lease.Wall(at))
-	if spared {
-		s.spare() // again: the delay counts from now, when Done is closed for all of them
-	}
-	s.pool.discard(s, isLoss(cause))
-	s.stop()
-	for _, t := range lost {
-		t.Vacate()
-	}
-	s.notices.lost(s.reportLoss(lost, cause))
+	s.lose(tenants, cause, lease.Wall(at), func() {
+		s.pool.discard(s, isLoss(cause))
+		s.stop()
+	})
 	s.report(state, cause)
 	s.notices.end()
 }
@@ -267,10 +252,10 @@ func (s *Session) endIf(state driver.State, cause error, condition func() bool) 
 // shutdown ends the session at the ensemble and waits for all goroutines of the session.
 // End has been called before.
 //
-// It waits until the ensemble answers. If it gave up earlier, the session's nodes could
-// block all contenders for a long time: a session does not expire while the servers have no
-// leader, and the next leader gives it its full timeout again. When the pool is closed, which
-// waits for shutdown, shutdown gives up after one more session timeout.
+// It waits until the ensemble answers. If it gave up, the session's nodes could block all
+// contenders for long: a session does not expire while the servers have no leader, and the next
+// leader gives it its full timeout again. Once the pool is closed, which waits for shutdown,
+// shutdown gives up after one more session timeout.
 func (s *Session) shutdown() {
 	s.awaitSpared()
 	s.Commits.close()
@@ -295,8 +280,8 @@ func (s *Session) shutdown() {
 // works, the operation waited for an answer, and the error matches errs.ErrUnanswered. Else
 // it waited for a session that works, and the error matches errs.ErrUnavailable.
 //
-// The session counts as working if it is connected, and if it has answered, or the
-// operation began, within the last interval of its exchanges.
+// A session works if it is connected, and has answered within the last interval of its
+// exchanges, or if the operation began within that interval.
 func (s *Session) WaitEnded(ctx context.Context, began time.Time) error {
 	state, _ := s.DS.State()
 	quiet := lease.Now().Sub(began)

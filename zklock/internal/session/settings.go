@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/hook"
 	"github.com/zklock/go-zklock/zklock/internal/lease"
 )
 
 // Settings are the settings of a pool and its sessions.
 type Settings struct {
-	Root           string        // the path of the root, below which all znodes of the client are
+	Root           string        // the path of the root; all znodes of the client are below it
 	SessionTimeout time.Duration // to ask for
 	TickTime       time.Duration // at least that of the servers
 	ConnectTimeout time.Duration
@@ -34,8 +35,8 @@ type Settings struct {
 type Operation struct {
 	Kind    string // its purpose
 	Group   int    // the number of callers whose writes are in it
-	Server  string // the server to which it is sent, as far as known
-	Session int64  // the id of the session on which it is sent
+	Server  string // the server that it is sent to, as far as known
+	Session int64  // the id of the session that it is sent on
 }
 
 // State describes a session, for hooks.
@@ -47,9 +48,8 @@ type State struct {
 	Err    error         // why the session has ended; nil if it has not
 }
 
-// minTicks is the number of ticks that a session timeout must have at least, so that a
-// lease can be proven and renewed in time: a proof is up to a tick, two heartbeats and their
-// round trips old when it counts.
+// minTicks is the number of ticks that a session timeout must have at least, so that a lease can
+// be renewed in time: a proof is up to a tick, two heartbeats and their round trips old.
 const minTicks = 3
 
 // lease returns the lease of a session with a session timeout, before anything is proven.
@@ -57,7 +57,7 @@ func (c *Settings) lease(timeout time.Duration) lease.Lease {
 	return lease.Lease{Timeout: timeout - c.LossDelay, Tick: c.TickTime}
 }
 
-// CheckTimeout returns an error unless locks work with a session timeout, asked for or granted:
+// CheckTimeout returns an error if locks cannot work with a session timeout, asked for or granted:
 // without loss_delay it must be at least minTicks and loss_delay, and leases must be long
 // enough, as lease.Lease.Short says. setting is the one that makes it longer.
 func (c *Settings) CheckTimeout(timeout time.Duration, setting string) error {
@@ -77,15 +77,68 @@ func (c *Settings) CheckTimeout(timeout time.Duration, setting string) error {
 		timeout, c.TickTime, c.LossDelay, l.LeastKept().Truncate(time.Millisecond), (need + time.Millisecond - 1).Truncate(time.Millisecond), setting)
 }
 
+// errSessionTimeout means that the ensemble has granted a session timeout that is too short.
+var errSessionTimeout = errs.Case(errs.ErrSessionTimeout, "session timeout too short")
+
+// errTickTime means that tick_time seems to be smaller than the servers' tickTime, by the
+// session timeout that they have granted.
+var errTickTime = errs.Case(errs.ErrSessionTimeout, "tick_time too small")
+
+const (
+	// A server grants no session timeout that is shorter than its minSessionTimeout, or
+	// longer than its maxSessionTimeout. By default these are 2 and 20 of its ticks; an
+	// operator can set them.
+	minGrantTicks = 2
+	maxGrantTicks = 20
+)
+
+// checkTimeout checks the session timeout that the ensemble has granted.
+//
+// If it is longer than the one asked for, it is the servers' minSessionTimeout. By default
+// that is two of their ticks, and then tick_time is too small: zklock asks for at least
+// three times tick_time. Or an operator has set a longer minSessionTimeout, which the client
+// cannot find out. A tick_time that is too small makes leases outlast their sessions, so both
+// cases are an error. In the second case the operator can set session_timeout to at least the
+// minimum.
+//
+// If it is shorter, it is the servers' maxSessionTimeout. Operators often raise that, so it
+// says nothing about the ticks.
+func (c *Settings) checkTimeout(granted time.Duration) error {
+	if tick := granted / minGrantTicks; granted > c.SessionTimeout {
+		return fmt.Errorf("%w: the ensemble granted %v, zklock asked for %v: either its servers' tickTime is %v, and tick_time=%v has to be at least that; "+
+			"or an operator has set their minSessionTimeout, and session_timeout has to be at least %v",
+			errTickTime, granted, c.SessionTimeout, tick, c.TickTime, granted)
+	}
+	if err := c.CheckTimeout(granted, "the servers' maxSessionTimeout"); err != nil {
+		return fmt.Errorf("%w: the ensemble granted %v, zklock asked for %v: %w", errSessionTimeout, granted, c.SessionTimeout, err)
+	}
+	return nil
+}
+
+// reportTimeout logs that a session has a shorter timeout than was asked for. Locks work
+// with that.
+func (c *Settings) reportTimeout(session int64, granted time.Duration) {
+	asked := c.SessionTimeout.Truncate(time.Millisecond) // the protocol's unit
+	if granted >= asked {
+		return
+	}
+	advice := "it is the servers' maxSessionTimeout: raise that, or ask for less with session_timeout"
+	if tick := granted / maxGrantTicks; c.TickTime < tick {
+		advice = fmt.Sprintf("%s; unless an operator has set it, the servers' tickTime is %v, and tick_time=%v is too small", advice, tick, c.TickTime)
+	}
+	c.Logger.Warn("zklock: the ensemble granted a shorter session timeout than was asked for",
+		"asked", asked, "granted", granted, "session", HexID(session), "advice", advice)
+}
+
 // Jitter returns a random duration between half of d and d, so that many clients with the
-// same trouble do not all come back at the same moment.
+// same trouble do not all try again at the same moment.
 func Jitter(d time.Duration) time.Duration {
 	return d/2 + time.Duration(rand.Int64N(int64(d/2)+1))
 }
 
-// early draws a random part and returns a function: by how much the next exchange of a heart
-// comes before its period is over. That is up to a tenth of the period. So many clients that
-// a quorum has answered at one moment do not stay in step.
+// early draws a random part and returns a function: by how much, up to a tenth, the next exchange
+// of a heart is before the end of its period. So many clients that a quorum has answered at one
+// moment do not stay in step.
 func (c *Settings) early() func(period time.Duration) time.Duration {
 	const whole = 1000
 	part := 2*c.Jitter(whole) - whole // 0 to whole

@@ -1,8 +1,15 @@
 package session
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"sync/atomic"
 	"time"
+
+	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/internal/errs"
+	"github.com/zklock/go-zklock/zklock/internal/lease"
 )
 
 // slot is one position of a pool, for one session at a time.
@@ -21,21 +28,41 @@ type slot struct {
 	cut, wanted time.Time
 }
 
+// opening is an attempt to open a session. All callers that wait for the session share it.
+type opening struct {
+	done chan struct{}
+	err  error                 // set before done is closed
+	last atomic.Pointer[error] // why the newest try failed, for callers that give up before done
+}
+
+// refusal returns the error for the caller, after an attempt that is not worth repeating.
+func (o *opening) refusal() error {
+	if errors.Is(o.err, errs.ErrNoAuth) || errors.Is(o.err, errs.ErrRootMissing) {
+		return o.err // a session was opened, but it cannot use the root
+	}
+	if errors.Is(o.err, driver.ErrAuthFailed) {
+		return fmt.Errorf("%w: %w", errs.ErrNoAuth, o.err) // servers are available, but refuse the credentials
+	}
+	return fmt.Errorf("%w: %w", errs.ErrUnavailable, o.err)
+}
+
+// unavailable returns the error of a caller that has waited for a session for
+// connect_timeout, which is d.
+func (o *opening) unavailable(d time.Duration) error {
+	switch last := o.last.Load(); {
+	case last == nil:
+		return fmt.Errorf("%w for %v", errs.ErrUnavailable, d)
+	case errors.Is(*last, context.DeadlineExceeded), errors.Is(*last, context.Canceled):
+		// As text only, so that the caller does not take it for its own deadline.
+		return fmt.Errorf("%w for %v: %v", errs.ErrUnavailable, d, *last)
+	default:
+		return fmt.Errorf("%w for %v: %w", errs.ErrUnavailable, d, *last)
+	}
+}
+
 // cutMemory is how long after wanted a slot's cut still counts, if no caller has asked for a
 // session since.
 const cutMemory = time.Second
-
-// spread is the FNV-1a hash of a path. It has no random seed, so that a name has the same
-// slot in every run. A seed is not needed against names that were chosen to collide: names
-// in one slot share a session and its losses, and nothing gets slow.
-func spread(path string) uint64 {
-	const offset, prime = 14695981039346656037, 1099511628211
-	h := uint64(offset)
-	for i := range len(path) {
-		h = (h ^ uint64(path[i])) * prime
-	}
-	return h
-}
 
 // CutSince returns since when there has been no connection for a path: because its session
 // has none, or because no session could be opened. It returns the zero time if there is a
@@ -53,12 +80,16 @@ func (p *Pool) CutSince(path string) time.Time {
 	return time.Time{}
 }
 
-// slot returns the number of the slot of a path.
+// slot returns the number of the slot of a path, by its FNV-1a hash. That needs no random seed
+// against names that were chosen to collide: names in one slot share a session and its losses, and
+// nothing gets slow.
 func (p *Pool) slot(path string) int {
-	if len(p.slots) == 1 {
-		return 0
+	const offset, prime = 14695981039346656037, 1099511628211
+	h := uint64(offset)
+	for i := range len(path) {
+		h = (h ^ uint64(path[i])) * prime
 	}
-	return int(spread(path) % uint64(len(p.slots)))
+	return int(h % uint64(len(p.slots)))
 }
 
 // backOff keeps a slot empty for a while after the loss of a session. The pause is random:
@@ -75,3 +106,67 @@ func (sl *slot) backOff(timeout, most time.Duration, jitter func(time.Duration) 
 
 // errPausing is why no session is being opened at this moment.
 var errPausing = errors.New("a session was lost, and the next one is opened after a short pause")
+
+// Permanent reports whether trying again does not help against err.
+func Permanent(err error) bool {
+	for _, e := range []error{
+		errs.ErrSessionTimeout, errs.ErrRootMissing, errs.ErrNoAuth, driver.ErrAuthFailed, driver.ErrInvalidACL,
+		driver.ErrBadArguments, driver.ErrProtocol, driver.ErrTLS, driver.ErrClosed,
+	} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// diagnose returns why an attempt has not succeeded so far; nil if that is not known.
+func (p *Pool) diagnose(o *opening) error {
+	if err := p.connector.Diagnose(); err != nil {
+		return err
+	}
+	if last := o.last.Load(); last != nil {
+		return *last
+	}
+	return nil
+}
+
+// Healthy returns nil if the ensemble has answered on one of the pool's sessions within that
+// session's timeout, and no lease that counts there has run out. It makes no request. Without a
+// session it starts to open one, and does not wait for it.
+func (p *Pool) Healthy() error {
+	all := p.All()
+	for _, s := range all {
+		if isProven(s) {
+			return nil
+		}
+	}
+	for _, s := range all {
+		if !s.IsOver() {
+			return fmt.Errorf("%w: the ensemble has not answered for a session timeout", errs.ErrUnavailable)
+		}
+	}
+	s, o, err := p.look(p.slot(""))
+	switch {
+	case err != nil:
+		return err
+	case s != nil: // it has just been opened
+		return nil
+	}
+	if why := p.diagnose(o); why != nil {
+		return fmt.Errorf("%w: none has been opened yet: %w", errs.ErrUnavailable, why)
+	}
+	return fmt.Errorf("%w: none has been opened yet", errs.ErrUnavailable)
+}
+
+// isProven reports whether a session has had an answer within its timeout, and its lease has
+// not run out while it counts. A session that was opened just now has had answers.
+func isProven(s *Session) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	last := s.born
+	if s.heard.After(last) {
+		last = s.heard
+	}
+	return s.over == nil && lease.Now().Sub(last) < s.Timeout && (!s.counting || s.leftLocked() > 0)
+}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/internal/errs"
+	"github.com/zklock/go-zklock/zklock/internal/lease"
 )
 
 // Tenant is something that is held on a session and ends with it: a hold. A session may have
@@ -35,7 +36,7 @@ type Tenant interface {
 	About() (name string, since time.Time)
 }
 
-// Hold adds the tenant that begin returns, unless that is nil. Hold refuses, and does not call
+// Hold adds the tenant that begin returns, if that is not nil. Hold refuses, and does not call
 // begin, if the session is over or less than least of its lease is left. The session cannot end
 // while begin runs, which therefore only works on memory.
 func (s *Session) Hold(least time.Duration, begin func() Tenant) bool {
@@ -60,8 +61,7 @@ func (s *Session) Drop(t Tenant) {
 }
 
 // Evict ends one tenant as lost, while the session lives on. It does nothing if the session is
-// over, because then the tenant is lost with it. loss_delay counts before any caller learns of
-// the loss, and so before a caller can close the session.
+// over, because then the tenant is lost with it.
 func (s *Session) Evict(t Tenant, cause error) {
 	s.mu.Lock()
 	if s.over != nil {
@@ -71,37 +71,33 @@ func (s *Session) Evict(t Tenant, cause error) {
 	s.notices.expect()
 	defer s.notices.expected()
 	delete(s.tenants, t)
-	held := isHeld(t)
-	if held {
-		s.spareLocked()
-	}
+	s.spareLocked([]Tenant{t}, cause)
 	s.mu.Unlock()
-	lost := evict([]Tenant{t}, cause, time.Now())
-	if held {
-		s.spare() // again: see endIf
+	s.lose([]Tenant{t}, cause, time.Now(), func() {})
+}
+
+// lose ends tenants as lost, except for those that are over already. When all of them have ended,
+// it calls leave, lets waiters go on, and has the losses reported.
+//
+// It marks all tenants before it ends the first handle. A handle may end slowly, because
+// much code runs when its context ends; until then the marks show the other losses.
+func (s *Session) lose(all []Tenant, cause error, at time.Time, leave func()) {
+	lost := slices.DeleteFunc(all, func(t Tenant) bool { return !t.MarkLost() })
+	for _, t := range lost {
+		t.Finish(cause, at)
 	}
+	s.mu.Lock()
+	s.spareLocked(lost, cause) // again: the delay counts from now, when Done is closed for all of them
+	s.mu.Unlock()
+	leave()
 	for _, t := range lost {
 		t.Vacate()
 	}
 	s.notices.lost(s.reportLoss(lost, cause))
 }
 
-// evict ends tenants as lost, except for those that are over already, and returns the ones
-// that it has ended. It calls no hooks and lets no waiter in. The caller does that
-// afterwards, when all of them have ended, with Vacate and Report.
-//
-// evict marks all tenants before it ends the first handle. A handle may end slowly, because
-// much code runs when its context ends; the marks show the other losses meanwhile.
-func evict(all []Tenant, cause error, at time.Time) (lost []Tenant) {
-	lost = slices.DeleteFunc(all, func(t Tenant) bool { return !t.MarkLost() })
-	for _, t := range lost {
-		t.Finish(cause, at)
-	}
-	return lost
-}
-
-// reportLoss returns a function that reports the loss of tenants, with its cause. It logs
-// one line for all of them, and one for a session that is lost without any.
+// reportLoss returns a function that reports a loss: with one line in the log, also for a session
+// that is lost without any tenants, and to the hooks for each tenant.
 func (s *Session) reportLoss(lost []Tenant, cause error) func() {
 	return func() {
 		lost = slices.DeleteFunc(lost, func(t Tenant) bool { return !isHeld(t) })
@@ -135,11 +131,9 @@ func lossText(n int, cause error) string {
 	return ""
 }
 
-// maxLoggedNames is how many names a log line has at most.
-const maxLoggedNames = 5
-
 // someNames returns the names of the first tenants, sorted, for the log.
 func someNames(all []Tenant) string {
+	const maxLoggedNames = 5
 	var names []string
 	for _, t := range all[:min(len(all), maxLoggedNames)] {
 		name, _ := t.About()
@@ -155,18 +149,11 @@ func someNames(all []Tenant) string {
 // HexID returns a session's id for the log, as ZooKeeper's own tools print it.
 func HexID(id int64) string { return fmt.Sprintf("%#x", uint64(id)) }
 
-// tenantsNow returns the present tenants of the session.
+// tenantsNow returns the tenants of the session.
 func (s *Session) tenantsNow() []Tenant {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.AppendSeq(make([]Tenant, 0, len(s.tenants)), maps.Keys(s.tenants))
-}
-
-// review makes all tenants look for handles that callers have dropped.
-func (s *Session) review() {
-	for _, t := range s.tenantsNow() {
-		t.Review()
-	}
+	return slices.Collect(maps.Keys(s.tenants))
 }
 
 // Longest returns for how long the oldest handle of the session has been held.
@@ -177,4 +164,45 @@ func (s *Session) Longest() (d time.Duration) {
 		}
 	}
 	return d
+}
+
+// A loss delay is a time between the end of a lost lock and the next grant of that lock.
+// Requests that the holder has sent to a resource that does not check tokens can arrive in
+// that time. The holder's client makes the delay, in two ways:
+//
+//   - It computes leases from a session timeout that is shorter by loss_delay. The leader
+//     expires the session no earlier than a touch plus the full timeout, so the lock is
+//     lost at least loss_delay before that.
+//   - It keeps the nodes of a lost lock for loss_delay, as long as the session lives: it does
+//     not close the session before, and if an All has lost one node, it does not delete the
+//     others. The driver keeps the session alive; if it cannot, the first point applies.
+//
+// Other clients do not have to know of it: waiters wait for nodes to go. A release deletes its
+// node at once. No write is added, and no state is kept for a name.
+//
+// The delay does not cover nodes that an operator deletes (also with Break), sessions that an
+// operator ends, and servers that expire a session too early. It does not cover Close, on
+// purpose: with Close the program says that its work is over, and Shutdown waits until it is. A
+// delay that began before Close is kept.
+
+// spareLocked records that tenants are lost now: the nodes of their locks stay for loss_delay. It
+// is called before any caller learns of the loss, and so before a caller can close the session.
+func (s *Session) spareLocked(lost []Tenant, cause error) {
+	if cause != errs.ErrClosed && slices.ContainsFunc(lost, isHeld) {
+		s.spared = lease.Now().Add(s.settings.LossDelay)
+	}
+}
+
+// awaitSpared returns when the nodes of lost locks need not stay: after loss_delay at most.
+// Nothing ends the wait earlier.
+func (s *Session) awaitSpared() {
+	for {
+		s.mu.Lock()
+		wait := s.spared.Sub(lease.Now())
+		s.mu.Unlock()
+		if wait <= 0 {
+			return
+		}
+		time.Sleep(wait)
+	}
 }

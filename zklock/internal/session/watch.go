@@ -2,11 +2,11 @@ package session
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"sync/atomic"
 
 	"github.com/zklock/go-zklock/zklock/driver"
-	"github.com/zklock/go-zklock/zklock/internal/lease"
 )
 
 // watches shares one watch for each path among all waiters of a session on that path; the
@@ -16,14 +16,13 @@ import (
 //
 // An entry stays when its last waiter has left, for the next waiter, and is removed when it
 // has fired. So there are never more entries than paths that were waited on and still
-// exist, or whose creation was waited for, and a cancelled wait leaves nothing behind that
-// was not there before.
+// exist, or whose creation was waited for.
 type watches struct {
 	s *Session
 
 	mu      sync.Mutex
 	byKey   map[watchKey]*Watched // guarded by mu
-	sweepAt int                   // guarded by mu; size of byKey at which fired entries are removed
+	sweepAt int                   // guarded by mu; fired entries are removed when byKey is as large
 }
 
 // watchKey is what a watch is on.
@@ -57,12 +56,11 @@ type Watched struct {
 
 	Node  driver.Node // of a watch on data
 	found bool        // of a watch on existence
-	Gen   uint64      // generation of the connection on which it was read and armed; 0: not certain
+	Gen   uint64      // generation of the connection that it was read and armed on; 0: not certain
 	err   error
 	Event <-chan driver.Event // has one event, for the first that receives, and is then closed
 
-	mu    sync.Mutex
-	fired *driver.Event // guarded by mu; set by the goroutine that received it
+	fired atomic.Pointer[driver.Event] // set by the goroutine that received it
 }
 
 const minSweep = 64
@@ -124,7 +122,8 @@ func (ws *watches) join(ctx context.Context, key watchKey, request func(context.
 			w = &Watched{key: key, arming: make(chan struct{})}
 			ws.byKey[key] = w
 			if len(ws.byKey) >= ws.sweepAt { // their number has doubled, so that this costs little on average
-				ws.sweepLocked()
+				maps.DeleteFunc(ws.byKey, func(_ watchKey, w *Watched) bool { return w.armed.Load() && (w.err != nil || w.Fires() != nil) })
+				ws.sweepAt = max(minSweep, 2*len(ws.byKey))
 			}
 			ws.mu.Unlock()
 			ws.arm(ctx, w, request)
@@ -133,15 +132,13 @@ func (ws *watches) join(ctx context.Context, key watchKey, request func(context.
 		arming := w.arming
 		ws.mu.Unlock()
 
-		if began := lease.Now(); arming != nil {
-			select {
-			case <-arming:
-			case <-ctx.Done():
-				return nil, false, s.WaitEnded(ctx, began)
+		if arming != nil {
+			if err := s.Await(ctx, arming); err != nil {
+				return nil, false, err
 			}
 		}
-		// The goroutine that armed it may have failed for a reason of its own, for
-		// example because its context ended. Then this caller tries itself.
+		// The goroutine that armed it may have failed because its own context ended. Then
+		// this caller tries itself.
 		if w.err == nil && !w.stale(gen) {
 			return w, false, nil
 		}
@@ -158,11 +155,10 @@ func (ws *watches) arm(ctx context.Context, w *Watched, request func(context.Con
 		if err != nil {
 			return err
 		}
-		// A request may wait for the next connection before it is sent. So the
-		// connection on which it was read is certain only if there was no other one
-		// meanwhile. If it is not certain, the entry belongs to no connection: each
-		// waiter reads again, and does not combine this read with what it has seen on
-		// an earlier connection.
+		// A request may wait for the next connection before it is sent. So its
+		// connection is certain only if there is no other one afterwards. Else
+		// the entry belongs to no connection: each waiter reads again, and does not combine
+		// this read with what it has seen on an earlier connection.
 		if after, _ := s.DS.Conn(); after != before {
 			before = 0
 		}
@@ -179,46 +175,33 @@ func (ws *watches) arm(ctx context.Context, w *Watched, request func(context.Con
 	w.arming = nil // there may be very many watches
 }
 
-// stale reports whether an armed entry must not be used any more: it has failed or fired,
-// or it belongs to an older connection, whose watch may not be set on the present one.
+// stale reports whether an armed entry must not be used: it has failed or fired, or it belongs to
+// an older connection, whose watch may not be set on the present one.
 func (w *Watched) stale(gen uint64) bool {
 	return w.armed.Load() && (w.err != nil || w.Gen != gen || w.Fires() != nil)
 }
 
-// Fired reports whether the watch has fired.
-func (w *Watched) Fired() bool { return w.Fires() != nil }
-
 // Fires returns the event if the watch has fired, and else nil.
 func (w *Watched) Fires() *driver.Event {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.fired != nil {
-		return w.fired
+	if e := w.fired.Load(); e != nil {
+		return e
 	}
 	select {
 	case e, ok := <-w.Event:
-		w.noteLocked(e, ok)
+		w.Received(e, ok)
 	default:
 	}
-	return w.fired
+	return w.fired.Load()
 }
 
-// Received records what a waiter received from w.Event.
+// Received records what a waiter received from w.Event. The first receiver gets the event, and
+// the others get a closed channel. If one of the others records that before the first, it is only
+// known that something happened.
 func (w *Watched) Received(e driver.Event, ok bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.noteLocked(e, ok)
-}
-
-// noteLocked records the event. The first receiver gets it, and the others get a closed
-// channel. If one of the others comes here before the first, it is only known that something
-// happened.
-func (w *Watched) noteLocked(e driver.Event, ok bool) {
-	switch {
-	case ok:
-		w.fired = &e
-	case w.fired == nil:
-		w.fired = &driver.Event{Type: driver.EventChanged, Path: w.key.path}
+	if ok {
+		w.fired.Store(&e)
+	} else if w.fired.Load() == nil {
+		w.fired.CompareAndSwap(nil, &driver.Event{Type: driver.EventChanged, Path: w.key.path})
 	}
 }
 
@@ -229,14 +212,4 @@ func (ws *watches) Drop(w *Watched) {
 	if ws.byKey[w.key] == w {
 		delete(ws.byKey, w.key)
 	}
-}
-
-// sweepLocked removes entries that fired when no waiter was left.
-func (ws *watches) sweepLocked() {
-	for key, w := range ws.byKey {
-		if w.armed.Load() && (w.err != nil || w.Fires() != nil) {
-			delete(ws.byKey, key)
-		}
-	}
-	ws.sweepAt = max(minSweep, 2*len(ws.byKey))
 }
