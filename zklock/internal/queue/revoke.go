@@ -28,24 +28,20 @@ const noReason = "no reason given"
 // is what the node has now. The error matches ErrConflict if the contender belongs to a
 // library that cannot be asked.
 func Revoke(node string, data []byte, reason string) ([]byte, error) {
-	head, _, _, f, ok := classify(node)
-	if !ok {
+	q, of, _ := classify(node)
+	switch {
+	case of == nil:
 		return nil, fmt.Errorf("%w: %q is not the name of a queue node", errs.ErrConflict, node)
-	}
-	guid, _ := parseGUID(guidText(head, f))
-	if (Node{GUID: guid}).Ours() {
+	case q.Ours():
 		d, _ := Decode(data)
 		if d.Revoked = Truncate(reason, MaxReason); d.Revoked == "" {
 			d.Revoked = noReason
 		}
 		return d.Encode(), nil
-	}
-	switch library := dialectOf(head, f); library {
-	case Default, dialectCurator:
+	case of == Default, of == dialectCurator:
 		return []byte(CuratorRevokes), nil
-	default:
-		return nil, fmt.Errorf("%w: %s cannot be asked to give a lock back: use Break if the holder hangs", errs.ErrConflict, library.serves)
 	}
+	return nil, fmt.Errorf("%w: %s cannot be asked to give a lock back: use Break if the holder hangs", errs.ErrConflict, of.serves)
 }
 
 // Revocation returns the reason with which a node's data asks the holder to give the lock
@@ -57,6 +53,3 @@ func Revocation(data []byte) string {
 	d, _ := Decode(data)
 	return d.Revoked
 }
-
-// Ours reports whether a contender was made by this library.
-func (n Node) Ours() bool { return n.GUID != GUID{} && n.GUID.ours() }
