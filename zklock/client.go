@@ -13,18 +13,14 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/hook"
 	"github.com/zklock/go-zklock/zklock/internal/place"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
-	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
 // Client gives access to the locks below one root of one ensemble. It has a pool of
 // a few sessions, which it opens when they are first needed. A Client is safe for
 // concurrent use and meant to be shared, and usually lives as long as the process.
 type Client struct {
-	*common
-	hooks      Hooks
-	connector  driver.Connector
-	pool       *session.Pool
-	turnstiles turnstiles
+	turnstiles
+	connector driver.Connector
 
 	closed   chan struct{} // closed when Close has finished
 	closeErr error         // set before closed is closed
@@ -52,23 +48,25 @@ func OpenConfig(cfg Config, opts ...Option) (_ *Client, err error) {
 }
 
 func openConfig(cfg Config, opts []Option) (*Client, error) {
-	c, err := cfg.complete()
+	settings, err := cfg.complete()
 	if err != nil {
 		return nil, err
 	}
 	for _, o := range opts {
 		if o != nil {
-			o.applyOpen(&c)
+			o.applyOpen(&settings)
 		}
 	}
-	c.useHooks()
+	settings.useHooks()
 	connector := cfg.Connector
 	if connector == nil {
-		if connector, err = cfg.connect(c.Root, c.DriverLogger); err != nil {
+		if connector, err = cfg.connect(settings.Root, settings.DriverLogger); err != nil {
 			return nil, err
 		}
 	}
-	return newClient(c, connector), nil
+	c := &Client{turnstiles: turnstiles{cfg: settings.rules, hooks: settings.hooks}, connector: connector, closed: make(chan struct{})}
+	c.init(connector)
+	return c, nil
 }
 
 // OpenConnector returns a Client that uses a driver's connector instead of a URL, as in tests
@@ -78,14 +76,6 @@ func OpenConnector(connector driver.Connector, opts ...Option) (*Client, error) 
 		return nil, &Error{Op: "open", Err: errors.New("the connector is nil: pass a driver's connector, such as that of memdriver.New().Connector()")}
 	}
 	return OpenConfig(Config{Connector: connector}, opts...)
-}
-
-func newClient(cfg config, connector driver.Connector) *Client {
-	c := &Client{common: newCommon(cfg.rules), hooks: cfg.hooks, connector: connector, closed: make(chan struct{})}
-	c.pool = session.NewPool(&c.cfg.Settings.Settings, connector)
-	c.turnstiles.init(c.common, c.pool, observersOf(&c.hooks))
-	place.Serve(c.places, c.pool, c.turnstiles.inUse)
-	return c
 }
 
 // Ping checks whether locks can work. It returns nil if three conditions hold. A quorum
@@ -132,7 +122,7 @@ func (c *Client) Healthy() (err error) {
 	switch {
 	case c == nil || c.pool == nil:
 		return errNoClient
-	case c.turnstiles.closing.Err() != nil:
+	case c.closing.Err() != nil:
 		return errs.ErrClosed
 	}
 	return c.pool.Healthy()
@@ -150,25 +140,32 @@ func (c *Client) ACL() []driver.ACL {
 // errNoClient is what the methods of a zero Client return.
 var errNoClient = errors.New("the Client was not made by Open or OpenConnector")
 
-// acquire carries out an acquisition of any kind: it calls the hooks and counts.
-func (c *Client) acquire(ctx context.Context, name string, mode queue.Mode, wants []place.Want, cfg acquireConfig) (*Lock, error) {
-	ctx, end := hook.Start(c.hooks.Acquire, ctx, AcquireEvent{Name: name, Mode: Mode(mode), Try: cfg.try})
-	if c.cfg.acquireStacks {
-		ctx = withStack(ctx)
+// acquire carries out an acquisition of any kind: it calls the hooks and counts. An acquisition that
+// is refused because of its arguments counts as failed.
+func (c *Client) acquire(ctx context.Context, d *described, cfg acquireConfig) (lock *Lock, err error) {
+	name, err := d.name(), d.check()
+	if err != nil {
+		name = queue.Truncate(name, queue.MaxName)
 	}
-	r := &request{turnstiles: &c.turnstiles, name: name, failFast: cfg.failFast,
-		Request: place.Request{Ctx: ctx, Mode: mode, Wants: wants, Try: cfg.try}}
-	r.By = r
-	lock, err := c.acquireLock(ctx, r, cfg)
-	if lock != nil {
-		lock.setUp(cfg)
+	// Hooks may pass the name on to systems that accept UTF-8 only.
+	ctx, end := hook.Start(c.hooks.Acquire, ctx, AcquireEvent{Name: strings.ToValidUTF8(name, "\ufffd"), Mode: Mode(d.mode()), Try: cfg.try})
+	var waited time.Duration
+	if err == nil {
+		if c.cfg.acquireStacks {
+			ctx = withStack(ctx)
+		}
+		r := &request{turnstiles: &c.turnstiles, name: name, failFast: cfg.failFast,
+			Request: place.Request{Ctx: ctx, Mode: d.mode(), Wants: d.wants, Try: cfg.try}}
+		r.By = r
+		if lock, err = c.acquireLock(ctx, r, cfg); lock != nil {
+			lock.setUp(cfg)
+		}
+		waited = r.endWaiting(err)
+		err = r.explain(err)
 	}
-	r.endReport(err)
-	waited := r.waitedFor()
-	c.counters.wait(waited)
 	if err != nil {
 		c.counters.failed.Add(1)
-		err = &Error{Op: "acquire", Name: name, Err: r.explain(err)}
+		err = &Error{Op: "acquire", Name: name, Err: err}
 	} else {
 		c.counters.acquired.Add(1)
 	}
@@ -176,23 +173,8 @@ func (c *Client) acquire(ctx context.Context, name string, mode queue.Mode, want
 	return lock, err
 }
 
-// refused is acquire for a request that fails because of its arguments, for the
-// reason why. It counts as a failed acquisition. If c is nil, no hook is called.
-func (c *Client) refused(ctx context.Context, name string, mode queue.Mode, cfg acquireConfig, why error) error {
-	name = queue.Truncate(name, queue.MaxName)
-	err := &Error{Op: "acquire", Name: name, Err: why}
-	if c == nil {
-		return err
-	}
-	// Hooks may pass the name on to systems that accept UTF-8 only.
-	_, end := hook.Start(c.hooks.Acquire, ctx, AcquireEvent{Name: strings.ToValidUTF8(name, "\ufffd"), Mode: Mode(mode), Try: cfg.try})
-	c.counters.failed.Add(1)
-	end.Call(AcquireResult{Err: err})
-	return err
-}
-
 func (c *Client) acquireLock(ctx context.Context, r *request, cfg acquireConfig) (lock *Lock, err error) {
-	if lock, err := c.reenter(ctx, r, cfg.reenter); lock != nil || err != nil {
+	if lock, err := r.reenter(ctx, cfg.reenter); lock != nil || err != nil {
 		return lock, err
 	}
 	if c.places.TokensRegressed() {
@@ -203,17 +185,20 @@ func (c *Client) acquireLock(ctx context.Context, r *request, cfg acquireConfig)
 	}
 	waitCtx, cancel := context.WithCancelCause(ctx)
 	r.cancel = cancel
-	t, err := c.turnstiles.startWaiting(r, cfg)
+	t, err := c.startWaiting(r, cfg)
 	if err != nil {
 		cancel(nil)
 		return nil, err
 	}
-	defer func() { c.turnstiles.stopWaiting(r); cancel(nil) }()
+	defer func() { c.stopWaiting(r); cancel(nil) }()
 	if cfg.limited && !cfg.try {
 		timer := time.AfterFunc(cfg.wait, func() { cancel(errs.ErrWaitOver) })
 		defer timer.Stop()
 	}
-	r.Origin = c.turnstiles.origin(r.Ctx, cfg, time.Now())
+	r.Origin = place.Origin{Label: cfg.label, Since: time.Now().UnixMilli()}
+	if inject := c.hooks.Inject; inject != nil {
+		r.Origin.Trace = inject(r.Ctx)
+	}
 	for {
 		if !c.handsOver(r.Wants, r.Mode, cfg) {
 			lock, err = t.acquireAlone(waitCtx, r)
@@ -228,7 +213,7 @@ func (c *Client) acquireLock(ctx context.Context, r *request, cfg acquireConfig)
 			return nil, errs.WaitEnded(waitCtx, errs.ErrNotAcquired)
 		}
 		// The lock was lost between its grant and here: queue again at the end.
-		c.turnstiles.waitAgain(r)
+		c.waitAgain(r)
 	}
 }
 
@@ -244,7 +229,7 @@ func (c *Client) path(name string) string { return c.cfg.Root + "/" + c.cfg.Dial
 // shut down; in the latter case its cause is ErrClosed.
 func (c *Client) bound(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(c.turnstiles.closing, func() { cancel(errs.ErrClosed) })
+	stop := context.AfterFunc(c.closing, func() { cancel(errs.ErrClosed) })
 	return ctx, func() { stop(); cancel(nil) }
 }
 
@@ -257,10 +242,10 @@ func (c *Client) Shutdown(ctx context.Context) error {
 	if c == nil || c.pool == nil {
 		return &Error{Op: "shutdown", Err: errNoClient}
 	}
-	c.turnstiles.refuse()
+	c.refuse()
 	var err error
 	select {
-	case <-c.turnstiles.unused():
+	case <-c.unused():
 	case <-c.closed:
 	case <-ctx.Done():
 		err = &Error{Op: "shutdown", Err: fmt.Errorf("locks were still held, and are lost: %w", context.Cause(ctx))}
@@ -278,7 +263,7 @@ func (c *Client) Close() error {
 		return &Error{Op: "close", Err: errNoClient}
 	}
 	c.once.Do(func() {
-		c.turnstiles.refuse()
+		c.refuse()
 		c.pool.Close()
 		if err := c.connector.Close(); err != nil {
 			c.closeErr = &Error{Op: "close", Err: err}

@@ -37,34 +37,29 @@ func (c *Client) Contenders(ctx context.Context, name string) (found []Contender
 // come from one counter, that of the lock's znode. Each recipe decides among its own
 // nodes which of them hold.
 func rank(queued place.Queue) []Contender {
+	if queued.Known == nil {
+		return nil
+	}
 	type ranked struct {
 		seq int64
 		Contender
 	}
-	var contenders []ranked
-	add := func(same []place.Entry, contender func(place.Entry) Contender) {
+	var ranks []ranked
+	for family, same := range append([][]place.Entry{queued.Known}, queued.Others...) {
 		nodes := place.Nodes(same)
 		for i, e := range same {
-			c := contender(e)
+			c := nodeOf(e)
+			if c.Foreign = true; family == 0 {
+				c = contenderOf(e)
+			}
 			c.Held, _ = queue.Decide(nodes, i)
-			contenders = append(contenders, ranked{e.Seq, c})
+			ranks = append(ranks, ranked{e.Seq, c})
 		}
 	}
-	add(queued.Known, contenderOf)
-	for _, same := range queued.Others {
-		add(same, func(e place.Entry) Contender {
-			c := nodeOf(e)
-			c.Foreign = true
-			return c
-		})
-	}
-	slices.SortStableFunc(contenders, func(a, b ranked) int { return cmp.Compare(a.seq, b.seq) })
-	if queued.Known == nil {
-		return nil
-	}
-	found := make([]Contender, len(contenders))
-	for i := range contenders {
-		found[i] = contenders[i].Contender
+	slices.SortStableFunc(ranks, func(a, b ranked) int { return cmp.Compare(a.seq, b.seq) })
+	found := make([]Contender, len(ranks))
+	for i := range ranks {
+		found[i] = ranks[i].Contender
 	}
 	return found
 }

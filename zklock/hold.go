@@ -67,29 +67,18 @@ func (h *hold) Origin() place.Origin {
 // Keeper returns what the hold's place may be kept for.
 func (h *hold) Keeper() place.Keeper { return h.turnstile }
 
-// join adds a handle and returns its Lock, or nil if the hold is over. ctx is the
-// context that the Acquire hook returned.
-func (h *hold) join(ctx context.Context) *Lock {
+// join adds a handle for a request and returns its Lock. It returns nil if the hold is over, or
+// if it has become a reader's and the request is a writer's.
+func (h *hold) join(r *request) *Lock {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.joinLocked(ctx, time.Now())
-}
-
-func (h *hold) joinLocked(ctx context.Context, now time.Time) *Lock {
-	if h.over {
+	if h.over || h.mode == queue.Shared && r.Mode == queue.Exclusive {
 		return nil
 	}
-	hd := &handle{}
+	hd := &handle{hold: h, token: h.token, hookCtx: r.Ctx, acquired: time.Now()}
+	hd.strong = &Lock{hd}
 	h.handles = append(h.handles, hd)
-	return h.handOutLocked(hd, ctx, now)
-}
-
-// handOutLocked completes a new handle, which was acquired at a time, and returns its Lock.
-func (h *hold) handOutLocked(hd *handle, ctx context.Context, now time.Time) *Lock {
-	hd.hold, hd.token, hd.hookCtx, hd.acquired = h, h.token, ctx, now
-	l := &Lock{hd}
-	hd.strong = l
-	return l
+	return hd.strong
 }
 
 // part removes a handle that is being released. last reports that it was the last one,
@@ -147,7 +136,7 @@ func (h *hold) giveBack(ctx context.Context, async bool) (handed, deleted bool, 
 // drop gives a hold back whose requester has stopped waiting. It does so in the
 // background, and calls no Release hook.
 func (h *hold) drop(l *Lock) {
-	if !l.end(ErrReleased) {
+	if !l.end(byRelease) {
 		return
 	}
 	if last, _ := h.part(l.handle); last {
@@ -231,14 +220,11 @@ func (h *hold) awaitTxns(ctx context.Context) (left time.Duration) {
 	settled := h.settled
 	h.mu.Unlock()
 	began := time.Now()
-	if session.Sleep(ctx, limit, settled) {
+	session.Sleep(ctx, limit, settled)
+	select {
+	case <-settled:
+	default:
 		h.place.Doubt()
-	} else {
-		select {
-		case <-settled:
-		default:
-			h.place.Doubt()
-		}
 	}
 	return max(0, limit-time.Since(began))
 }

@@ -78,14 +78,9 @@ type AcquireEvent struct {
 
 // AcquireResult is the result of an acquisition.
 type AcquireResult struct {
-	// Lock is the lock that was acquired; nil if the acquisition failed.
-	Lock *Lock
-
-	// Waited is how long the acquisition waited for other contenders; 0 if it did not.
-	Waited time.Duration
-
-	// Err is the error that Acquire returns, or nil.
-	Err error
+	Lock   *Lock         // the lock that was acquired; nil if the acquisition failed
+	Waited time.Duration // how long the acquisition waited for other contenders; 0 if it did not
+	Err    error         // the error that Acquire returns, or nil
 }
 
 // WaitEvent describes for which contender an acquisition waits.
@@ -107,18 +102,13 @@ type WaitEvent struct {
 
 // WaitResult is the result of a wait.
 type WaitResult struct {
-	// Err is nil if the acquisition has succeeded, and else the reason why the wait
-	// ended.
-	Err error
+	Err error // nil if the acquisition has succeeded, and else the reason why the wait ended
 }
 
 // ReleaseEvent describes a release that begins.
 type ReleaseEvent struct {
-	// Lock is the lock that is released.
-	Lock *Lock
-
-	// Held is how long it was held.
-	Held time.Duration
+	Lock *Lock         // the lock that is released
+	Held time.Duration // how long it was held
 }
 
 // ReleaseResult is the result of a release.
@@ -134,29 +124,17 @@ type ReleaseResult struct {
 
 // LostEvent describes a loss.
 type LostEvent struct {
-	// Lock is the lock that was lost.
-	Lock *Lock
-
-	// Err has the cause and the time of the loss.
-	Err *LostError
+	Lock *Lock      // the lock that was lost
+	Err  *LostError // the cause and the time of the loss
 }
 
 // HandoverEvent describes a hand-over inside this process.
 type HandoverEvent struct {
-	// Name is the lock's name.
-	Name string
-
-	// Mode is the mode in which the next holder holds the lock.
-	Mode Mode
-
-	// Turn is the Turn of the next holder's token.
-	Turn uint32
-
-	// From is the traceparent of the acquisition that held the lock until now.
-	From string
-
-	// To is the traceparent of the acquisition that holds the lock from now on.
-	To string
+	Name string // the lock's name
+	Mode Mode   // the mode in which the next holder holds the lock
+	Turn uint32 // the Turn of the next holder's token
+	From string // the traceparent of the acquisition that held the lock until now
+	To   string // the traceparent of the acquisition that holds the lock from now on
 }
 
 // OperationEvent describes one request to the ensemble.
@@ -267,19 +245,4 @@ func joinInject(a, b func(context.Context) string) func(context.Context) string 
 		}
 		return b(ctx)
 	}
-}
-
-// observers are those of a client's hooks that turnstiles call; see Hooks. Each may be
-// nil.
-type observers struct {
-	wait     func(context.Context, WaitEvent) (context.Context, func(WaitResult))
-	ahead    func(context.Context, WaitEvent)
-	handover func(context.Context, HandoverEvent)
-	release  func(context.Context, ReleaseEvent) (context.Context, func(ReleaseResult))
-	lost     func(context.Context, LostEvent)
-	inject   func(context.Context) string
-}
-
-func observersOf(h *Hooks) observers {
-	return observers{wait: h.Wait, ahead: h.Ahead, handover: h.Handover, release: h.Release, lost: h.Lost, inject: h.Inject}
 }

@@ -104,7 +104,7 @@ func (l *Lock) Done() <-chan struct{} {
 	defer l.mu.Unlock()
 	if l.done == nil {
 		l.done = make(chan struct{})
-		if l.err.Load() != nil {
+		if l.ended.Load() != nil {
 			close(l.done)
 		}
 	}
@@ -150,8 +150,8 @@ func (l *Lock) Release(ctx context.Context) (err error) {
 		<-l.Done() // another goroutine may be ending the session, and may not have reached this lock
 	}
 	held := time.Since(l.acquired)
-	ctx, end := hook.Start(h.turnstiles.hooks.release, ctx, ReleaseEvent{Lock: l, Held: held})
-	if !l.end(ErrReleased) {
+	ctx, end := hook.Start(h.turnstiles.hooks.Release, ctx, ReleaseEvent{Lock: l, Held: held})
+	if !l.end(byRelease) {
 		err = l.reason()
 		end.Call(ReleaseResult{Err: err})
 		return err

@@ -73,7 +73,7 @@ func (hd *handle) revoke(reason string) {
 	contexts := hd.contexts
 	hd.contexts = nil
 	hd.mu.Unlock()
-	for _, cancel := range contexts {
-		cancel(err)
+	for cancel := range contexts {
+		(*cancel)(err)
 	}
 }

@@ -10,25 +10,21 @@ import (
 // may set after it has opened its clients.
 var defaultLogger = slog.New(defaultHandler{})
 
-// defaultHandler is the handler of defaultLogger.
+// defaultHandler is the handler of defaultLogger. It implements slog.Handler.
 type defaultHandler struct{}
 
-// Enabled implements slog.Handler.
 func (defaultHandler) Enabled(ctx context.Context, level slog.Level) bool {
 	return level >= slog.LevelWarn && slog.Default().Enabled(ctx, level)
 }
 
-// Handle implements slog.Handler.
 func (defaultHandler) Handle(ctx context.Context, r slog.Record) error {
 	return slog.Default().Handler().Handle(ctx, r)
 }
 
-// WithAttrs implements slog.Handler.
 func (defaultHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return slog.Default().Handler().WithAttrs(attrs)
 }
 
-// WithGroup implements slog.Handler.
 func (defaultHandler) WithGroup(name string) slog.Handler {
 	return slog.Default().Handler().WithGroup(name)
 }

@@ -30,13 +30,9 @@ func (c *Client) describe(name string, k queue.Kind) described {
 	return d
 }
 
-func (d *described) name() string {
-	return d.joined(func(w *place.Want) string { return w.Name })
-}
+func (d *described) name() string { return d.joined(func(w *place.Want) string { return w.Name }) }
 
-func (d *described) path() string {
-	return d.joined(func(w *place.Want) string { return w.Path })
-}
+func (d *described) path() string { return d.joined(func(w *place.Want) string { return w.Path }) }
 
 // joined joins a text of each name by commas.
 func (d *described) joined(text func(*place.Want) string) string {
@@ -81,11 +77,11 @@ func (d *described) check() error {
 
 // acquire acquires a lock of any kind.
 func acquire(ctx context.Context, d *described, opts []AcquireOption, try bool) (*Lock, error) {
-	cfg := newAcquireConfig(opts, try)
-	if err := d.check(); err != nil {
-		return nil, d.knownClient().refused(ctx, d.name(), d.mode(), cfg, err)
+	c := d.knownClient()
+	if c == nil { // then the description has an error, and no hook is called
+		return nil, &Error{Op: "acquire", Name: queue.Truncate(d.name(), queue.MaxName), Err: d.check()}
 	}
-	return d.client.acquire(ctx, d.name(), d.mode(), d.wants, cfg)
+	return c.acquire(ctx, d, newAcquireConfig(opts, try))
 }
 
 // knownClient returns the client that made the description; nil if there is none, or if

@@ -41,11 +41,8 @@ func WithLogger(l *slog.Logger) Option {
 
 // Identity describes the process that a queue node belongs to; see [WithIdentity].
 type Identity struct {
-	// Host is the host's name.
-	Host string
-
-	// PID is the process id.
-	PID int
+	Host string // the host's name
+	PID  int    // the process id
 }
 
 // WithIdentity sets the identity of the process in the data of queue nodes, where clients
@@ -175,8 +172,6 @@ func newAcquireConfig(opts []AcquireOption, try bool) acquireConfig {
 			o.applyAcquire(&cfg)
 		}
 	}
-	if try {
-		cfg.try = true
-	}
+	cfg.try = cfg.try || try
 	return cfg
 }

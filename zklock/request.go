@@ -28,8 +28,7 @@ type request struct {
 	maxWaiters int // it must not wait if that many of this client wait already; 0: no limit
 
 	// Used by the requester's goroutine only, unless the comment says otherwise.
-	waiting  bool            // the Wait hook was called
-	waitCtx  context.Context // the context that the Wait hook returned
+	waitCtx  context.Context // what the Wait hook returned; nil until the request waits for other contenders
 	waitFrom time.Time       // since when it waits for other contenders; guarded by turnstiles.mu for other goroutines
 	endWait  hook.End[WaitResult]
 	ahead    obstacle
@@ -63,7 +62,7 @@ func (r *request) Waits(position int, ahead place.Entry) {
 func (r *request) Begin(p *place.Place, turn uint32) session.Tenant {
 	h := &hold{turnstiles: r.turnstiles, place: p, turnstile: r.turnstile, name: r.name, wants: r.Wants, mode: r.Mode, origin: r.Origin,
 		token: Token{Zxid: p.Zxid, Turn: turn}}
-	r.lock = h.join(r.Ctx)
+	r.lock = h.join(r)
 	r.turnstiles.granted(h, r) // before the hold can be lost
 	return h
 }
@@ -76,22 +75,29 @@ func (r *request) reportWait(position int, ahead Contender) {
 	changed := r.ahead.node != ahead.Node || r.ahead.trace != ahead.Trace || r.ahead.since <= 0 && !ahead.Since.IsZero()
 	r.sees(position, &ahead)
 	switch {
-	case !r.waiting:
+	case !r.waiting():
 		if !r.turnstiles.mustWait(r) {
 			return // the limit of waiters is reached: mustWait has made the request fail
 		}
-		r.waiting = true
-		r.waitCtx, r.endWait = hook.Start(hooks.wait, r.Ctx, e)
-	case changed && hooks.ahead != nil:
-		hooks.ahead(r.waitCtx, e)
+		r.waitCtx, r.endWait = hook.Start(hooks.Wait, r.Ctx, e)
+	case changed && hooks.Ahead != nil:
+		hooks.Ahead(r.waitCtx, e)
 	}
 }
 
-// endReport calls the function that the Wait hook returned, if it was called.
-func (r *request) endReport(err error) {
-	if r.waiting {
+// waiting reports whether the request has had to wait for other contenders.
+func (r *request) waiting() bool { return r.waitCtx != nil }
+
+// endWaiting ends and counts the wait for other contenders, if there was one, and returns how long
+// it took.
+func (r *request) endWaiting(err error) (waited time.Duration) {
+	if r.waiting() {
 		r.endWait.Call(WaitResult{Err: err})
+		waited = time.Since(r.waitFrom)
+		r.turnstiles.counters.contended.Add(1)
+		r.turnstiles.counters.waited.Add(int64(waited))
 	}
+	return waited
 }
 
 // sees records the contender ahead, for explain.
@@ -168,14 +174,6 @@ func (o *obstacle) name() string {
 	return name
 }
 
-// waitedFor returns how long the request waited for other contenders.
-func (r *request) waitedFor() time.Duration {
-	if !r.waiting {
-		return 0
-	}
-	return time.Since(r.waitFrom)
-}
-
 // acquireConfig has the settings of one acquisition.
 type acquireConfig struct {
 	wait       time.Duration // how long to wait at most, if limited is set
@@ -188,14 +186,4 @@ type acquireConfig struct {
 	revocable  bool
 	failFast   bool
 	maxWaiters int // 0: only the client's limit
-}
-
-// origin returns what other clients can read, in its queue node, about an acquisition that
-// began at a time. ctx is what the Acquire hook returned.
-func (ts *turnstiles) origin(ctx context.Context, cfg acquireConfig, began time.Time) place.Origin {
-	o := place.Origin{Label: cfg.label, Since: began.UnixMilli()}
-	if inject := ts.hooks.inject; inject != nil {
-		o.Trace = inject(ctx)
-	}
-	return o
 }

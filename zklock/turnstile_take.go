@@ -96,8 +96,9 @@ func (r *request) outage(ctx context.Context, err error) error {
 // acquireAlone acquires a lock with a separate place, which is not handed over.
 func (t *turnstile) acquireAlone(ctx context.Context, r *request) (*Lock, error) {
 	r.turnstile = nil
-	defer t.turnstiles.waitSeparately(r)()
 	r.Keep = false
+	t.turnstiles.countSeparateWriter(r, 1)
+	defer t.turnstiles.countSeparateWriter(r, -1)
 	t.turnstiles.makeWay(r)
 	left, err := t.take(ctx, r, nil)
 	if left != nil {
@@ -108,10 +109,10 @@ func (t *turnstile) acquireAlone(ctx context.Context, r *request) (*Lock, error)
 
 // await waits for a ticket's answer. If ctx ends first, it takes the ticket out of the
 // queue.
-func (t *turnstile) await(ctx context.Context, tk *ticket) (answer, error) {
+func (t *turnstile) await(ctx context.Context, tk *ticket) error {
 	select {
-	case got := <-tk.answer:
-		return got, nil
+	case <-tk.answered:
+		return nil
 	default:
 	}
 	for leaderWaits := tk.leaderWaits; ; leaderWaits = nil {
@@ -122,12 +123,12 @@ func (t *turnstile) await(ctx context.Context, tk *ticket) (answer, error) {
 			tk.r.reportWait(position, ahead)
 		}
 		select {
-		case got := <-tk.answer:
-			return got, nil
+		case <-tk.answered:
+			return nil
 		case <-leaderWaits:
 		case <-ctx.Done():
 			t.leave(tk)
-			return answer{}, errs.WaitEnded(ctx, errs.ErrNotAcquired)
+			return errs.WaitEnded(ctx, errs.ErrNotAcquired)
 		}
 	}
 }
