@@ -12,7 +12,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
-// maxAll is the most names on which one transaction can take places.
+// maxAll is the most names whose places one transaction can take.
 const maxAll = 128
 
 // All combines several mutexes, readers and writers into one lock. They are acquired

@@ -78,12 +78,11 @@ func OpenConnector(connector driver.Connector, opts ...Option) (*Client, error) 
 	return OpenConfig(Config{Connector: connector}, opts...)
 }
 
-// Ping checks whether locks can work. It returns nil if three conditions hold. A quorum
-// of the ensemble answers. The root exists, or Ping has created it. This client has the
-// rights that locks need, on the root and on the znodes that it creates. If rights are
-// missing, the error matches [ErrNoAuth] and names each of them with its path. Ping
-// does not look at the access lists of lock znodes that other programs have created.
-// It waits until ctx ends, but no longer than connect_timeout.
+// Ping checks whether locks can work. It returns nil if a quorum of the ensemble answers, the root
+// exists or Ping has created it, and this client has the rights that locks need, on the root and
+// on the znodes that it creates. If rights are missing, the error matches [ErrNoAuth] and names
+// each of them with its path. Ping does not look at the access lists of lock znodes that other
+// programs have created. It waits until ctx ends, but no longer than connect_timeout.
 //
 // Servers may grant another session timeout than session_timeout asks for. Ping
 // returns an error if locks cannot work with the granted one, or if it shows that
@@ -140,32 +139,29 @@ func (c *Client) ACL() []driver.ACL {
 // errNoClient is what the methods of a zero Client return.
 var errNoClient = errors.New("the Client was not made by Open or OpenConnector")
 
-// acquire carries out an acquisition of any kind: it calls the hooks and counts. An acquisition that
-// is refused because of its arguments counts as failed.
-func (c *Client) acquire(ctx context.Context, d *described, cfg acquireConfig) (lock *Lock, err error) {
-	name, err := d.name(), d.check()
-	if err != nil {
-		name = queue.Truncate(name, queue.MaxName)
+// acquire carries out an acquisition of any kind: it calls the hooks and counts. refused, if not
+// nil, is why the arguments of the request cannot be acquired.
+func (c *Client) acquire(ctx context.Context, r *request, refused error) (lock *Lock, err error) {
+	if err = refused; err != nil {
+		r.name = queue.Truncate(r.name, queue.MaxName)
 	}
 	// Hooks may pass the name on to systems that accept UTF-8 only.
-	ctx, end := hook.Start(c.hooks.Acquire, ctx, AcquireEvent{Name: strings.ToValidUTF8(name, "\ufffd"), Mode: Mode(d.mode()), Try: cfg.try})
+	ctx, end := hook.Start(c.hooks.Acquire, ctx, AcquireEvent{Name: strings.ToValidUTF8(r.name, "\ufffd"), Mode: Mode(r.Mode), Try: r.Try})
 	var waited time.Duration
 	if err == nil {
 		if c.cfg.acquireStacks {
 			ctx = withStack(ctx)
 		}
-		r := &request{turnstiles: &c.turnstiles, name: name, failFast: cfg.failFast,
-			Request: place.Request{Ctx: ctx, Mode: d.mode(), Wants: d.wants, Try: cfg.try}}
-		r.By = r
-		if lock, err = c.acquireLock(ctx, r, cfg); lock != nil {
-			lock.setUp(cfg)
+		r.turnstiles, r.Ctx, r.By = &c.turnstiles, ctx, r
+		if lock, err = c.acquireLock(ctx, r); lock != nil {
+			lock.setUp(r)
 		}
 		waited = r.endWaiting(err)
 		err = r.explain(err)
 	}
 	if err != nil {
 		c.counters.failed.Add(1)
-		err = &Error{Op: "acquire", Name: name, Err: err}
+		err = &Error{Op: "acquire", Name: r.name, Err: err}
 	} else {
 		c.counters.acquired.Add(1)
 	}
@@ -173,8 +169,8 @@ func (c *Client) acquire(ctx context.Context, d *described, cfg acquireConfig) (
 	return lock, err
 }
 
-func (c *Client) acquireLock(ctx context.Context, r *request, cfg acquireConfig) (lock *Lock, err error) {
-	if lock, err := r.reenter(ctx, cfg.reenter); lock != nil || err != nil {
+func (c *Client) acquireLock(ctx context.Context, r *request) (lock *Lock, err error) {
+	if lock, err := r.reenter(ctx); lock != nil || err != nil {
 		return lock, err
 	}
 	if c.places.TokensRegressed() {
@@ -185,22 +181,22 @@ func (c *Client) acquireLock(ctx context.Context, r *request, cfg acquireConfig)
 	}
 	waitCtx, cancel := context.WithCancelCause(ctx)
 	r.cancel = cancel
-	t, err := c.startWaiting(r, cfg)
+	t, err := c.startWaiting(r)
 	if err != nil {
 		cancel(nil)
 		return nil, err
 	}
 	defer func() { c.stopWaiting(r); cancel(nil) }()
-	if cfg.limited && !cfg.try {
-		timer := time.AfterFunc(cfg.wait, func() { cancel(errs.ErrWaitOver) })
+	if r.limited && !r.Try {
+		timer := time.AfterFunc(r.wait, func() { cancel(errs.ErrWaitOver) })
 		defer timer.Stop()
 	}
-	r.Origin = place.Origin{Label: cfg.label, Since: time.Now().UnixMilli()}
+	r.Origin.Since = time.Now().UnixMilli()
 	if inject := c.hooks.Inject; inject != nil {
 		r.Origin.Trace = inject(r.Ctx)
 	}
 	for {
-		if !c.handsOver(r.Wants, r.Mode, cfg) {
+		if !c.handsOver(r) {
 			lock, err = t.acquireAlone(waitCtx, r)
 		} else {
 			r.turnstile, r.Keep = t, c.cfg.keep > 0
@@ -218,11 +214,11 @@ func (c *Client) acquireLock(ctx context.Context, r *request, cfg acquireConfig)
 }
 
 // handsOver reports whether the place of an acquisition takes part in hand-over.
-func (c *Client) handsOver(wants []place.Want, mode queue.Mode, cfg acquireConfig) bool {
-	return len(wants) == 1 && mode != queue.Permit && !cfg.alone && c.cfg.handoverLimit > 0 && c.cfg.handoverTime > 0
+func (c *Client) handsOver(r *request) bool {
+	return len(r.Wants) == 1 && r.Mode != queue.Permit && !r.alone && c.cfg.handoverLimit > 0 && c.cfg.handoverTime > 0
 }
 
-// path returns the znode under which the contenders of a name queue.
+// path returns the znode of a name: its contenders queue there.
 func (c *Client) path(name string) string { return c.cfg.Root + "/" + c.cfg.Dialect.Encode(name) }
 
 // bound returns a context that ends when ctx ends, or when the client is closed or

@@ -51,9 +51,9 @@ func (c *Client) Locks(ctx context.Context, prefix string) iter.Seq2[LockInfo, e
 	}
 }
 
-// rootReader gives out the session on which all names are read. Its server has all that was
-// committed when the session was first given out: another session's server might lag behind
-// what was read before.
+// rootReader gives out the session that reads all names. Its server has all that was committed
+// when the session was first given out: another session's server might lag behind what was read
+// before.
 type rootReader struct {
 	client *Client
 

@@ -18,13 +18,13 @@ import (
 // request.
 var ErrNotAcquired = errs.ErrNotAcquired
 
-// ErrReleased means that a [Lock] was used after its Release. It is also the cause with
-// which the lock's contexts end when it is released.
+// ErrReleased means that a [Lock] was used after its Release. It is also the cause of the end of
+// the lock's contexts then.
 var ErrReleased = errors.New("lock was released already")
 
-// ErrRevoked means that an operator has asked for the lock: see [Client.Revoke]. It is matched
-// by the cause with which the contexts of a lock with [WithRevocable] end; the text of that
-// cause has the operator's reason. The lock is still held.
+// ErrRevoked means that an operator has asked for the lock: see [Client.Revoke]. The contexts of a
+// lock with [WithRevocable] end with a cause that matches it and whose text has the operator's
+// reason. The lock is still held.
 var ErrRevoked = errors.New("lock revoked: its holder is asked to give it back")
 
 // ErrReleasePending means that the lock was given back, but that the ensemble has not
@@ -62,10 +62,9 @@ var ErrInvalidName = errs.ErrInvalidName
 // go together. Its child is [ErrMisuse].
 var ErrConflict = errs.ErrConflict
 
-// ErrMisuse means a mistake in the program that does not depend on the lock's name. An
-// Acquirer or a function is nil; a lock was not made by a Client's method, or its Client
-// not by Open, OpenConfig or OpenConnector; or no request of an adapter can have a name,
-// because of the way in which the adapter is set up.
+// ErrMisuse means a mistake in the program that does not depend on the lock's name. An Acquirer or
+// a function is nil; a lock was not made by a Client's method, or its Client not by Open,
+// OpenConfig or OpenConnector; or an adapter is set up so that no request can have a name.
 var ErrMisuse = errs.Case(ErrConflict, "the lock is not set up correctly")
 
 // ErrDeadlock means that the caller's context already carries the lock that it asks
@@ -94,8 +93,8 @@ var ErrNoAuth = errs.ErrNoAuth
 // create it, with create_root=false. No name is in use then.
 var ErrRootMissing = errs.ErrRootMissing
 
-// ErrMaxHold is the cause with which adapters end a context when its lock was held for
-// longer than their option WithMaxHold allows.
+// ErrMaxHold is the cause that adapters give a context when they end it because its lock was held
+// for longer than their option WithMaxHold allows.
 var ErrMaxHold = errors.New("lock held for longer than WithMaxHold allows")
 
 // ErrLost means that a lock stopped being held without a release. Another client may
@@ -139,11 +138,8 @@ type Error struct {
 	// open, parse, ping, release, revoke, shutdown, txn, verify, watch.
 	Op string
 
-	// Name is the lock's name; "" if the operation is not about a lock.
-	Name string
-
-	// Err is the reason.
-	Err error
+	Name string // the lock's name; "" if the operation is not about a lock
+	Err  error  // the reason
 }
 
 // Error implements error.
@@ -157,7 +153,7 @@ func (e *Error) Error() string {
 // Unwrap returns the reason.
 func (e *Error) Unwrap() error { return e.Err }
 
-// annotate makes the error of an operation an Error, unless it is nil.
+// annotate makes the error of an operation an Error if it is not nil.
 func annotate(err *error, op, name string) {
 	if *err != nil {
 		*err = &Error{Op: op, Name: name, Err: *err}
@@ -181,8 +177,7 @@ func whyEnded(ctx context.Context, err error) error {
 // LostError reports why and when a lock was lost. It matches [ErrLost], and its cause if that is
 // a child of ErrLost.
 type LostError struct {
-	// Name is the lock's name.
-	Name string
+	Name string // the lock's name
 
 	// Cause is the reason. It matches ErrLeaseOver, ErrSessionExpired or ErrNodeDeleted, or
 	// is ErrClosed if the Client was closed. In rare cases it is none of them, for example

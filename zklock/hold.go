@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/place"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 	"github.com/zklock/go-zklock/zklock/internal/session"
@@ -17,8 +16,8 @@ import (
 // the hold was joined: by readers of one process that share a place, or with Reenter.
 //
 // Invariants:
-//   - over is set once, by the release of the last handle or by a loss, whichever
-//     comes first. It is never cleared.
+//   - over is set once, by the release of the last handle or by a loss before it, and never
+//     cleared.
 //   - A handle is added only while over is not set, so no handle outlives its hold.
 //   - The next hold of the same place begins after over was set.
 type hold struct {
@@ -102,20 +101,9 @@ func (h *hold) part(hd *handle) (last, lost bool) {
 	return true, false
 }
 
-// overtaken returns the result of a release if the hold was lost after its handle was
-// marked as released. Either another program has deleted a node (deleted is true), or
-// the session has ended and the nodes go with it.
-func (h *hold) overtaken() (deleted bool, err error) {
-	if h.place.Deleted() {
-		return true, nil
-	}
-	return false, errs.ReleasePending(h.place.Desk.Cause())
-}
-
-// giveBack ends a hold whose last handle was released. The place is passed on to a
-// waiter of this process, or leaves the queue. handed reports that it was passed on as
-// it is; for deleted and err see place.Place.Release. With async it leaves the queue in the
-// background.
+// giveBack ends a hold whose last handle was released. The place is passed on to a waiter of this
+// process, or leaves the queue, with async in the background. handed reports that it was passed on
+// as it is; for deleted and err see place.Place.Release.
 func (h *hold) giveBack(ctx context.Context, async bool) (handed, deleted bool, err error) {
 	defer h.turnstiles.released(h)
 	limit := h.awaitTxns(ctx)
@@ -157,9 +145,9 @@ func (h *hold) MarkLost() bool {
 	return true
 }
 
-// Finish implements session.Tenant. The loss of handles that were released meanwhile is
-// not reported. Finish locks no mutex except those of the handles, so that no other
-// operation can keep a handle from ending.
+// Finish implements session.Tenant. It does not report the loss of handles that were released by
+// then. It locks no mutex except those of the handles, so that no other operation can keep a
+// handle from ending.
 func (h *hold) Finish(cause error, at time.Time) {
 	err := &LostError{Name: h.name, Cause: cause, At: at}
 	h.toReport = slices.DeleteFunc(h.toReport, func(hd *handle) bool { return !hd.end(err) })
@@ -204,9 +192,9 @@ func (h *hold) endTxn() {
 }
 
 // awaitTxns waits until no Txn of the hold is under way, until ctx ends, or until a session
-// timeout has passed. It returns what is left of the timeout. A Txn that is still under way
-// could be applied while the next holder has the lock. So awaitTxns marks the place, which
-// is then not passed on: its node is deleted, and the check with which the Txn begins fails.
+// timeout has passed. It returns what is left of the timeout. A Txn that is still under way could
+// be applied while the next holder has the lock. So awaitTxns marks the place, which is then not
+// passed on: its node is deleted, and the check at the beginning of the Txn fails.
 func (h *hold) awaitTxns(ctx context.Context) (left time.Duration) {
 	limit := h.place.Desk.Timeout
 	h.mu.Lock()

@@ -12,18 +12,18 @@ import (
 // and logs; package tracing uses nothing else. Any field may be nil, which costs
 // nothing.
 //
-// A hook runs on the goroutine that does what the hook reports, except Lost and Session,
-// for which each session has a separate goroutine. Many goroutines may call a hook at the
-// same time. A hook must return quickly, and must not wait or call methods of the lock or
-// the client that it is about. The client does not recover from panics in hooks.
+// A hook runs on the goroutine that does what the hook reports. Each session has a separate
+// goroutine that calls Lost and Session. Many goroutines may call a hook at the same time. A hook
+// must return quickly, and must not wait or call methods of the lock or the client that it is
+// about. The client does not recover from panics in hooks.
 //
 // Acquire, Wait, Release and Operation are called when something begins. Each returns the
 // context for what happens until it ends, and the function that the client calls at the
 // end. Both may be nil; a nil context means the one that was passed in.
 type Hooks struct {
-	// Acquire is called when an acquisition starts, and the function that it returns
-	// when the acquisition has succeeded or failed. An acquisition that fails because
-	// of its name or other arguments is reported too, unless it has no client.
+	// Acquire is called when an acquisition starts, and the function that it returns when the
+	// acquisition has succeeded or failed. An acquisition that fails because of its name or other
+	// arguments is reported too, if it has a client.
 	Acquire func(ctx context.Context, e AcquireEvent) (context.Context, func(AcquireResult))
 
 	// Wait is called, inside Acquire, when the acquisition begins to wait for another
@@ -69,11 +69,8 @@ type AcquireEvent struct {
 	// cut at 512 bytes, and bytes in it that are not UTF-8 are replaced.
 	Name string
 
-	// Mode is the mode in which the caller wants the lock.
-	Mode Mode
-
-	// Try reports whether the caller does not wait for other contenders.
-	Try bool
+	Mode Mode // how the caller wants to hold the lock
+	Try  bool // whether the caller does not wait for other contenders
 }
 
 // AcquireResult is the result of an acquisition.
@@ -83,13 +80,10 @@ type AcquireResult struct {
 	Err    error         // the error that Acquire returns, or nil
 }
 
-// WaitEvent describes for which contender an acquisition waits.
+// WaitEvent describes what an acquisition waits for.
 type WaitEvent struct {
-	// Name is the lock's name; for All, the names joined by commas.
-	Name string
-
-	// Mode is the mode in which the caller wants the lock.
-	Mode Mode
+	Name string // the lock's name; for All, the names joined by commas
+	Mode Mode   // how the caller wants to hold the lock
 
 	// Position is how many contenders are ahead: in ZooKeeper's queue, or in the queue
 	// of this process if the acquisition waits behind a goroutine of the same process.
@@ -118,8 +112,7 @@ type ReleaseResult struct {
 	// next acquisition.
 	Handed bool
 
-	// Err is the reason in the error that Release returns, or nil.
-	Err error
+	Err error // the reason in the error that Release returns, or nil
 }
 
 // LostEvent describes a loss.
@@ -131,7 +124,7 @@ type LostEvent struct {
 // HandoverEvent describes a hand-over inside this process.
 type HandoverEvent struct {
 	Name string // the lock's name
-	Mode Mode   // the mode in which the next holder holds the lock
+	Mode Mode   // how the next holder holds the lock
 	Turn uint32 // the Turn of the next holder's token
 	From string // the traceparent of the acquisition that held the lock until now
 	To   string // the traceparent of the acquisition that holds the lock from now on
@@ -144,24 +137,15 @@ type OperationEvent struct {
 	// kinds in one transaction.
 	Kind string
 
-	// Group is how many callers' writes the transaction has; 1 for requests that are not
-	// grouped.
-	Group int
-
-	// Server is the address of the server, "" if it is not known.
-	Server string
-
-	// Session is the id of the session on which the request is sent.
-	Session int64
+	Group   int    // how many callers' writes the transaction has; 1 for requests that are not grouped
+	Server  string // the address of the server, "" if it is not known
+	Session int64  // the id of the session that sends the request
 }
 
 // SessionEvent describes a session's state.
 type SessionEvent struct {
-	// ID is the session's id.
-	ID int64
-
-	// Server is the address of the server it is connected to, "" if it is not known.
-	Server string
+	ID     int64  // the session's id
+	Server string // the address of the server it is connected to, "" if it is not known
 
 	// State is the session's state. A session that this client has given up is
 	// reported as Expired, even if it has not expired at the ensemble yet.
@@ -174,8 +158,7 @@ type SessionEvent struct {
 	// It proves a lease when one of its waiters wakes.
 	Lease time.Duration
 
-	// Err is the reason why the session has ended; nil if it has not.
-	Err error
+	Err error // the reason why the session has ended; nil if it has not
 }
 
 // JoinHooks combines several Hooks into one. Hooks are called in the order of the

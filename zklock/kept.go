@@ -24,8 +24,8 @@ import (
 // place is kept.
 //
 // Invariants:
-//   - While a standby is active, it is in the list of turnstiles, and its turnstile counts as kept.
-//     All of it changes under the mu of the turnstile.
+//   - While a standby is active, it is in the list of turnstiles, and its turnstile is kept. All
+//     three change under the mu of the turnstile.
 //   - While the list is not empty, retireOld is running or about to start, or the pool is closed.
 type standby struct {
 	turnstile *turnstile

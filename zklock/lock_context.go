@@ -10,8 +10,8 @@ import (
 // carriedKey is the context key of the innermost lock that a context carries.
 type carriedKey struct{}
 
-// carriedLock is one lock that a context carries. A linked list of them keeps the locks of
-// the contexts from which the context is derived.
+// carriedLock is one lock that a context carries. A linked list of them keeps the locks of the
+// contexts that the context is derived from.
 type carriedLock struct {
 	lock  *Lock
 	outer *carriedLock
@@ -56,11 +56,11 @@ func Detach(ctx context.Context) context.Context {
 	return context.WithValue(ctx, carriedKey{}, (*carriedLock)(nil))
 }
 
-// Context returns a context that is derived from parent, carries the lock (see
-// [FromContext]) and ends when the lock stops being held, with the lock's Err as its
-// cause. With [WithRevocable] it also ends when the lock is revoked, with a cause that matches
-// [ErrRevoked]; the lock is still held then. Call the CancelFunc when the context is not needed any more, to free its
-// memory; it does not release the lock.
+// Context returns a context that is derived from parent, carries the lock (see [FromContext]) and
+// ends when the lock stops being held, with the lock's Err as its cause. With [WithRevocable] it
+// also ends when the lock is revoked, with a cause that matches [ErrRevoked]; the lock is still
+// held then. Call the CancelFunc after the last use of the context, to free its memory; it does
+// not release the lock.
 func (l *Lock) Context(parent context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(withLock(parent, l))
 	l.mu.Lock()

@@ -17,13 +17,13 @@ import (
 //
 // Another goroutine may release the carried lock at any moment. If the handle turns
 // out to be released, reenter looks again.
-func (r *request) reenter(ctx context.Context, join bool) (*Lock, error) {
+func (r *request) reenter(ctx context.Context) (*Lock, error) {
 	for {
 		l := carried(ctx, r.turnstiles, r.Wants)
 		if l == nil {
 			return nil, nil
 		}
-		joined, err := l.rejoin(r, join)
+		joined, err := l.rejoin(r)
 		if err == nil || l.Err() != ErrReleased {
 			return joined, err
 		}
@@ -31,7 +31,7 @@ func (r *request) reenter(ctx context.Context, join bool) (*Lock, error) {
 }
 
 // rejoin is reenter for the lock that it found.
-func (l *Lock) rejoin(r *request, join bool) (*Lock, error) {
+func (l *Lock) rejoin(r *request) (*Lock, error) {
 	h := l.hold
 	alive := h.place.Desk.Alive()
 	if err := l.Err(); err != nil {
@@ -44,7 +44,7 @@ func (l *Lock) rejoin(r *request, join bool) (*Lock, error) {
 	if why := h.uncovered(r.Wants); why != nil {
 		return nil, why
 	}
-	if !join {
+	if !r.rejoins {
 		return nil, ErrDeadlock
 	}
 	if joined := h.join(r); joined != nil {

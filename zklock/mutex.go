@@ -81,7 +81,14 @@ func acquire(ctx context.Context, d *described, opts []AcquireOption, try bool) 
 	if c == nil { // then the description has an error, and no hook is called
 		return nil, &Error{Op: "acquire", Name: queue.Truncate(d.name(), queue.MaxName), Err: d.check()}
 	}
-	return c.acquire(ctx, d, newAcquireConfig(opts, try))
+	r := &request{name: d.name(), Request: place.Request{Mode: d.mode(), Wants: d.wants}}
+	for _, o := range opts {
+		if o != nil {
+			o.applyAcquire(r)
+		}
+	}
+	r.Try = r.Try || try
+	return c.acquire(ctx, r, d.check())
 }
 
 // knownClient returns the client that made the description; nil if there is none, or if
@@ -118,8 +125,8 @@ func (m *Mutex) described() *described {
 // Name returns the lock's name.
 func (m *Mutex) Name() string { return m.described().name() }
 
-// Path returns the path of the lock's znode, below which the queue nodes are; "" if the
-// name is invalid.
+// Path returns the path of the lock's znode, the parent of the queue nodes; "" if the name is
+// invalid.
 func (m *Mutex) Path() string { return m.described().path() }
 
 // Acquire waits until the caller holds the mutex; see [Acquirer].

@@ -18,16 +18,24 @@ type request struct {
 	place.Request
 
 	turnstiles *turnstiles
-	turnstile  *turnstile // the turnstile that hands its place over; nil: its place is not handed over
-	name       string     // for callers and hooks: the names joined by commas, if there are several
-	failFast   bool
+	turnstile  *turnstile              // the turnstile that hands its place over; nil: its place is not handed over
+	name       string                  // for callers and hooks: the names joined by commas, if there are several
 	cancel     context.CancelCauseFunc // ends the wait
-	served     bool                    // guarded by turnstiles.mu; it has its lock, and must not be counted as waiting
-	blocked    bool                    // guarded by turnstiles.mu; it is counted as waiting for others
 
-	maxWaiters int // it must not wait if that many of this client wait already; 0: no limit
+	// Set by options.
+	wait       time.Duration // how long to wait at most, if limited is set
+	maxWaiters int           // it must not wait if that many of this client wait already; 0: no limit
+	limited    bool
+	rejoins    bool // Reenter
+	alone      bool // WithoutHandover
+	async      bool // WithAsyncRelease
+	revocable  bool
+	failFast   bool
 
-	// Used by the requester's goroutine only, unless the comment says otherwise.
+	served  bool // guarded by turnstiles.mu; it has its lock, and must not be counted as waiting
+	blocked bool // guarded by turnstiles.mu; it is counted as waiting for others
+
+	// Used by the requester's goroutine only, or as the comment says.
 	waitCtx  context.Context // what the Wait hook returned; nil until the request waits for other contenders
 	waitFrom time.Time       // since when it waits for other contenders; guarded by turnstiles.mu for other goroutines
 	endWait  hook.End[WaitResult]
@@ -172,18 +180,4 @@ func (o *obstacle) name() string {
 		name += " " + strconv.Quote(o.label)
 	}
 	return name
-}
-
-// acquireConfig has the settings of one acquisition.
-type acquireConfig struct {
-	wait       time.Duration // how long to wait at most, if limited is set
-	limited    bool
-	try        bool
-	label      string
-	reenter    bool
-	alone      bool // WithoutHandover
-	async      bool // WithAsyncRelease
-	revocable  bool
-	failFast   bool
-	maxWaiters int // 0: only the client's limit
 }

@@ -12,22 +12,21 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
-// turnstile is a client's own queue for one name. The goroutines of the client that want
-// the name queue here, in the order in which they come, behind one place in ZooKeeper's
-// queue. The first of them, the leader, takes that place; the others wait on a channel. A
-// release passes the place on to the next goroutine without a request, as long as that is
-// fair to other processes. After that the next goroutine becomes the leader, and takes a
-// new place at the end of ZooKeeper's queue; the same request gives up the old place.
+// turnstile is a client's own queue for one name. The goroutines of the client that want the name
+// queue here, in the order of their calls, behind one place in ZooKeeper's queue. The first of
+// them, the leader, takes that place; the others wait on a channel. A release passes the place on
+// to the next goroutine without a request, as long as that is fair to other processes. After that
+// the next goroutine becomes the leader, and takes a new place at the end of ZooKeeper's queue;
+// the same request gives up the old place.
 //
-// Readers share a hold. A reader that comes when joining would not be fair any more takes
-// a separate place. So there may be several holds at a time, which are then all shared.
+// Readers share a hold. When it would no longer be fair to join, a reader takes a separate place.
+// So there may be several holds at a time, which are then all shared.
 //
 // Invariants:
 //   - There is a leader, or a hold that excludes the first in the queue, or the queue is
 //     empty. serveLocked makes it so after each change.
-//   - A writer behind readers becomes the leader, unless the readers have a node that it
-//     may get. So it takes its place in ZooKeeper's queue at once, and readers of other
-//     processes do not pass it.
+//   - A writer behind readers becomes the leader if they do not have a node that it may get. So it
+//     takes its place in ZooKeeper's queue at once, and readers of other processes do not pass it.
 //   - If there are several holds, all are shared and none is handed over, until only one
 //     is left.
 //   - A ticket is sent exactly one answer, or its goroutine takes it out of the queue
@@ -41,10 +40,9 @@ import (
 //   - A kept place has no hold, and nothing else wants the name: if standby is active, there is
 //     no leader and no hold, and the queue is empty. While there is no other contender in
 //     ZooKeeper's queue, a place that was kept is passed on without limits; see place.Place.Keep.
-//   - Readers join a hold only for handover_time after the first grant of its place. They
-//     join only while no writer of this client waits, and only from an empty queue or from
-//     its front. This is the one way in which a reader can get the lock before a writer of
-//     another process that queued earlier.
+//   - Readers join a hold only for handover_time after the first grant of its place. They join
+//     only while no writer of this client waits, and only from an empty queue or from its front.
+//     Only so can a reader get the lock before a writer of another process that queued earlier.
 type turnstile struct {
 	turnstiles *turnstiles
 	path       string
@@ -60,7 +58,7 @@ type turnstile struct {
 	queue          list.List // guarded by mu; of *ticket, without the leader's
 	leader         *ticket   // guarded by mu
 	current        *hold     // guarded by mu; the newest hold, nil if that is over
-	noSessionSince time.Time // used by the leader only; since when leaders have had no usable session; zero if the last one had one
+	noSessionSince time.Time // used by the leader only; see acquire
 
 	standby *standby // guarded by mu; the newest one; while it is active, the client keeps its place for the name
 
@@ -164,11 +162,11 @@ func (t *turnstile) serveLocked(start *place.Place) *place.Place {
 	return start
 }
 
-// passableLocked reports whether a request may take a place although goroutines of this
-// client hold the lock. If a writer holds it, the request may not. If readers hold it,
-// another reader may. A writer may too, and waits in the place, unless the newest readers
-// hold a writer's node: that node keeps readers of other processes out already, and the
-// writer gets it when the readers release it.
+// passableLocked reports whether a request may take a place although goroutines of this client
+// hold the lock. If a writer holds it, the request may not. If readers hold it, another reader
+// may. A writer may too, and waits in the place, if the newest readers do not hold a writer's
+// node: such a node keeps readers of other processes out already, and the writer gets it when the
+// readers release it.
 func (t *turnstile) passableLocked(r *request) bool {
 	return t.sharedLocked() && (r.Mode == queue.Shared || t.current == nil || t.current.place.Standing().Mode == queue.Shared)
 }
@@ -204,17 +202,14 @@ func (t *turnstile) leave(tk *ticket) {
 		tk.lock.hold.drop(tk.lock)
 		return
 	}
-	t.led(nil, tk.start, t.noSessionSince)
+	t.led(nil, tk.start)
 }
 
 // led ends a goroutine's time as the leader. got is the lock that it acquired, nil if it
-// failed. left, if not nil, is a place for the next leader. noSessionSince is since when
-// the leader had no usable session, zero if it had one. The goroutines behind the leader
-// had none either, so connect_timeout does not begin again for them.
-func (t *turnstile) led(got *Lock, left *place.Place, noSessionSince time.Time) {
+// failed. left, if not nil, is a place for the next leader.
+func (t *turnstile) led(got *Lock, left *place.Place) {
 	t.mu.Lock()
 	t.leader = nil
-	t.noSessionSince = noSessionSince
 	if got != nil {
 		t.beginLocked(got.hold)
 	}
@@ -225,8 +220,8 @@ func (t *turnstile) led(got *Lock, left *place.Place, noSessionSince time.Time) 
 	}
 }
 
-// beginLocked counts a new hold, unless it is over already: it may have been lost since
-// its grant, and holdLost may have been called before.
+// beginLocked counts a new hold if it is not over: it may have been lost since its grant, and
+// holdLost may have been called before.
 func (t *turnstile) beginLocked(h *hold) {
 	if !h.isOver() {
 		t.holds++
@@ -296,12 +291,15 @@ func (t *turnstile) acquire(ctx context.Context, r *request) (*Lock, error) {
 	case tk.lock != nil:
 		return tk.lock, nil
 	}
+	// If the last leader had no usable session, the goroutines behind it had none either, so
+	// connect_timeout does not begin again for them.
 	if since := t.noSessionSince; since.After(tk.since) {
 		r.NoSessionSince = since
 	} else if !since.IsZero() {
 		r.NoSessionSince = tk.since
 	}
 	left, err := t.take(ctx, r, tk.start)
-	t.led(r.lock, left, r.NoSessionSince)
+	t.noSessionSince = r.NoSessionSince
+	t.led(r.lock, left)
 	return r.lock, err
 }

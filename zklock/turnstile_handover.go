@@ -67,12 +67,12 @@ func (ts *turnstiles) reportHandover(ctx context.Context, lock *Lock, from strin
 	}
 }
 
-// shareWhenDueLocked turns a writer's place that a reader has got into a reader's place. If
-// other contenders are in ZooKeeper's queue, it does so at once. If the client watches for
-// other contenders, Recalled does so when one arrives. Otherwise it happens when
-// handover_time has passed, after which the place is not handed over. Until then the place
-// can go back to writers of this client without a request. A reader of another process that
-// queues meanwhile waits no longer than it would for those writers.
+// shareWhenDueLocked turns a writer's place that a reader has got into a reader's place. If other
+// contenders are in ZooKeeper's queue, it does so at once. If the client watches for other
+// contenders, Recalled does so when one arrives. Otherwise it happens when handover_time has
+// passed: the place is not handed over after that. Until then the place can go back to writers of
+// this client without a request. A reader of another process that queues by then waits no longer
+// than it would for those writers.
 func (t *turnstile) shareWhenDueLocked(p *place.Place) {
 	switch s := p.Standing(); {
 	case s.Others:

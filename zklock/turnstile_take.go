@@ -12,9 +12,9 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
-// take acquires what r wants, and sets r.lock. It takes a place in ZooKeeper's queue and
-// waits for its turn. If the place is lost meanwhile, because its session has ended or
-// another program has deleted a node, take begins again at the end of the queue.
+// take acquires what r wants, and sets r.lock. It takes a place in ZooKeeper's queue and waits for
+// its turn. If the place is lost before that, because its session has ended or another program has
+// deleted a node, take begins again at the end of the queue.
 //
 // start, if not nil, is a place to begin with. It may wait in the queue already, left by a
 // goroutine that stopped waiting. Or it has to be replaced, because it was held before, or
@@ -133,11 +133,11 @@ func (t *turnstile) await(ctx context.Context, tk *ticket) error {
 	}
 }
 
-// leaderWaitsLocked decides whether a reader that enters the queue counts as waiting
-// already. It does not if the leader is a reader that is asking the ensemble for a place,
-// and all tickets between the two are readers' too: they will join the leader's hold. In
-// this case leaderWaitsLocked returns a channel, which is closed if the leader has to wait
-// for other contenders; then the readers behind it wait too. Otherwise it returns nil.
+// leaderWaitsLocked decides whether a reader that enters the queue already waits for other
+// contenders. It does not if the leader is a reader that is asking the ensemble for a place, and
+// all tickets between the two are readers' too: they will join the leader's hold. In this case
+// leaderWaitsLocked returns a channel, which is closed if the leader has to wait for other
+// contenders; then the readers behind it wait too. Otherwise it returns nil.
 func (t *turnstile) leaderWaitsLocked(r *request) <-chan struct{} {
 	if r.Mode != queue.Shared || t.leader == nil || t.leader.r.Mode != queue.Shared || t.leader.waits || !t.sharedLocked() {
 		return nil

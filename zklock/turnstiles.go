@@ -63,7 +63,7 @@ type counters struct {
 	waited                            atomic.Int64
 }
 
-// init makes the parts of turnstiles of which only the settings are set.
+// init makes what turnstiles consist of. Their settings are set.
 func (ts *turnstiles) init(connector driver.Connector) {
 	ts.places = place.NewShared(&ts.cfg.Settings)
 	ts.pool = session.NewPool(&ts.cfg.Settings.Settings, connector)
@@ -109,8 +109,7 @@ func (ts *turnstiles) inUse(path string) bool {
 // startWaiting counts an acquisition as a user of the turnstiles of all names that it
 // wants, and returns that of the first name. If a limit is reached, or the client is
 // closed or shutting down, it returns an error. It makes no request.
-func (ts *turnstiles) startWaiting(r *request, cfg acquireConfig) (*turnstile, error) {
-	r.maxWaiters = cfg.maxWaiters
+func (ts *turnstiles) startWaiting(r *request) (*turnstile, error) {
 	if limit := ts.cfg.maxWaiters; limit > 0 && (r.maxWaiters == 0 || limit < r.maxWaiters) {
 		r.maxWaiters = limit
 	}

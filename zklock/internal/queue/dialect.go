@@ -10,10 +10,10 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/errs"
 )
 
-// Dialect is the way in which a client names its queue nodes; the URL key "dialect" selects
-// it. In each dialect the nodes are named as one other library names them, so that its
-// contenders wait for those of zklock, and those of zklock for its contenders.
-// docs/migrating.md has the table of the libraries that exclude each other in each dialect.
+// Dialect is how a client names its queue nodes; the URL key "dialect" selects it. In each dialect
+// the nodes are named as one other library names them, so that its contenders wait for those of
+// zklock, and those of zklock for its contenders. docs/migrating.md has the table of the libraries
+// that exclude each other in each dialect.
 //
 // No node name satisfies two recipes at once. Where the table says conflict, an acquisition
 // fails with ErrConflict when it sees such a contender in the queue, and the error names the
@@ -106,8 +106,8 @@ const (
 	kazooReadMarker = "__rlock__"
 )
 
-// markers has the texts by which the recipes find the sequence number in a name, in the order in
-// which classify looks for them.
+// markers has the texts that the recipes look for to find the sequence number in a name, in the
+// order of classify.
 var markers = []struct {
 	text string
 	mode Mode
@@ -248,9 +248,9 @@ func (d *Dialect) Encode(name string) string {
 	return encodeName(name)
 }
 
-// LedgerMark begins the name of a ledger, a znode below the root in which package once notes
-// what has run. No lock's znode is a ledger, or above or below one: Encode never writes the
-// mark, and CheckName refuses it at the beginning of a name that is a path.
+// LedgerMark begins the name of a ledger, a znode below the root where package once notes what has
+// run. No lock's znode is a ledger, or above or below one: Encode never writes the mark, and
+// CheckName refuses it at the beginning of a name that is a path.
 const LedgerMark = "~"
 
 // Ledger returns the name, below the root, of the ledger of a lock. It is one segment in all
@@ -270,7 +270,7 @@ func (d *Dialect) Below(above, node string) (name string, ok bool) {
 	return name, d.CheckName(name) == nil
 }
 
-// ParentMode returns the mode in which the znode of a lock is created.
+// ParentMode returns the mode of the create of a lock's znode.
 func (d *Dialect) ParentMode() driver.Mode {
 	if d == dialectKazoo {
 		return driver.Persistent

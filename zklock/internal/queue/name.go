@@ -60,8 +60,8 @@ const (
 	firstSpecialRune = 0xfff0
 )
 
-// RefusedRune returns the first of these characters in s, which is part of a path. Bytes
-// that are not valid UTF-8 count as such a character.
+// RefusedRune returns the first of these characters in s, which is part of a path. Bytes that are
+// not valid UTF-8 are such a character, too.
 func RefusedRune(s string) (rune, bool) {
 	for _, r := range s {
 		if firstPrivateRune <= r && r <= lastPrivateRune || r >= firstSpecialRune {

@@ -5,10 +5,10 @@ import (
 	"strconv"
 )
 
-// MaxSequence is the sequence number from which on a name's numbers count as used up.
-// Servers from 3.6 on repeat 2^31-1 once they reach it, and older servers go on with
-// negative numbers; in both cases the numbers no longer show the order of the queue. The
-// last 2^20 numbers before that are left unused.
+// A name's sequence numbers are used up when they reach MaxSequence. Servers from 3.6 on repeat
+// 2^31-1 once they reach it, and older servers go on with negative numbers; in both cases the
+// numbers no longer show the order of the queue. The last 2^20 numbers before that are left
+// unused.
 const MaxSequence = 1<<31 - 1<<20
 
 // Node is what Decide needs to know of a queue node.
@@ -26,15 +26,14 @@ func (n Node) Ours() bool { return n.GUID.ours() }
 // goroutine uses it.
 func (n Node) MayBeKept() bool { return n.Ours() && n.GUID.Serial&keepBit != 0 }
 
-// Sort puts contenders in the order in which they get the lock: by sequence number. The
-// GUID in front of the number does not matter.
+// Sort puts contenders in the order of the queue, that of their sequence numbers. The GUID in
+// front of the number does not matter.
 func Sort(q []Node) {
 	slices.SortFunc(q, func(a, b Node) int { return int(a.Seq - b.Seq) })
 }
 
 // sequence reads the suffix that a server has appended to a node's name: ten digits, or, from
-// servers before 3.6, a negative number, for which it returns MaxSequence. ok is false for any
-// other suffix.
+// servers before 3.6, a negative number, read as MaxSequence. ok is false for any other suffix.
 func sequence(s string) (n int64, ok bool) {
 	const width = 10
 	negative := len(s) > 0 && s[0] == '-'

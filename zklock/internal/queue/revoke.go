@@ -7,11 +7,11 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/errs"
 )
 
-// An operator asks a holder to give its lock back by a change of the data of the holder's
-// node. A node of this library gets the reason into its JSON, and keeps what else is there.
-// Curator's Revoker replaces all data by one message, and its holders look for exactly that
-// message. So a node of Curator gets it, and a node of this library may have it: then other
-// contenders do not see any more which process holds the lock.
+// An operator asks a holder to give its lock back by a change of the data of the holder's node. A
+// node of this library gets the reason into its JSON, and keeps what else is there. Curator's
+// Revoker replaces all data by one message, and its holders look for exactly that message. So a
+// node of Curator gets it, and a node of this library may have it: then other contenders no longer
+// see which process holds the lock.
 
 // CuratorRevokes is the message of Curator's Revoker, which is all data of the node. It is
 // also the reason of such a request, because that has no other.
@@ -44,8 +44,8 @@ func Revoke(node string, data []byte, reason string) ([]byte, error) {
 	return nil, fmt.Errorf("%w: %s cannot be asked to give a lock back: use Break if the holder hangs", errs.ErrConflict, of.serves)
 }
 
-// Revocation returns the reason with which a node's data asks the holder to give the lock
-// back; "" if it does not. It costs little if it does not.
+// Revocation returns the reason if a node's data ask the holder to give the lock back; "" if they
+// do not, which costs little.
 func Revocation(data []byte) string {
 	if !bytes.Contains(data, []byte(`"revoked"`)) && string(data) != CuratorRevokes {
 		return ""
