@@ -78,17 +78,14 @@ func (a *described) add(acquirers []Acquirer) error {
 	}
 	at := make(map[string]int)
 	for _, acquirer := range acquirers {
-		var d *described
-		switch acquirer := acquirer.(type) {
-		case *Mutex:
-			d = acquirer.described()
-		case *Reader:
-			d = acquirer.described()
+		switch acquirer.(type) {
+		case *Mutex, *Reader:
 		case nil:
 			return errAllOfNil
 		default:
 			return errs.Case(errs.ErrConflict, fmt.Sprintf("All takes mutexes, readers and writers, not %T", acquirer))
 		}
+		d := acquirer.described()
 		if err := d.check(); err != nil {
 			if errors.Is(err, errNilAcquirer) {
 				err = errAllOfNil
