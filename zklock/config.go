@@ -55,8 +55,8 @@ type Config struct {
 	// Client.Close closes it.
 	Connector driver.Connector
 
-	// Root is the path of the root, the znode below which the client keeps its locks; ""
-	// means /zklock. It may have characters that a root in a URL cannot have.
+	// Root is the path of the root, the znode that has the client's locks below it; "" means
+	// /zklock. It may have characters that a root in a URL cannot have.
 	Root string
 
 	// SessionTimeout is the key session_timeout, 10s by default.
@@ -111,7 +111,7 @@ type Config struct {
 	ACL string
 }
 
-// config has the settings with which a Client is opened, after their check.
+// config has the settings that a Client is opened with. They are checked.
 type config struct {
 	rules
 	hooks Hooks

@@ -24,10 +24,9 @@
 //
 // # Guarantees
 //
-// At most one exclusive holder has a lock at a time. A lock counts as held only
-// while writes that a quorum has committed prove its session alive. A holder
-// that is cut off loses the lock, and its contexts end, before ZooKeeper can
-// grant it to the next client.
+// At most one exclusive holder has a lock at a time. A lock is held only while writes that a
+// quorum has committed prove its session alive. A holder that is cut off loses the lock, and its
+// contexts end, before ZooKeeper can grant it to the next client.
 //
 // Processes get a lock in the order of ZooKeeper's queue, and the goroutines of a process in the
 // order of their calls. A release wakes one waiter.

@@ -28,7 +28,7 @@ type hold struct {
 	wants      []place.Want
 
 	mu      sync.Mutex
-	origin  place.Origin  // guarded by mu; of the request to which the place was granted; SetLabel changes its label
+	origin  place.Origin  // guarded by mu; of the request that was granted the place; SetLabel changes its label
 	token   Token         // guarded by mu; of the handles that join from now on; a Downgrade changes it
 	handles []*handle     // guarded by mu; those not yet released, the oldest first
 	mode    queue.Mode    // guarded by mu; a Downgrade changes it

@@ -49,7 +49,7 @@ func (r *request) Waits(position int, ahead place.Entry) {
 	if c.Kept { // its description, if it has one, may be of a holder that has gone; the present one's is on its way
 		c.Label, c.Trace, c.Since = "", "", time.Time{}
 	}
-	if r.Try { // it does not count as a waiter
+	if r.Try { // a try is not a waiter
 		if id := ahead.GUID.Session; ahead.Data == nil && ahead.Ours() {
 			c.Foreign, c.Host = false, "session "+session.HexID(id)
 			if slices.ContainsFunc(r.turnstiles.pool.All(), func(s *session.Session) bool { return s.DS.ID() == id }) {

@@ -98,6 +98,6 @@ func (t *turnstile) shareForGoodLocked(p *place.Place) (became bool) {
 		return false
 	}
 	became = p.BecomeShared(nil)
-	t.serveLocked(nil) // a writer in the queue cannot get this node any more, and needs another place
+	t.serveLocked(nil) // a writer in the queue cannot get this node now, and needs another place
 	return became
 }

@@ -1,5 +1,5 @@
-// Package lease computes for how long a ZooKeeper session is proven to be alive, and
-// has the clock that the computation uses.
+// Package lease computes for how long a ZooKeeper session is proven to be alive, and has the clock
+// that the computation uses.
 package lease
 
 import "time"
@@ -184,7 +184,7 @@ func (l *Lease) Lasts(now time.Time) bool {
 	if l.Until.Sub(now) < l.Least() {
 		return false
 	}
-	next := now // the exchange that comes next is the j of a later heartbeat at the latest
+	next := now // the next exchange is the j of a later heartbeat at the latest
 	for _, e := range l.chain {
 		if e.sent.Add(l.Timeout - l.margin()).After(l.Until) {
 			next = e.answered
