@@ -110,7 +110,7 @@ func (r *request) endWaiting(err error) (waited time.Duration) {
 
 // sees records the contender ahead, for explain.
 func (r *request) sees(position int, ahead *Contender) {
-	r.ahead = obstacle{node: ahead.Node, host: ahead.Host, label: ahead.Label, trace: ahead.Trace, since: ahead.Since.Unix(), pid: int32(ahead.PID), position: int32(position), foreign: ahead.Foreign}
+	r.ahead = obstacle{node: ahead.Node, host: ahead.Host, label: ahead.Label, trace: ahead.Trace, since: ahead.Since.UnixMilli(), pid: int32(ahead.PID), position: int32(position), foreign: ahead.Foreign}
 }
 
 // explain adds to the error of a wait, or of a try, what the request knows of the contenders
@@ -122,7 +122,7 @@ func (r *request) explain(err error) error {
 	}
 	o, n := r.ahead, int(r.ahead.position)
 	waits := o.node == "" || n > 1 && (len(r.Wants) > 1 || n != r.Wants[0].Kind.Permits)
-	return &explained{err, o, waits, time.Now().Unix()}
+	return &explained{err, o, waits, time.Now().UnixMilli()}
 }
 
 // explained is the error of a wait or a try, with the contender that was ahead. Its text is made
@@ -136,7 +136,7 @@ type explained struct {
 
 // Error implements error.
 func (e *explained) Error() string {
-	held := time.Duration(e.at-e.since) * time.Second
+	held := (time.Duration(e.at-e.since) * time.Millisecond).Truncate(time.Second)
 	switch {
 	case e.waits:
 		return fmt.Sprintf("%v; behind %s, %d ahead", e.error, e.name(), e.position)
@@ -155,7 +155,7 @@ type obstacle struct {
 	node        string // "": it is a goroutine of this process that waits itself
 	host, label string // host is another word for the client if its host is not known
 	trace       string
-	since       int64 // in seconds since the Unix epoch; not positive: not known
+	since       int64 // in milliseconds since the Unix epoch; not positive: not known
 	pid         int32
 	position    int32 // how many contenders are ahead
 	foreign     bool
