@@ -12,7 +12,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
-// maxAll is the most names on which one transaction can take places.
+// maxAll is the most names whose places one transaction can take.
 const maxAll = 128
 
 // All combines several mutexes, readers and writers into one lock. They are acquired
@@ -78,17 +78,14 @@ func (a *described) add(acquirers []Acquirer) error {
 	}
 	at := make(map[string]int)
 	for _, acquirer := range acquirers {
-		var d *described
-		switch acquirer := acquirer.(type) {
-		case *Mutex:
-			d = acquirer.described()
-		case *Reader:
-			d = acquirer.described()
+		switch acquirer.(type) {
+		case *Mutex, *Reader:
 		case nil:
 			return errAllOfNil
 		default:
 			return errs.Case(errs.ErrConflict, fmt.Sprintf("All takes mutexes, readers and writers, not %T", acquirer))
 		}
+		d := acquirer.described()
 		if err := d.check(); err != nil {
 			if errors.Is(err, errNilAcquirer) {
 				err = errAllOfNil

@@ -32,7 +32,7 @@ func TestHoldLostBeforeItBeginsIsNotCounted(t *testing.T) {
 func TestDowngradeOfAHoldThatIsBeingLost(t *testing.T) {
 	p := &place.Place{Desk: &place.Desk{Session: &session.Session{}}}
 	h := &hold{turnstiles: &turnstiles{}, place: p, mode: queue.Exclusive}
-	l := h.join(t.Context())
+	l := h.join(&request{Request: place.Request{Ctx: t.Context()}})
 	if !h.MarkLost() {
 		t.Fatal("the hold was over before the test marked it as lost")
 	}
@@ -54,10 +54,11 @@ func TestDowngradeOfAHoldThatIsBeingLost(t *testing.T) {
 func TestHandlesThatAreBeingLostAreNotLookedAt(t *testing.T) {
 	p := &place.Place{Desk: &place.Desk{Session: &session.Session{Timeout: time.Second}}}
 	for range 1000 {
-		h := &hold{turnstiles: &turnstiles{common: &common{}}, place: p}
-		released := h.join(t.Context())
-		h.join(t.Context())
-		released.end(ErrReleased) // it is about to leave the hold
+		h := &hold{turnstiles: &turnstiles{}, place: p}
+		r := &request{Request: place.Request{Ctx: t.Context()}}
+		released := h.join(r)
+		h.join(r)
+		released.end(byRelease) // it is about to leave the hold
 		h.MarkLost()
 		var look sync.WaitGroup
 		look.Go(func() {

@@ -13,18 +13,14 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/hook"
 	"github.com/zklock/go-zklock/zklock/internal/place"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
-	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
 // Client gives access to the locks below one root of one ensemble. It has a pool of
 // a few sessions, which it opens when they are first needed. A Client is safe for
 // concurrent use and meant to be shared, and usually lives as long as the process.
 type Client struct {
-	*common
-	hooks      Hooks
-	connector  driver.Connector
-	pool       *session.Pool
-	turnstiles turnstiles
+	turnstiles
+	connector driver.Connector
 
 	closed   chan struct{} // closed when Close has finished
 	closeErr error         // set before closed is closed
@@ -52,23 +48,25 @@ func OpenConfig(cfg Config, opts ...Option) (_ *Client, err error) {
 }
 
 func openConfig(cfg Config, opts []Option) (*Client, error) {
-	c, err := cfg.complete()
+	settings, err := cfg.complete()
 	if err != nil {
 		return nil, err
 	}
 	for _, o := range opts {
 		if o != nil {
-			o.applyOpen(&c)
+			o.applyOpen(&settings)
 		}
 	}
-	c.useHooks()
+	settings.useHooks()
 	connector := cfg.Connector
 	if connector == nil {
-		if connector, err = cfg.connect(c.Root, c.DriverLogger); err != nil {
+		if connector, err = cfg.connect(settings.Root, settings.DriverLogger); err != nil {
 			return nil, err
 		}
 	}
-	return newClient(c, connector), nil
+	c := &Client{turnstiles: turnstiles{cfg: settings.rules, hooks: settings.hooks}, connector: connector, closed: make(chan struct{})}
+	c.init(connector)
+	return c, nil
 }
 
 // OpenConnector returns a Client that uses a driver's connector instead of a URL, as in tests
@@ -80,20 +78,11 @@ func OpenConnector(connector driver.Connector, opts ...Option) (*Client, error) 
 	return OpenConfig(Config{Connector: connector}, opts...)
 }
 
-func newClient(cfg config, connector driver.Connector) *Client {
-	c := &Client{common: newCommon(cfg.rules), hooks: cfg.hooks, connector: connector, closed: make(chan struct{})}
-	c.pool = session.NewPool(&c.cfg.Settings.Settings, connector)
-	c.turnstiles.init(c.common, c.pool, observersOf(&c.hooks))
-	place.Serve(c.places, c.pool, c.turnstiles.inUse)
-	return c
-}
-
-// Ping checks whether locks can work. It returns nil if three conditions hold. A quorum
-// of the ensemble answers. The root exists, or Ping has created it. This client has the
-// rights that locks need, on the root and on the znodes that it creates. If rights are
-// missing, the error matches [ErrNoAuth] and names each of them with its path. Ping
-// does not look at the access lists of lock znodes that other programs have created.
-// It waits until ctx ends, but no longer than connect_timeout.
+// Ping checks whether locks can work. It returns nil if a quorum of the ensemble answers, the root
+// exists or Ping has created it, and this client has the rights that locks need, on the root and
+// on the znodes that it creates. If rights are missing, the error matches [ErrNoAuth] and names
+// each of them with its path. Ping does not look at the access lists of lock znodes that other
+// programs have created. It waits until ctx ends, but no longer than connect_timeout.
 //
 // Servers may grant another session timeout than session_timeout asks for. Ping
 // returns an error if locks cannot work with the granted one, or if it shows that
@@ -132,7 +121,7 @@ func (c *Client) Healthy() (err error) {
 	switch {
 	case c == nil || c.pool == nil:
 		return errNoClient
-	case c.turnstiles.closing.Err() != nil:
+	case c.closing.Err() != nil:
 		return errs.ErrClosed
 	}
 	return c.pool.Healthy()
@@ -150,25 +139,29 @@ func (c *Client) ACL() []driver.ACL {
 // errNoClient is what the methods of a zero Client return.
 var errNoClient = errors.New("the Client was not made by Open or OpenConnector")
 
-// acquire carries out an acquisition of any kind: it calls the hooks and counts.
-func (c *Client) acquire(ctx context.Context, name string, mode queue.Mode, wants []place.Want, cfg acquireConfig) (*Lock, error) {
-	ctx, end := hook.Start(c.hooks.Acquire, ctx, AcquireEvent{Name: name, Mode: Mode(mode), Try: cfg.try})
-	if c.cfg.acquireStacks {
-		ctx = withStack(ctx)
+// acquire carries out an acquisition of any kind: it calls the hooks and counts. refused, if not
+// nil, is why the arguments of the request cannot be acquired.
+func (c *Client) acquire(ctx context.Context, r *request, refused error) (lock *Lock, err error) {
+	if err = refused; err != nil {
+		r.name = queue.Truncate(r.name, queue.MaxName)
 	}
-	r := &request{turnstiles: &c.turnstiles, name: name, failFast: cfg.failFast,
-		Request: place.Request{Ctx: ctx, Mode: mode, Wants: wants, Try: cfg.try}}
-	r.By = r
-	lock, err := c.acquireLock(ctx, r, cfg)
-	if lock != nil {
-		lock.setUp(cfg)
+	// Hooks may pass the name on to systems that accept UTF-8 only.
+	ctx, end := hook.Start(c.hooks.Acquire, ctx, AcquireEvent{Name: strings.ToValidUTF8(r.name, "\ufffd"), Mode: Mode(r.Mode), Try: r.Try})
+	var waited time.Duration
+	if err == nil {
+		if c.cfg.acquireStacks {
+			ctx = withStack(ctx)
+		}
+		r.turnstiles, r.Ctx, r.By = &c.turnstiles, ctx, r
+		if lock, err = c.acquireLock(ctx, r); lock != nil {
+			lock.setUp(r)
+		}
+		waited = r.endWaiting(err)
+		err = r.explain(err)
 	}
-	r.endReport(err)
-	waited := r.waitedFor()
-	c.counters.wait(waited)
 	if err != nil {
 		c.counters.failed.Add(1)
-		err = &Error{Op: "acquire", Name: name, Err: r.explain(err)}
+		err = &Error{Op: "acquire", Name: r.name, Err: err}
 	} else {
 		c.counters.acquired.Add(1)
 	}
@@ -176,23 +169,8 @@ func (c *Client) acquire(ctx context.Context, name string, mode queue.Mode, want
 	return lock, err
 }
 
-// refused is acquire for a request that fails because of its arguments, for the
-// reason why. It counts as a failed acquisition. If c is nil, no hook is called.
-func (c *Client) refused(ctx context.Context, name string, mode queue.Mode, cfg acquireConfig, why error) error {
-	name = queue.Truncate(name, queue.MaxName)
-	err := &Error{Op: "acquire", Name: name, Err: why}
-	if c == nil {
-		return err
-	}
-	// Hooks may pass the name on to systems that accept UTF-8 only.
-	_, end := hook.Start(c.hooks.Acquire, ctx, AcquireEvent{Name: strings.ToValidUTF8(name, "\ufffd"), Mode: Mode(mode), Try: cfg.try})
-	c.counters.failed.Add(1)
-	end.Call(AcquireResult{Err: err})
-	return err
-}
-
-func (c *Client) acquireLock(ctx context.Context, r *request, cfg acquireConfig) (lock *Lock, err error) {
-	if lock, err := c.reenter(ctx, r, cfg.reenter); lock != nil || err != nil {
+func (c *Client) acquireLock(ctx context.Context, r *request) (lock *Lock, err error) {
+	if lock, err := r.reenter(ctx); lock != nil || err != nil {
 		return lock, err
 	}
 	if c.places.TokensRegressed() {
@@ -203,19 +181,22 @@ func (c *Client) acquireLock(ctx context.Context, r *request, cfg acquireConfig)
 	}
 	waitCtx, cancel := context.WithCancelCause(ctx)
 	r.cancel = cancel
-	t, err := c.turnstiles.startWaiting(r, cfg)
+	t, err := c.startWaiting(r)
 	if err != nil {
 		cancel(nil)
 		return nil, err
 	}
-	defer func() { c.turnstiles.stopWaiting(r); cancel(nil) }()
-	if cfg.limited && !cfg.try {
-		timer := time.AfterFunc(cfg.wait, func() { cancel(errs.ErrWaitOver) })
+	defer func() { c.stopWaiting(r); cancel(nil) }()
+	if r.limited && !r.Try {
+		timer := time.AfterFunc(r.wait, func() { cancel(errs.ErrWaitOver) })
 		defer timer.Stop()
 	}
-	r.Origin = c.turnstiles.origin(r.Ctx, cfg, time.Now())
+	r.Origin.Since = time.Now().UnixMilli()
+	if inject := c.hooks.Inject; inject != nil {
+		r.Origin.Trace = inject(r.Ctx)
+	}
 	for {
-		if !c.handsOver(r.Wants, r.Mode, cfg) {
+		if !c.handsOver(r) {
 			lock, err = t.acquireAlone(waitCtx, r)
 		} else {
 			r.turnstile, r.Keep = t, c.cfg.keep > 0
@@ -228,23 +209,23 @@ func (c *Client) acquireLock(ctx context.Context, r *request, cfg acquireConfig)
 			return nil, errs.WaitEnded(waitCtx, errs.ErrNotAcquired)
 		}
 		// The lock was lost between its grant and here: queue again at the end.
-		c.turnstiles.waitAgain(r)
+		c.waitAgain(r)
 	}
 }
 
 // handsOver reports whether the place of an acquisition takes part in hand-over.
-func (c *Client) handsOver(wants []place.Want, mode queue.Mode, cfg acquireConfig) bool {
-	return len(wants) == 1 && mode != queue.Permit && !cfg.alone && c.cfg.handoverLimit > 0 && c.cfg.handoverTime > 0
+func (c *Client) handsOver(r *request) bool {
+	return len(r.Wants) == 1 && r.Mode != queue.Permit && !r.alone && c.cfg.handoverLimit > 0 && c.cfg.handoverTime > 0
 }
 
-// path returns the znode under which the contenders of a name queue.
+// path returns the znode of a name: its contenders queue there.
 func (c *Client) path(name string) string { return c.cfg.Root + "/" + c.cfg.Dialect.Encode(name) }
 
 // bound returns a context that ends when ctx ends, or when the client is closed or
 // shut down; in the latter case its cause is ErrClosed.
 func (c *Client) bound(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(c.turnstiles.closing, func() { cancel(errs.ErrClosed) })
+	stop := context.AfterFunc(c.closing, func() { cancel(errs.ErrClosed) })
 	return ctx, func() { stop(); cancel(nil) }
 }
 
@@ -257,10 +238,10 @@ func (c *Client) Shutdown(ctx context.Context) error {
 	if c == nil || c.pool == nil {
 		return &Error{Op: "shutdown", Err: errNoClient}
 	}
-	c.turnstiles.refuse()
+	c.refuse()
 	var err error
 	select {
-	case <-c.turnstiles.unused():
+	case <-c.unused():
 	case <-c.closed:
 	case <-ctx.Done():
 		err = &Error{Op: "shutdown", Err: fmt.Errorf("locks were still held, and are lost: %w", context.Cause(ctx))}
@@ -278,7 +259,7 @@ func (c *Client) Close() error {
 		return &Error{Op: "close", Err: errNoClient}
 	}
 	c.once.Do(func() {
-		c.turnstiles.refuse()
+		c.refuse()
 		c.pool.Close()
 		if err := c.connector.Close(); err != nil {
 			c.closeErr = &Error{Op: "close", Err: err}

@@ -37,34 +37,29 @@ func (c *Client) Contenders(ctx context.Context, name string) (found []Contender
 // come from one counter, that of the lock's znode. Each recipe decides among its own
 // nodes which of them hold.
 func rank(queued place.Queue) []Contender {
+	if queued.Known == nil {
+		return nil
+	}
 	type ranked struct {
 		seq int64
 		Contender
 	}
-	var contenders []ranked
-	add := func(same []place.Entry, contender func(place.Entry) Contender) {
+	var ranks []ranked
+	for family, same := range append([][]place.Entry{queued.Known}, queued.Others...) {
 		nodes := place.Nodes(same)
 		for i, e := range same {
-			c := contender(e)
+			c := nodeOf(e)
+			if c.Foreign = true; family == 0 {
+				c = contenderOf(e)
+			}
 			c.Held, _ = queue.Decide(nodes, i)
-			contenders = append(contenders, ranked{e.Seq, c})
+			ranks = append(ranks, ranked{e.Seq, c})
 		}
 	}
-	add(queued.Known, contenderOf)
-	for _, same := range queued.Others {
-		add(same, func(e place.Entry) Contender {
-			c := nodeOf(e)
-			c.Foreign = true
-			return c
-		})
-	}
-	slices.SortStableFunc(contenders, func(a, b ranked) int { return cmp.Compare(a.seq, b.seq) })
-	if queued.Known == nil {
-		return nil
-	}
-	found := make([]Contender, len(contenders))
-	for i := range contenders {
-		found[i] = contenders[i].Contender
+	slices.SortStableFunc(ranks, func(a, b ranked) int { return cmp.Compare(a.seq, b.seq) })
+	found := make([]Contender, len(ranks))
+	for i := range ranks {
+		found[i] = ranks[i].Contender
 	}
 	return found
 }
@@ -85,13 +80,7 @@ func rank(queued place.Queue) []Contender {
 // [Client.Revoke] is the gentle way.
 func (c *Client) Break(ctx context.Context, name, node string) (err error) {
 	defer annotate(&err, "break", queue.Truncate(name, queue.MaxName))
-	return operate(ctx, c, name, func(ctx context.Context, z place.Znode) error {
-		node, zxid, err := c.parseNode(node)
-		if err != nil {
-			return err
-		}
-		return z.Delete(ctx, node, zxid)
-	})
+	return change(ctx, c, name, node, place.Znode.Delete)
 }
 
 // Revoke asks the holder that has a queue node to give the lock back. node is as in
@@ -106,19 +95,26 @@ func (c *Client) Break(ctx context.Context, name, node string) (err error) {
 // node after its use. A waiter is asked when it has become the holder.
 //
 // A contender of Curator gets the message of Curator's own Revoker, without the reason. That
-// Revoker can revoke locks of zklock, too: the Revoked of a [Contender] is "__REVOKE__" then,
-// and the node does not show any more which process holds the lock. Curator's LeaderSelector
-// has the nodes of its mutex, but does not look for the message: it goes on leading, and its
-// node no longer has the participant's id. For contenders of go-zookeeper, kazoo and Curator's
-// LeaderLatch, which cannot be asked, the error matches [ErrConflict].
+// Revoker can revoke locks of zklock, too: the Revoked of a [Contender] is "__REVOKE__" then, and
+// the node no longer shows which process holds the lock. Curator's LeaderSelector has the nodes of
+// its mutex, but does not look for the message: it goes on leading, and its node no longer has the
+// participant's id. For contenders of go-zookeeper, kazoo and Curator's LeaderLatch, which cannot
+// be asked, the error matches [ErrConflict].
 func (c *Client) Revoke(ctx context.Context, name, node, reason string) (err error) {
 	defer annotate(&err, "revoke", queue.Truncate(name, queue.MaxName))
+	return change(ctx, c, name, node, func(z place.Znode, ctx context.Context, node string, zxid int64) error {
+		return z.Revoke(ctx, node, zxid, reason)
+	})
+}
+
+// change runs an operation on the node of a contender, which the caller has named as in Break.
+func change(ctx context.Context, c *Client, name, contender string, op func(z place.Znode, ctx context.Context, node string, zxid int64) error) error {
 	return operate(ctx, c, name, func(ctx context.Context, z place.Znode) error {
-		node, zxid, err := c.parseNode(node)
+		node, zxid, err := c.parseNode(contender)
 		if err != nil {
 			return err
 		}
-		return z.Revoke(ctx, node, zxid, reason)
+		return op(z, ctx, node, zxid)
 	})
 }
 

@@ -11,14 +11,9 @@ import (
 
 // LockInfo is a name that is in use, with its queue.
 type LockInfo struct {
-	// Name is the lock's name.
-	Name string
-
-	// Path is the path of the lock's znode.
-	Path string
-
-	// Contenders are the holders and the waiters, in the order of the queue.
-	Contenders []Contender
+	Name       string      // the lock's name
+	Path       string      // the path of the lock's znode
+	Contenders []Contender // the holders and the waiters, in the order of the queue
 }
 
 // Locks returns the names that are in use below the client's root and start with prefix, in
@@ -56,9 +51,9 @@ func (c *Client) Locks(ctx context.Context, prefix string) iter.Seq2[LockInfo, e
 	}
 }
 
-// rootReader gives out the session on which all names are read. Its server has all that was
-// committed when the session was first given out: another session's server might lag behind
-// what was read before.
+// rootReader gives out the session that reads all names. Its server has all that was committed
+// when the session was first given out: another session's server might lag behind what was read
+// before.
 type rootReader struct {
 	client *Client
 

@@ -7,39 +7,22 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
-// Contender is a queue node as other clients see it: a client that holds a name or
-// waits for it. Goroutines of one client share a node, so there is one Contender for
-// all of them. Label, Trace and Since are those of the acquisition for which the node
-// was created. A hand-over inside the process writes nothing to ZooKeeper and leaves
-// them as they are. A sixth of the session timeout after the node's first grant the client
-// writes those of the holder at that moment; earlier, if a writer's node becomes a reader's.
-// A node that may be kept has none: see Kept. [Lock.SetLabel] replaces the Label.
+// Contender is a queue node as other clients see it: a client that holds a name or waits for it.
+// Goroutines of one client share a node, so there is one Contender for all of them. Label, Trace
+// and Since are those of the acquisition that created the node. A hand-over inside the process
+// writes nothing to ZooKeeper and leaves them as they are. A sixth of the session timeout after
+// the node's first grant the client writes those of the holder at that moment; earlier, if a
+// writer's node becomes a reader's. A node that may be kept has none: see Kept. [Lock.SetLabel]
+// replaces the Label.
 type Contender struct {
-	// Node is the name of the queue node, below the lock's znode.
-	Node string
-
-	// Host is the contender's host; "" if its client leaves that out: see [WithIdentity].
-	Host string
-
-	// Label is the text that the acquisition gave with WithLabel, or the holder with
-	// Lock.SetLabel.
-	Label string
-
-	// Trace is the traceparent that the acquisition's client got from its Inject hook.
-	Trace string
-
-	// PID is the contender's process id; 0 if its client leaves that out.
-	PID int
-
-	// Mode is the mode in which the contender holds the lock, or waits for it.
-	Mode Mode
-
-	// Held reports whether it is the contender's turn, judged by the queue alone.
-	Held bool
-
-	// Foreign reports whether the node was created by another library, or in another
-	// dialect than the client's.
-	Foreign bool
+	Node    string // the name of the queue node, below the lock's znode
+	Host    string // the contender's host; "" if its client leaves that out: see [WithIdentity]
+	Label   string // the text that the acquisition gave with WithLabel, or the holder with Lock.SetLabel
+	Trace   string // the traceparent that the acquisition's client got from its Inject hook
+	PID     int    // the contender's process id; 0 if its client leaves that out
+	Mode    Mode   // how the contender holds the lock, or wants to hold it
+	Held    bool   // whether it is the contender's turn, judged by the queue alone
+	Foreign bool   // whether another library created the node, or a client of another dialect
 
 	// Since is when the acquisition began, by the contender's clock. In a WaitEvent
 	// about a holder of the same process, it is when the process got the lock.
@@ -62,8 +45,8 @@ type Contender struct {
 	// it has kept the node before, and otherwise a sixth of the session timeout after the grant.
 	Kept bool
 
-	// Revoked is the reason with which an operator has asked the holder to give the lock
-	// back; "" if none has. See [Client.Revoke].
+	// Revoked is the reason that an operator has given when asking the holder to give the lock
+	// back; "" if none has asked. See [Client.Revoke].
 	Revoked string
 }
 

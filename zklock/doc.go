@@ -24,19 +24,17 @@
 //
 // # Guarantees
 //
-// At most one exclusive holder has a lock at a time. A lock counts as held only
-// while writes that a quorum has committed prove its session alive. A holder
-// that is cut off loses the lock, and its contexts end, before ZooKeeper can
-// grant it to the next client.
+// At most one exclusive holder has a lock at a time. A lock is held only while writes that a
+// quorum has committed prove its session alive. A holder that is cut off loses the lock, and its
+// contexts end, before ZooKeeper can grant it to the next client.
 //
-// Processes get a lock in the order of ZooKeeper's queue, and the goroutines of
-// a process in the order in which they asked. A release wakes one waiter.
+// Processes get a lock in the order of ZooKeeper's queue, and the goroutines of a process in the
+// order of their calls. A release wakes one waiter.
 //
-// Every exclusive holder of a name has a greater [Token] than all holders before
-// it, except after a [Client.Break]. A process that is paused between its last look at the lock and its write
-// may write late. Only the resource can refuse that write: pass it [Lock.Token],
-// and have it reject tokens older than the newest it has seen. Package fence
-// does that.
+// Every exclusive holder of a name has a greater [Token] than all holders before it, except after
+// a [Client.Break]. A process that is paused between its last look at the lock and its write may
+// write late. Only the resource can refuse that write: pass it [Lock.Token], and have it reject
+// tokens older than the newest it has seen. Package fence does that.
 //
 // The documents in docs explain the rest: guarantees.md the assumptions, the
 // order among goroutines, tokens, names, znodes and rights; urls.md the keys of
@@ -45,31 +43,26 @@
 //
 // # Acquiring and releasing
 //
-// The context of Acquire bounds the wait only: cancelling it later releases
-// nothing. After an error nothing is held, and the client removes the queue
-// node, or the node goes with its session. A wait that the context ends fails
-// with an error that matches the context's error and [ErrNotAcquired], or
-// [ErrUnavailable] if there was no usable session. A waiter that loses its
-// session or its queue node queues again at the end.
+// The context of Acquire bounds the wait only: cancelling it later releases nothing. A wait that
+// the context ends fails with an error that matches the context's error and [ErrNotAcquired], or
+// [ErrUnavailable] if there was no usable session; [Acquirer] has the details. A waiter that loses
+// its session or its queue node queues again at the end.
 //
-// [Lock.Done], [Lock.Err] and [Lock.Context] work like those of a context.
-// [Lock.Valid] looks at the clock at each call, and [Lock.Verify] asks a quorum.
+// [Lock.Done], [Lock.Err] and [Lock.Context] work like those of a context. [Lock.Valid] looks at
+// the clock at each call, and [Lock.Verify] asks a quorum. [Lock.Release] waits for the ensemble's
+// confirmation, at most for a session timeout, and returns a [*LostError] if the lock was lost
+// before.
 //
-// [Lock.Release] waits for the ensemble's confirmation until its context ends,
-// at most for a session timeout. Then it returns [ErrReleasePending], and the
-// release continues in the background. Release returns a [*LostError] if the
-// lock was lost before.
-//
-// A context from Do or [Lock.Context] carries its lock. Acquiring the same name
-// with it fails with [ErrDeadlock], or joins the lock if [Reenter] is given. Two
-// processes that acquire two names in opposite order wait for each other until
-// their contexts end; [All] acquires several names at once.
+// A context from Do or [Lock.Context] carries its lock. Acquiring the same name with it fails with
+// [ErrDeadlock], or joins the lock if [Reenter] is given. Two processes that acquire two names in
+// opposite order wait for each other until their contexts end; [All] acquires several names at
+// once.
 //
 // # URLs
 //
 //	scheme://[user[:password]@]host[:port][,host[:port]...][/root][?key=value[&key=value...]]
 //
-// The root is /zklock unless the URL has one. [Open] rejects unknown keys,
-// repeated keys and bad values. No error contains the password. [Config] has the same
-// settings in typed fields: see [ParseURL] and [OpenConfig].
+// Without a root in the URL it is /zklock. [Open] rejects unknown keys, repeated keys and bad
+// values. No error contains the password. [Config] has the same settings in typed fields: see
+// [ParseURL] and [OpenConfig].
 package zklock

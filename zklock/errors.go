@@ -9,28 +9,22 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/errs"
 )
 
-// ErrNotAcquired means that the lock was not acquired because of other contenders:
-// TryAcquire found it taken, or [WithWait] or the context ended the wait. If it was the
-// context, the error also matches the context's error. A wait that ends before the
-// ensemble has answered, on a session that works, fails with ErrNotAcquired too. The text
-// of a wait's error names the contender that the client waited for when it last looked, and
-// since when that has wanted the lock, or how many contenders were ahead. That of a try does so
-// as far as the client knows it without a further request. Nothing is held, and the client
-// removes the queue node, or the node goes with its session.
+// ErrNotAcquired means that the lock was not acquired because of other contenders: TryAcquire
+// found it taken, or [WithWait] or the context ended the wait. If it was the context, the error
+// also matches the context's error. A wait that ends before the ensemble has answered, on a session
+// that works, fails with ErrNotAcquired too. The text of a wait's error names the contender that
+// the client waited for when it last looked, and since when that has wanted the lock, or how many
+// contenders were ahead. That of a try does so as far as the client knows it without a further
+// request.
 var ErrNotAcquired = errs.ErrNotAcquired
 
-// ErrLost means that a lock stopped being held without a release. Another client may
-// hold it from now on. Every *[LostError] matches it.
-// Its children are the causes [ErrLeaseOver], [ErrSessionExpired] and [ErrNodeDeleted].
-var ErrLost = errs.ErrLost
-
-// ErrReleased means that a [Lock] was used after its Release. It is also the cause with
-// which the lock's contexts end when it is released.
+// ErrReleased means that a [Lock] was used after its Release. It is also the cause of the end of
+// the lock's contexts then.
 var ErrReleased = errors.New("lock was released already")
 
-// ErrRevoked means that an operator has asked for the lock: see [Client.Revoke]. It is matched
-// by the cause with which the contexts of a lock with [WithRevocable] end; the text of that
-// cause has the operator's reason. The lock is still held.
+// ErrRevoked means that an operator has asked for the lock: see [Client.Revoke]. The contexts of a
+// lock with [WithRevocable] end with a cause that matches it and whose text has the operator's
+// reason. The lock is still held.
 var ErrRevoked = errors.New("lock revoked: its holder is asked to give it back")
 
 // ErrReleasePending means that the lock was given back, but that the ensemble has not
@@ -47,26 +41,31 @@ var ErrClosed = errs.ErrClosed
 // ErrUnavailable means that the client had no usable session with the ensemble for all
 // of connect_timeout, or at the moment when the caller's context ended. Calls that do
 // not acquire also return it when the context ends before the ensemble has answered.
+// Its children are [ErrOutage] and [ErrSessionTimeout].
 var ErrUnavailable = errs.ErrUnavailable
 
 // ErrOutage means that the client has tried for almost all of connect_timeout to connect
-// to the ensemble, without success. Only acquisitions with [WithFailFast] return it. It is
-// a child of [ErrUnavailable].
+// to the ensemble, without success. Only acquisitions with [WithFailFast] return it.
 var ErrOutage = errs.Case(ErrUnavailable, "the ensemble cannot be reached")
+
+// ErrSessionTimeout means that locks cannot work with the session timeout that the servers
+// have granted: it is too short for tick_time, or so long that tick_time seems to be less
+// than the servers' tickTime. An operator has to change session_timeout or tick_time, or the
+// servers' limits.
+var ErrSessionTimeout = errs.ErrSessionTimeout
 
 // ErrInvalidName means that a lock name breaks the rules that [Client.Mutex] lists.
 var ErrInvalidName = errs.ErrInvalidName
 
-// ErrMisuse means a mistake in the program that does not depend on the lock's name. An
-// Acquirer or a function is nil; a lock was not made by a Client's method, or its Client
-// not by Open, OpenConfig or OpenConnector; or no request of an adapter can have a name,
-// because of the way in which the adapter is set up. It is a child of [ErrConflict].
-var ErrMisuse = errs.Case(ErrConflict, "the lock is not set up correctly")
-
-// ErrConflict means that the request contradicts other contenders or itself:
-// contenders of another recipe use the name, the name's sequence numbers are used up, or the
-// arguments do not go together.
+// ErrConflict means that the request contradicts other contenders or itself: contenders of
+// another recipe use the name, the name's sequence numbers are used up, or the arguments do not
+// go together. Its child is [ErrMisuse].
 var ErrConflict = errs.ErrConflict
+
+// ErrMisuse means a mistake in the program that does not depend on the lock's name. An Acquirer or
+// a function is nil; a lock was not made by a Client's method, or its Client not by Open,
+// OpenConfig or OpenConnector; or an adapter is set up so that no request can have a name.
+var ErrMisuse = errs.Case(ErrConflict, "the lock is not set up correctly")
 
 // ErrDeadlock means that the caller's context already carries the lock that it asks
 // for, so that the caller would wait for itself. See [Reenter] and [Detach].
@@ -90,19 +89,47 @@ var ErrUnknownOutcome = errors.New("outcome unknown: the operations may have bee
 // authenticate. Trying again does not help.
 var ErrNoAuth = errs.ErrNoAuth
 
-// ErrSessionTimeout means that locks cannot work with the session timeout that the servers
-// have granted: it is too short for tick_time, or so long that tick_time seems to be less
-// than the servers' tickTime. An operator has to change session_timeout or tick_time, or the
-// servers' limits. It is a child of [ErrUnavailable].
-var ErrSessionTimeout = errs.ErrSessionTimeout
-
 // ErrRootMissing means that the root does not exist, and that the URL forbids the client to
 // create it, with create_root=false. No name is in use then.
 var ErrRootMissing = errs.ErrRootMissing
 
-// ErrMaxHold is the cause with which adapters end a context when its lock was held for
-// longer than their option WithMaxHold allows.
+// ErrMaxHold is the cause that adapters give a context when they end it because its lock was held
+// for longer than their option WithMaxHold allows.
 var ErrMaxHold = errors.New("lock held for longer than WithMaxHold allows")
+
+// ErrLost means that a lock stopped being held without a release. Another client may
+// hold it from now on. Every *[LostError] matches it. Its children are causes of loss.
+var ErrLost = errs.ErrLost
+
+// ErrLeaseOver is a cause of loss: no quorum renewed the session's lease in time. The
+// session may still have been alive at that moment. If this process, or its machine, did not
+// run during that time, the text of the cause says so.
+var ErrLeaseOver = errs.ErrLeaseOver
+
+// ErrNodeDeleted is a cause of loss: another client deleted the queue node, for example
+// an operator with [Client.Break].
+var ErrNodeDeleted = errs.ErrNodeDeleted
+
+// ErrSessionExpired is a cause of loss: the ensemble reported that the session has
+// expired.
+var ErrSessionExpired = errs.ErrSessionExpired
+
+// Errors of arguments that cannot be acquired, or used. Those of described.check are for an
+// Acquirer that is nil, for one whose Client is nil or zero, and for one that is zero itself.
+var (
+	errNilAcquirer = errs.Case(ErrMisuse, "the Acquirer is nil: pass what a Client's method returns, such as client.Mutex(name)")
+	errNilClient   = errs.Case(ErrMisuse, "the lock's Client was not made by Open or OpenConnector")
+	errNoLock      = errs.Case(ErrMisuse, "the lock was not made by a Client's method: use client.Mutex(name), for example")
+	errNilFunction = errs.Case(ErrMisuse, "the function is nil: pass the work to do under the lock")
+	errAllOfNil    = errs.Case(ErrMisuse, "All of a nil lock: pass what a Client's methods return, such as client.Mutex(name)")
+)
+
+// Reasons why a lock that the context holds cannot be joined with Reenter.
+var (
+	errReaderWrites = errs.Case(ErrDeadlock, "the context already holds this lock for reading, and waiting for it as a writer would never end: release it first, or acquire it for writing from the start")
+	errPartHeld     = errs.Case(ErrDeadlock, "the context already holds some of these names but not all, and waiting for the others meanwhile can end in a deadlock: release them first, or acquire all of them together from the start")
+	errOtherKind    = errs.Case(ErrDeadlock, "the context already holds this name as another kind of lock, and waiting for it would never end: use one kind of lock for a name")
+)
 
 // Error is the error of this package's operations. It adds the operation and the lock
 // to the reason, which [errors.Is] and [errors.As] find.
@@ -111,11 +138,8 @@ type Error struct {
 	// open, parse, ping, release, revoke, shutdown, txn, verify, watch.
 	Op string
 
-	// Name is the lock's name; "" if the operation is not about a lock.
-	Name string
-
-	// Err is the reason.
-	Err error
+	Name string // the lock's name; "" if the operation is not about a lock
+	Err  error  // the reason
 }
 
 // Error implements error.
@@ -129,7 +153,7 @@ func (e *Error) Error() string {
 // Unwrap returns the reason.
 func (e *Error) Unwrap() error { return e.Err }
 
-// annotate makes the error of an operation an Error, unless it is nil.
+// annotate makes the error of an operation an Error if it is not nil.
 func annotate(err *error, op, name string) {
 	if *err != nil {
 		*err = &Error{Op: op, Name: name, Err: *err}
@@ -153,8 +177,7 @@ func whyEnded(ctx context.Context, err error) error {
 // LostError reports why and when a lock was lost. It matches [ErrLost], and its cause if that is
 // a child of ErrLost.
 type LostError struct {
-	// Name is the lock's name.
-	Name string
+	Name string // the lock's name
 
 	// Cause is the reason. It matches ErrLeaseOver, ErrSessionExpired or ErrNodeDeleted, or
 	// is ErrClosed if the Client was closed. In rare cases it is none of them, for example
@@ -181,41 +204,3 @@ func (e *LostError) Unwrap() error {
 	}
 	return e.Cause
 }
-
-// ErrLeaseOver is a cause of loss: no quorum renewed the session's lease in time. The
-// session may still have been alive at that moment. If this process, or its machine, did not
-// run meanwhile, the text of the cause says so.
-var ErrLeaseOver = errs.ErrLeaseOver
-
-// ErrNodeDeleted is a cause of loss: another client deleted the queue node, for example
-// an operator with [Client.Break].
-var ErrNodeDeleted = errs.ErrNodeDeleted
-
-// ErrSessionExpired is a cause of loss: the ensemble reported that the session has
-// expired.
-var ErrSessionExpired = errs.ErrSessionExpired
-
-// Errors of arguments that cannot be acquired, or used.
-var (
-	// errNilAcquirer is the error for an Acquirer that is nil.
-	errNilAcquirer = errs.Case(ErrMisuse, "the Acquirer is nil: pass what a Client's method returns, such as client.Mutex(name)")
-
-	// errNilClient is the error for a lock whose Client is nil or zero.
-	errNilClient = errs.Case(ErrMisuse, "the lock's Client was not made by Open or OpenConnector")
-
-	// errNoLock is the error for a zero Mutex, Reader or Semaphore.
-	errNoLock = errs.Case(ErrMisuse, "the lock was not made by a Client's method: use client.Mutex(name), for example")
-
-	// errNilFunction is the error of Do for a function that is nil.
-	errNilFunction = errs.Case(ErrMisuse, "the function is nil: pass the work to do under the lock")
-
-	// errAllOfNil is the error for a nil among the arguments of All.
-	errAllOfNil = errs.Case(ErrMisuse, "All of a nil lock: pass what a Client's methods return, such as client.Mutex(name)")
-)
-
-// Reasons why a lock that the context holds cannot be joined with Reenter.
-var (
-	errReaderWrites = errs.Case(ErrDeadlock, "the context already holds this lock for reading, and waiting for it as a writer would never end: release it first, or acquire it for writing from the start")
-	errPartHeld     = errs.Case(ErrDeadlock, "the context already holds some of these names but not all, and waiting for the others meanwhile can end in a deadlock: release them first, or acquire all of them together from the start")
-	errOtherKind    = errs.Case(ErrDeadlock, "the context already holds this name as another kind of lock, and waiting for it would never end: use one kind of lock for a name")
-)

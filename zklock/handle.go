@@ -2,10 +2,15 @@ package zklock
 
 import (
 	"context"
+	"fmt"
+	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 	"weak"
+
+	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
 // handle has the state of one Lock. The hold refers to handles and not to Locks, so
@@ -14,73 +19,180 @@ import (
 type handle struct {
 	hold     *hold
 	token    Token
-	hookCtx  context.Context       // what the Acquire hook returned; see withStack
-	acquired time.Time             // when it was acquired
-	err      atomic.Pointer[error] // why it is not held any more, nil while it is; set once, under mu
+	hookCtx  context.Context           // what the Acquire hook returned; see withStack
+	acquired time.Time                 // when it was acquired
+	ended    atomic.Pointer[LostError] // how it ended, a loss or byRelease; nil while it is held; set once, under mu
 
 	mu       sync.Mutex
-	done     chan struct{}                                        // guarded by mu; made when Done is first called, closed when err is set
-	async    bool                                                 // WithAsyncRelease; set before its caller has the Lock
-	released bool                                                 // guarded by mu; Release was called
-	revoked  *revocation                                          // guarded by mu; nil without WithRevocable
-	contexts map[*context.CancelCauseFunc]context.CancelCauseFunc // guarded by mu; to cancel when err is set, or revoked.err
-	strong   *Lock                                                // guarded by mu; nil after letGo
-	weak     weak.Pointer[Lock]                                   // guarded by mu; set by letGo
+	done     chan struct{}                         // guarded by mu; made when Done is first called, closed when ended is set
+	async    bool                                  // WithAsyncRelease; set before its caller has the Lock
+	released bool                                  // guarded by mu; Release was called
+	revoked  *revocation                           // guarded by mu; nil without WithRevocable
+	contexts map[*context.CancelCauseFunc]struct{} // guarded by mu; to cancel when ended is set, or revoked.err
+	strong   *Lock                                 // guarded by mu; nil after letGo
+	weak     weak.Pointer[Lock]                    // guarded by mu; set by letGo
 }
+
+// byRelease is the end of a handle that was released.
+var byRelease = &LostError{}
 
 // reason returns nil while the handle is held, and then why it is not.
 func (hd *handle) reason() error {
-	if err := hd.err.Load(); err != nil {
-		return *err
+	switch ended := hd.ended.Load(); ended {
+	case nil:
+		return nil
+	case byRelease:
+		return ErrReleased
+	default:
+		return ended
 	}
-	return nil
 }
 
-// reportLost calls the Lost hook for the loss of a handle.
+// reportLost calls the Lost hook if the handle was lost.
 func (hd *handle) reportLost() {
-	err, ok := hd.reason().(*LostError)
-	if !ok {
-		return
-	}
-	ts := hd.hold.turnstiles
-	if hook := ts.hooks.lost; hook != nil {
-		hook(hd.hookCtx, LostEvent{Lock: hd.lock(), Err: err})
+	ended := hd.ended.Load()
+	if hook := hd.hold.turnstiles.hooks.Lost; hook != nil && ended != nil && ended != byRelease {
+		hook(hd.hookCtx, LostEvent{Lock: hd.lock(), Err: ended})
 	}
 }
 
-// releasedReason is the reason of all handles that were released.
-var releasedReason error = ErrReleased
-
-// shared returns a pointer to err, without an allocation for the reason of most handles.
-func shared(err error) *error {
-	if err == ErrReleased {
-		return &releasedReason
-	}
-	other := err // err itself would be allocated at each call
-	return &other
-}
-
-// end sets err, closes done and ends the contexts. It returns false if the handle had
-// ended before. A loss is counted first, so that a caller that has noticed the loss
-// finds it in Stats.
-func (hd *handle) end(err error) bool {
+// end sets ended, closes done and ends the contexts. It returns false if the handle had ended
+// before. A loss is counted first, so that a caller that has noticed the loss finds it in Stats.
+func (hd *handle) end(how *LostError) bool {
 	hd.mu.Lock()
-	if hd.err.Load() != nil {
+	if hd.ended.Load() != nil {
 		hd.mu.Unlock()
 		return false
 	}
-	if err != ErrReleased {
+	if how != byRelease {
 		hd.hold.turnstiles.counters.lost.Add(1)
 	}
-	hd.err.Store(shared(err))
+	hd.ended.Store(how)
 	if hd.done != nil {
 		close(hd.done)
 	}
 	contexts := hd.contexts
 	hd.contexts = nil
 	hd.mu.Unlock()
-	for _, cancel := range contexts {
-		cancel(err)
+	for cancel := range contexts {
+		(*cancel)(hd.reason())
 	}
 	return true
+}
+
+// A Lock that the program drops without a Release stays held, because the work under
+// it may not have ended. The drop is logged and counted. The garbage collector can
+// notice it only if this package has nothing but a weak reference to the Lock. Weak
+// references cost too much for locks that are held briefly. So a handle refers to its
+// Lock plainly at first. When the session's heart finds that it has been held for a
+// tenth of the session timeout, letGo attaches a clean-up and makes the reference weak.
+
+// lock returns the Lock for a hook: the caller's, or a new one if the caller's was
+// collected.
+func (hd *handle) lock() *Lock {
+	hd.mu.Lock()
+	defer hd.mu.Unlock()
+	if hd.strong != nil {
+		return hd.strong
+	}
+	if l := hd.weak.Value(); l != nil {
+		return l
+	}
+	return &Lock{hd}
+}
+
+// letGoOfContext drops what a released handle refers to, for a hold that others still have.
+func (hd *handle) letGoOfContext() {
+	hd.mu.Lock()
+	defer hd.mu.Unlock()
+	hd.hookCtx, hd.strong = nil, nil
+}
+
+// letGo makes the reference to the Lock weak, and has the garbage collector call
+// forgotten when the caller has dropped the Lock.
+func (hd *handle) letGo() {
+	hd.mu.Lock()
+	defer hd.mu.Unlock()
+	if hd.strong == nil || hd.reason() != nil {
+		return
+	}
+	hd.weak = weak.Make(hd.strong)
+	runtime.AddCleanup(hd.strong, (*handle).forgotten, hd)
+	hd.strong = nil
+}
+
+// forgotten logs and counts a Lock that was collected while it was held.
+func (hd *handle) forgotten() {
+	if hd.reason() != nil {
+		return
+	}
+	ts := hd.hold.turnstiles
+	defer ts.counters.forgotten.Add(1) // last: a program that sees the count finds the line in the log
+	attrs := []any{"name", hd.hold.name, "held", time.Since(hd.acquired), "session", session.HexID(hd.hold.place.Desk.DS.ID())}
+	if at := acquireStack(hd.hookCtx); at != nil {
+		attrs = append(attrs, "acquired", at)
+	} else {
+		attrs = append(attrs, "hint", "open the client with WithAcquireStacks to log where the lock was acquired")
+	}
+	ts.cfg.Logger.Warn("zklock: a lock was dropped without Release; it stays held until its session ends", attrs...)
+}
+
+// stackKey is the context key of an acquisition's stack. A handle keeps the context of
+// its acquisition anyway, for the Lost hook. So the stack needs no
+// space in handles without WithAcquireStacks.
+type stackKey struct{}
+
+// maxStack is the most frames that are kept of an acquisition's stack.
+const maxStack = 32
+
+// withStack adds the calling goroutine's stack to ctx, from the caller's caller on.
+func withStack(ctx context.Context) context.Context {
+	const itself, caller = 2, 1 // frames to skip: runtime.Callers and withStack; Client.acquire
+	pcs := make([]uintptr, maxStack)
+	return context.WithValue(ctx, stackKey{}, pcs[:runtime.Callers(itself+caller, pcs)])
+}
+
+// ownFrames is the prefix of the names of this package's functions. Those of the
+// module's other packages do not have it.
+const ownFrames = "github.com/zklock/go-zklock/zklock."
+
+// acquireStack returns the frames that withStack added, innermost first, beginning with
+// the caller of this package; nil if ctx has none.
+func acquireStack(ctx context.Context) (at []string) {
+	pcs, _ := ctx.Value(stackKey{}).([]uintptr)
+	if len(pcs) == 0 {
+		return nil
+	}
+	frames := runtime.CallersFrames(pcs)
+	for more := true; more; {
+		var f runtime.Frame
+		f, more = frames.Next()
+		if len(at) > 0 || !strings.HasPrefix(f.Function, ownFrames) {
+			at = append(at, fmt.Sprintf("%s (%s:%d)", f.Function, f.File, f.Line))
+		}
+	}
+	return at
+}
+
+// Review implements session.Tenant: it calls letGo for handles that have been held for a
+// tenth of the session timeout.
+func (h *hold) Review() {
+	before := time.Now().Add(-h.place.Desk.Timeout / 10)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, hd := range h.handles {
+		if hd.acquired.Before(before) {
+			hd.letGo()
+		}
+	}
+}
+
+// About implements session.Tenant.
+func (h *hold) About() (name string, since time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.handles) == 0 {
+		return h.name, time.Time{}
+	}
+	return h.name, h.handles[0].acquired // the first handle is the oldest
 }

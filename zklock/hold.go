@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/place"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 	"github.com/zklock/go-zklock/zklock/internal/session"
@@ -17,8 +16,8 @@ import (
 // the hold was joined: by readers of one process that share a place, or with Reenter.
 //
 // Invariants:
-//   - over is set once, by the release of the last handle or by a loss, whichever
-//     comes first. It is never cleared.
+//   - over is set once, by the release of the last handle or by a loss before it, and never
+//     cleared.
 //   - A handle is added only while over is not set, so no handle outlives its hold.
 //   - The next hold of the same place begins after over was set.
 type hold struct {
@@ -29,7 +28,7 @@ type hold struct {
 	wants      []place.Want
 
 	mu      sync.Mutex
-	origin  place.Origin  // guarded by mu; of the request to which the place was granted; SetLabel changes its label
+	origin  place.Origin  // guarded by mu; of the request that was granted the place; SetLabel changes its label
 	token   Token         // guarded by mu; of the handles that join from now on; a Downgrade changes it
 	handles []*handle     // guarded by mu; those not yet released, the oldest first
 	mode    queue.Mode    // guarded by mu; a Downgrade changes it
@@ -67,29 +66,18 @@ func (h *hold) Origin() place.Origin {
 // Keeper returns what the hold's place may be kept for.
 func (h *hold) Keeper() place.Keeper { return h.turnstile }
 
-// join adds a handle and returns its Lock, or nil if the hold is over. ctx is the
-// context that the Acquire hook returned.
-func (h *hold) join(ctx context.Context) *Lock {
+// join adds a handle for a request and returns its Lock. It returns nil if the hold is over, or
+// if it has become a reader's and the request is a writer's.
+func (h *hold) join(r *request) *Lock {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.joinLocked(ctx, time.Now())
-}
-
-func (h *hold) joinLocked(ctx context.Context, now time.Time) *Lock {
-	if h.over {
+	if h.over || h.mode == queue.Shared && r.Mode == queue.Exclusive {
 		return nil
 	}
-	hd := &handle{}
+	hd := &handle{hold: h, token: h.token, hookCtx: r.Ctx, acquired: time.Now()}
+	hd.strong = &Lock{hd}
 	h.handles = append(h.handles, hd)
-	return h.handOutLocked(hd, ctx, now)
-}
-
-// handOutLocked completes a new handle, which was acquired at a time, and returns its Lock.
-func (h *hold) handOutLocked(hd *handle, ctx context.Context, now time.Time) *Lock {
-	hd.hold, hd.token, hd.hookCtx, hd.acquired = h, h.token, ctx, now
-	l := &Lock{hd}
-	hd.strong = l
-	return l
+	return hd.strong
 }
 
 // part removes a handle that is being released. last reports that it was the last one,
@@ -113,20 +101,9 @@ func (h *hold) part(hd *handle) (last, lost bool) {
 	return true, false
 }
 
-// overtaken returns the result of a release if the hold was lost after its handle was
-// marked as released. Either another program has deleted a node (deleted is true), or
-// the session has ended and the nodes go with it.
-func (h *hold) overtaken() (deleted bool, err error) {
-	if h.place.Deleted() {
-		return true, nil
-	}
-	return false, errs.ReleasePending(h.place.Desk.Cause())
-}
-
-// giveBack ends a hold whose last handle was released. The place is passed on to a
-// waiter of this process, or leaves the queue. handed reports that it was passed on as
-// it is; for deleted and err see place.Place.Release. With async it leaves the queue in the
-// background.
+// giveBack ends a hold whose last handle was released. The place is passed on to a waiter of this
+// process, or leaves the queue, with async in the background. handed reports that it was passed on
+// as it is; for deleted and err see place.Place.Release.
 func (h *hold) giveBack(ctx context.Context, async bool) (handed, deleted bool, err error) {
 	defer h.turnstiles.released(h)
 	limit := h.awaitTxns(ctx)
@@ -147,7 +124,7 @@ func (h *hold) giveBack(ctx context.Context, async bool) (handed, deleted bool, 
 // drop gives a hold back whose requester has stopped waiting. It does so in the
 // background, and calls no Release hook.
 func (h *hold) drop(l *Lock) {
-	if !l.end(ErrReleased) {
+	if !l.end(byRelease) {
 		return
 	}
 	if last, _ := h.part(l.handle); last {
@@ -168,9 +145,9 @@ func (h *hold) MarkLost() bool {
 	return true
 }
 
-// Finish implements session.Tenant. The loss of handles that were released meanwhile is
-// not reported. Finish locks no mutex except those of the handles, so that no other
-// operation can keep a handle from ending.
+// Finish implements session.Tenant. It does not report the loss of handles that were released by
+// then. It locks no mutex except those of the handles, so that no other operation can keep a
+// handle from ending.
 func (h *hold) Finish(cause error, at time.Time) {
 	err := &LostError{Name: h.name, Cause: cause, At: at}
 	h.toReport = slices.DeleteFunc(h.toReport, func(hd *handle) bool { return !hd.end(err) })
@@ -215,9 +192,9 @@ func (h *hold) endTxn() {
 }
 
 // awaitTxns waits until no Txn of the hold is under way, until ctx ends, or until a session
-// timeout has passed. It returns what is left of the timeout. A Txn that is still under way
-// could be applied while the next holder has the lock. So awaitTxns marks the place, which
-// is then not passed on: its node is deleted, and the check with which the Txn begins fails.
+// timeout has passed. It returns what is left of the timeout. A Txn that is still under way could
+// be applied while the next holder has the lock. So awaitTxns marks the place, which is then not
+// passed on: its node is deleted, and the check at the beginning of the Txn fails.
 func (h *hold) awaitTxns(ctx context.Context) (left time.Duration) {
 	limit := h.place.Desk.Timeout
 	h.mu.Lock()
@@ -231,14 +208,11 @@ func (h *hold) awaitTxns(ctx context.Context) (left time.Duration) {
 	settled := h.settled
 	h.mu.Unlock()
 	began := time.Now()
-	if session.Sleep(ctx, limit, settled) {
+	session.Sleep(ctx, limit, settled)
+	select {
+	case <-settled:
+	default:
 		h.place.Doubt()
-	} else {
-		select {
-		case <-settled:
-		default:
-			h.place.Doubt()
-		}
 	}
 	return max(0, limit-time.Since(began))
 }

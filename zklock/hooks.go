@@ -12,18 +12,18 @@ import (
 // and logs; package tracing uses nothing else. Any field may be nil, which costs
 // nothing.
 //
-// A hook runs on the goroutine that does what the hook reports, except Lost and Session,
-// for which each session has a separate goroutine. Many goroutines may call a hook at the
-// same time. A hook must return quickly, and must not wait or call methods of the lock or
-// the client that it is about. The client does not recover from panics in hooks.
+// A hook runs on the goroutine that does what the hook reports. Each session has a separate
+// goroutine that calls Lost and Session. Many goroutines may call a hook at the same time. A hook
+// must return quickly, and must not wait or call methods of the lock or the client that it is
+// about. The client does not recover from panics in hooks.
 //
 // Acquire, Wait, Release and Operation are called when something begins. Each returns the
 // context for what happens until it ends, and the function that the client calls at the
 // end. Both may be nil; a nil context means the one that was passed in.
 type Hooks struct {
-	// Acquire is called when an acquisition starts, and the function that it returns
-	// when the acquisition has succeeded or failed. An acquisition that fails because
-	// of its name or other arguments is reported too, unless it has no client.
+	// Acquire is called when an acquisition starts, and the function that it returns when the
+	// acquisition has succeeded or failed. An acquisition that fails because of its name or other
+	// arguments is reported too, if it has a client.
 	Acquire func(ctx context.Context, e AcquireEvent) (context.Context, func(AcquireResult))
 
 	// Wait is called, inside Acquire, when the acquisition begins to wait for another
@@ -69,32 +69,21 @@ type AcquireEvent struct {
 	// cut at 512 bytes, and bytes in it that are not UTF-8 are replaced.
 	Name string
 
-	// Mode is the mode in which the caller wants the lock.
-	Mode Mode
-
-	// Try reports whether the caller does not wait for other contenders.
-	Try bool
+	Mode Mode // how the caller wants to hold the lock
+	Try  bool // whether the caller does not wait for other contenders
 }
 
 // AcquireResult is the result of an acquisition.
 type AcquireResult struct {
-	// Lock is the lock that was acquired; nil if the acquisition failed.
-	Lock *Lock
-
-	// Waited is how long the acquisition waited for other contenders; 0 if it did not.
-	Waited time.Duration
-
-	// Err is the error that Acquire returns, or nil.
-	Err error
+	Lock   *Lock         // the lock that was acquired; nil if the acquisition failed
+	Waited time.Duration // how long the acquisition waited for other contenders; 0 if it did not
+	Err    error         // the error that Acquire returns, or nil
 }
 
-// WaitEvent describes for which contender an acquisition waits.
+// WaitEvent describes what an acquisition waits for.
 type WaitEvent struct {
-	// Name is the lock's name; for All, the names joined by commas.
-	Name string
-
-	// Mode is the mode in which the caller wants the lock.
-	Mode Mode
+	Name string // the lock's name; for All, the names joined by commas
+	Mode Mode   // how the caller wants to hold the lock
 
 	// Position is how many contenders are ahead: in ZooKeeper's queue, or in the queue
 	// of this process if the acquisition waits behind a goroutine of the same process.
@@ -107,18 +96,13 @@ type WaitEvent struct {
 
 // WaitResult is the result of a wait.
 type WaitResult struct {
-	// Err is nil if the acquisition has succeeded, and else the reason why the wait
-	// ended.
-	Err error
+	Err error // nil if the acquisition has succeeded, and else the reason why the wait ended
 }
 
 // ReleaseEvent describes a release that begins.
 type ReleaseEvent struct {
-	// Lock is the lock that is released.
-	Lock *Lock
-
-	// Held is how long it was held.
-	Held time.Duration
+	Lock *Lock         // the lock that is released
+	Held time.Duration // how long it was held
 }
 
 // ReleaseResult is the result of a release.
@@ -128,35 +112,22 @@ type ReleaseResult struct {
 	// next acquisition.
 	Handed bool
 
-	// Err is the reason in the error that Release returns, or nil.
-	Err error
+	Err error // the reason in the error that Release returns, or nil
 }
 
 // LostEvent describes a loss.
 type LostEvent struct {
-	// Lock is the lock that was lost.
-	Lock *Lock
-
-	// Err has the cause and the time of the loss.
-	Err *LostError
+	Lock *Lock      // the lock that was lost
+	Err  *LostError // the cause and the time of the loss
 }
 
 // HandoverEvent describes a hand-over inside this process.
 type HandoverEvent struct {
-	// Name is the lock's name.
-	Name string
-
-	// Mode is the mode in which the next holder holds the lock.
-	Mode Mode
-
-	// Turn is the Turn of the next holder's token.
-	Turn uint32
-
-	// From is the traceparent of the acquisition that held the lock until now.
-	From string
-
-	// To is the traceparent of the acquisition that holds the lock from now on.
-	To string
+	Name string // the lock's name
+	Mode Mode   // how the next holder holds the lock
+	Turn uint32 // the Turn of the next holder's token
+	From string // the traceparent of the acquisition that held the lock until now
+	To   string // the traceparent of the acquisition that holds the lock from now on
 }
 
 // OperationEvent describes one request to the ensemble.
@@ -166,24 +137,15 @@ type OperationEvent struct {
 	// kinds in one transaction.
 	Kind string
 
-	// Group is how many callers' writes the transaction has; 1 for requests that are not
-	// grouped.
-	Group int
-
-	// Server is the address of the server, "" if it is not known.
-	Server string
-
-	// Session is the id of the session on which the request is sent.
-	Session int64
+	Group   int    // how many callers' writes the transaction has; 1 for requests that are not grouped
+	Server  string // the address of the server, "" if it is not known
+	Session int64  // the id of the session that sends the request
 }
 
 // SessionEvent describes a session's state.
 type SessionEvent struct {
-	// ID is the session's id.
-	ID int64
-
-	// Server is the address of the server it is connected to, "" if it is not known.
-	Server string
+	ID     int64  // the session's id
+	Server string // the address of the server it is connected to, "" if it is not known
 
 	// State is the session's state. A session that this client has given up is
 	// reported as Expired, even if it has not expired at the ensemble yet.
@@ -196,8 +158,7 @@ type SessionEvent struct {
 	// It proves a lease when one of its waiters wakes.
 	Lease time.Duration
 
-	// Err is the reason why the session has ended; nil if it has not.
-	Err error
+	Err error // the reason why the session has ended; nil if it has not
 }
 
 // JoinHooks combines several Hooks into one. Hooks are called in the order of the
@@ -267,19 +228,4 @@ func joinInject(a, b func(context.Context) string) func(context.Context) string 
 		}
 		return b(ctx)
 	}
-}
-
-// observers are those of a client's hooks that turnstiles call; see Hooks. Each may be
-// nil.
-type observers struct {
-	wait     func(context.Context, WaitEvent) (context.Context, func(WaitResult))
-	ahead    func(context.Context, WaitEvent)
-	handover func(context.Context, HandoverEvent)
-	release  func(context.Context, ReleaseEvent) (context.Context, func(ReleaseResult))
-	lost     func(context.Context, LostEvent)
-	inject   func(context.Context) string
-}
-
-func observersOf(h *Hooks) observers {
-	return observers{wait: h.Wait, ahead: h.Ahead, handover: h.Handover, release: h.Release, lost: h.Lost, inject: h.Inject}
 }

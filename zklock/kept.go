@@ -1,8 +1,6 @@
 package zklock
 
 import (
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/internal/place"
@@ -10,239 +8,184 @@ import (
 )
 
 // A place is kept in ZooKeeper's queue after its last use, if the client has the setting keep:
-// see keepLocked here, and place.Place.Keep. The name's turnstile has a standby then. What ends it:
+// see keepLocked here, and place.Place.Keep. The name's turnstile has an active standby then. What
+// ends its time:
 //
 //   - the next acquisition of the name: takeUpLocked;
 //   - another contender in ZooKeeper's queue: Recalled;
-//   - the setting keep, or keep_max, when it is the one that was not used for the longest time:
-//     run and settle;
+//   - the setting keep, or keep_max, when no other place was kept for as long: retireOld and
+//     settle;
 //   - an acquisition of this client that takes a separate place: makeWay;
 //   - a revocation: Revoke; the loss of the session or of the node: Vacate; Close and Shutdown:
-//     close.
-
-// kept is the list of the places that a client keeps.
-//
-// Invariants:
-//   - A standby is in the list if and only if it is the standby of its turnstile. Both change
-//     under that turnstile's mu.
-//   - While the list is not empty, run is running or about to start, or the pool is closed.
-//   - After close, no place is kept.
-//   - No other mutex is locked while mu is held. Callers hold the mutex of a turnstile.
-type kept struct {
-	keep time.Duration // 0: none is kept
-	max  int
-	pool *session.Pool
-
-	mu          sync.Mutex
-	first, last *standby     // guarded by mu; list of those that have a kept place, the one kept longest first
-	n           atomic.Int64 // the length of the list; changed under mu
-	running     atomic.Bool  // set to false under mu
-	closed      bool         // guarded by mu
-}
-
-// keeper is what a kept place was kept for: its name's turnstile.
-type keeper interface {
-	// retire ends the time of a standby, unless its place was taken up meanwhile. lost means
-	// that the place is gone already; otherwise it leaves ZooKeeper's queue.
-	retire(s *standby, lost bool)
-}
+//     refuse.
 
 // standby has a kept place, as a hold has the place of a lock, so that the end of the session
 // or the deletion of the node ends it, too. It is used for one place only, each time when that
 // place is kept.
+//
+// Invariants:
+//   - While a standby is active, it is in the list of turnstiles, and its turnstile is kept. All
+//     three change under the mu of the turnstile.
+//   - While the list is not empty, retireOld is running or about to start, or the pool is closed.
 type standby struct {
-	keeper keeper
-	place  *place.Place
-	trace  string // the traceparent of the acquisition that held the place last
+	turnstile *turnstile
+	place     *place.Place
+	active    bool   // guarded by the turnstile's mu; it has the place
+	trace     string // guarded by the turnstile's mu; the traceparent of the acquisition that held the place last
 
-	since          time.Time // guarded by kept.mu; since when the place has been kept
-	previous, next *standby  // guarded by kept.mu; neighbours in the list
+	since          time.Time // guarded by turnstiles.mu; since when the place has been kept
+	previous, next *standby  // guarded by turnstiles.mu; neighbours in the list
 }
 
-// add adds a standby. It returns false if nothing is kept any more. Otherwise the caller has to
-// call settle when it holds no mutex.
-func (k *kept) add(s *standby) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.closed {
+// keep adds a standby to the list. It returns false if no place may be kept any longer.
+func (ts *turnstiles) keep(s *standby) bool {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	if ts.closing.Err() != nil {
 		return false
 	}
 	s.since = time.Now()
-	if s.previous = k.last; k.last != nil {
-		k.last.next = s
-	} else {
-		k.first = s
-	}
-	k.last = s
-	k.n.Add(1)
+	s.previous, s.next = ts.kept.previous, &ts.kept
+	s.previous.next, s.next.previous = s, s
+	ts.keeps.Add(1)
+	s.turnstile.kept = true
 	return true
 }
 
-// settle starts run, and makes places leave the queue while there are too many. If the pool is
-// closed, its sessions end, and the kept places with them.
-func (k *kept) settle() {
-	if k.running.CompareAndSwap(false, true) {
-		k.pool.Spawn(k.run)
+// unkeep takes a standby out of the list. Its turnstile is removed if it is not used.
+func (ts *turnstiles) unkeep(s *standby) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	s.previous.next, s.next.previous = s.next, s.previous
+	s.previous, s.next = nil, nil
+	ts.keeps.Add(-1)
+	s.turnstile.kept = false
+	ts.removeLocked(s.turnstile)
+}
+
+// settle starts retireOld, and makes places leave the queue while there are too many. It is called
+// without a mutex. If the pool is closed, its sessions end, and the kept places with them.
+func (ts *turnstiles) settle() {
+	if ts.retiring.CompareAndSwap(false, true) {
+		ts.pool.Spawn(ts.retireOld)
 	}
-	for k.n.Load() > int64(k.max) {
-		if s, _ := k.oldest(); s != nil {
-			s.keeper.retire(s, false)
+	for int(ts.keeps.Load()) > ts.cfg.keepMax {
+		if s, _ := ts.oldest(); s != nil {
+			s.retire(false)
 		}
 	}
 }
 
-// remove takes a standby out.
-func (k *kept) remove(s *standby) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if s.previous != nil {
-		s.previous.next = s.next
-	} else {
-		k.first = s.next
-	}
-	if s.next != nil {
-		s.next.previous = s.previous
-	} else {
-		k.last = s.previous
-	}
-	s.previous, s.next = nil, nil
-	k.n.Add(-1)
-}
-
-// len returns how many places are kept. It locks no mutex.
-func (k *kept) len() int { return int(k.n.Load()) }
-
-// close makes all kept places leave the queue.
-func (k *kept) close() {
-	k.mu.Lock()
-	k.closed = true
-	k.mu.Unlock()
-	for s, _ := k.oldest(); s != nil; s, _ = k.oldest() {
-		s.keeper.retire(s, false)
-	}
-}
-
-// run makes places leave the queue when they have been kept for long enough. It ends when
+// retireOld makes places leave the queue when they have been kept for long enough. It ends when
 // none is kept.
-func (k *kept) run() {
+func (ts *turnstiles) retireOld() {
 	for {
-		switch s, wait := k.oldest(); {
+		switch s, stays := ts.oldest(); {
 		case s == nil:
-			if k.ends() {
+			ts.mu.Lock()
+			ends := ts.keeps.Load() == 0 // else a place is kept by now
+			ts.retiring.Store(!ends)
+			ts.mu.Unlock()
+			if ends {
 				return
 			}
-		case wait <= 0:
-			s.keeper.retire(s, false)
-		case !session.Sleep(k.pool.Ctx, wait, nil):
+		case stays <= 0:
+			s.retire(false)
+		case !session.Sleep(ts.pool.Ctx, stays, nil):
 			return
 		}
 	}
 }
 
-// ends notes that run ends, unless there is a standby by now.
-func (k *kept) ends() bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.running.Store(k.first != nil)
-	return k.first == nil
-}
-
-// oldest returns the standby that has been kept longest, and how long it stays; nil if there is
-// none.
-func (k *kept) oldest() (s *standby, wait time.Duration) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.first == nil {
+// oldest returns the standby that has been kept for the longest time, and how long it stays; nil
+// if there is none.
+func (ts *turnstiles) oldest() (s *standby, stays time.Duration) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	if s = ts.kept.next; s == &ts.kept {
 		return nil, 0
 	}
-	return k.first, time.Until(k.first.since.Add(k.keep))
+	return s, time.Until(s.since.Add(ts.cfg.keep))
 }
 
-// standby is a session.Tenant. Its loss is not reported: no caller has a Lock of it.
-
 // Revoke implements place.Revocable: no caller uses the place, so it leaves the queue.
-func (s *standby) Revoke(reason string) { s.keeper.retire(s, false) }
+func (s *standby) Revoke(string) { s.retire(false) }
 
 // Vacate implements session.Tenant.
-func (s *standby) Vacate() { s.keeper.retire(s, true) }
+func (s *standby) Vacate() { s.retire(true) }
 
-// MarkLost implements session.Tenant.
+// The loss of a standby is not reported, since no caller has a Lock of it. MarkLost, Finish,
+// Report, Review and About implement session.Tenant.
+
 func (s *standby) MarkLost() bool { return true }
 
-// Finish implements session.Tenant.
 func (s *standby) Finish(error, time.Time) {}
 
-// Report implements session.Tenant.
 func (s *standby) Report() {}
 
-// Review implements session.Tenant.
 func (s *standby) Review() {}
 
-// About implements session.Tenant.
 func (s *standby) About() (name string, since time.Time) { return "", time.Time{} }
+
+// retire ends the time of a standby, if that has not ended by now. lost means that the place is
+// gone already; otherwise it leaves ZooKeeper's queue.
+func (s *standby) retire(lost bool) {
+	s.turnstile.mu.Lock()
+	defer s.turnstile.mu.Unlock()
+	if s.active {
+		s.endLocked(!lost)
+	}
+}
+
+// endLocked ends the time of a standby. Its place is spent then. With remove the place leaves
+// ZooKeeper's queue: the delete is sent before the turnstile can be removed, so a later
+// acquisition sends its create behind it.
+func (s *standby) endLocked(remove bool) {
+	s.active = false
+	s.place.EndHold(s)
+	if remove {
+		s.place.Remove()
+	}
+	s.turnstile.turnstiles.unkeep(s)
+}
 
 // keepLocked keeps the place of a hold that is over, if no goroutine of this process wants
 // the name. It returns false if the place has to leave ZooKeeper's queue. The caller calls
-// kept.settle when mu is not held any more.
+// settle when mu is not held any longer.
 func (t *turnstile) keepLocked(h *hold) bool {
-	ts := t.turnstiles
-	if ts.kept.keep == 0 || t.queue.Len() > 0 || t.leader != nil || t.holds > 0 || t.separateWriters.Load() > 0 {
+	s := t.standby
+	if t.turnstiles.cfg.keep == 0 || t.queue.Len() > 0 || t.leader != nil || t.holds > 0 || t.separateWriters.Load() > 0 {
 		return false
 	}
-	s := t.last
 	if s == nil || s.place != h.place {
-		s = &standby{keeper: t, place: h.place}
+		s = &standby{turnstile: t, place: h.place}
 	}
-	s.trace = h.Origin().Trace
 	if !h.place.Keep(s, t) {
 		return false
 	}
-	if !ts.kept.add(s) {
+	if !t.turnstiles.keep(s) {
 		h.place.EndHold(s)
 		return false
 	}
-	t.standby, t.last = s, s
-	ts.countStandby(t, true)
+	t.standby, s.active, s.trace = s, true, h.Origin().Trace
 	return true
 }
 
-// unkeepLocked ends the time of a standby. Its place is spent then.
-func (t *turnstile) unkeepLocked(s *standby) {
-	t.standby = nil
-	t.turnstiles.kept.remove(s)
-	s.place.EndHold(s)
-}
-
-// takeUpLocked grants a kept place to a request. If that is not possible, it returns the
-// place for the request to begin with as the leader; nil for a try that needs another place.
+// takeUpLocked grants the place of the active standby to a request. If that is not possible, it
+// returns the place for the request to begin with as the leader; nil for a try that needs another
+// place.
 func (t *turnstile) takeUpLocked(r *request) (granted bool, start *place.Place) {
-	s := t.standby
-	t.unkeepLocked(s)
-	defer t.turnstiles.countStandby(t, false)
-	switch passable, granted := t.grantLocked(s.place, r); {
+	p := t.standby.place
+	t.standby.endLocked(false)
+	switch passable, granted := t.grantLocked(p, r); {
 	case granted:
 		return true, nil
 	case !passable && r.Try:
 		// The try waits until the place is gone, and then looks at the queue.
-		s.place.Remove()
+		p.Remove()
 		return false, nil
 	}
-	return false, s.place
-}
-
-// retire implements keeper. The delete is sent before the turnstile can be removed, so an
-// acquisition that comes later sends its create behind it.
-func (t *turnstile) retire(s *standby, lost bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.standby != s {
-		return
-	}
-	t.unkeepLocked(s)
-	if !lost {
-		s.place.Remove()
-	}
-	t.turnstiles.countStandby(t, false)
+	return false, p
 }
 
 // Recalled implements place.Keeper. If no goroutine uses the place now, it leaves the queue.
@@ -250,14 +193,11 @@ func (t *turnstile) retire(s *standby, lost bool) {
 func (t *turnstile) Recalled(p *place.Place) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	p.Recall(!t.turnstiles.localContenders(t))
-	if s := t.standby; s != nil && s.place == p {
-		t.unkeepLocked(s)
-		p.Remove()
-		t.turnstiles.countStandby(t, false)
-		return
-	}
-	if !t.shareForGoodLocked(p) {
+	p.Recall(!t.turnstiles.hasOthers(t))
+	switch s := t.standby; {
+	case s != nil && s.active && s.place == p:
+		s.endLocked(true)
+	case !t.shareForGoodLocked(p):
 		p.Describe(nil)
 	}
 }
@@ -274,26 +214,7 @@ func (ts *turnstiles) makeWay(r *request) {
 		s := t.standby
 		t.mu.Unlock()
 		if s != nil {
-			t.retire(s, false)
+			s.retire(false)
 		}
 	}
-}
-
-// countStandby counts the use of a turnstile by its standby, which begins or ends.
-func (ts *turnstiles) countStandby(t *turnstile, begins bool) {
-	ts.mu.Lock()
-	defer ts.mu.Unlock()
-	if begins {
-		ts.countUsesLocked(t, 1, true)
-	} else {
-		ts.countUsesLocked(t, -1, false)
-	}
-}
-
-// localContenders reports whether more than one goroutine of this process uses a name, apart
-// from those that share a hold.
-func (ts *turnstiles) localContenders(t *turnstile) bool {
-	ts.mu.Lock()
-	defer ts.mu.Unlock()
-	return t.uses > 1
 }

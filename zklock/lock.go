@@ -11,9 +11,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
-// Lock is a lock that was acquired. It is held until [Lock.Release] is called or until
-// it is lost, whichever comes first, and is never held again after that. A Lock is safe
-// for concurrent use.
+// Lock is a lock that was acquired. It is held until [Lock.Release] is called or it is lost, and
+// is never held again. A Lock is safe for concurrent use.
 //
 // A lock is lost when its session's lease runs out before a quorum of the ensemble has
 // renewed it, when the session ends, when another program deletes the queue node, or
@@ -23,10 +22,10 @@ import (
 // it continues; Valid is false from that moment on. [Lock.Token] protects a resource from
 // writes that such a process had begun.
 //
-// A Lock that the program drops without a Release stays held until its session ends.
-// When the garbage collector finds it, the client logs an error and counts it in
-// [Stats], unless a context made with Lock.Context still refers to it. With
-// [WithAcquireStacks] the log has where it was acquired.
+// A Lock that the program drops without a Release stays held until its session ends. When the
+// garbage collector finds it, the client logs an error and counts it in [Stats]. A context made
+// with Lock.Context refers to the Lock, so it must be gone, too. With [WithAcquireStacks] the log
+// has where it was acquired.
 type Lock struct{ *handle }
 
 // Name returns the lock's name; for All, the names joined by commas.
@@ -41,8 +40,8 @@ func (l *Lock) Names() []string {
 	return names
 }
 
-// Modes returns the mode in which each of Names is held, in the same order. All may hold
-// one name for writing and another for reading.
+// Modes returns how each of Names is held, in the same order. All may hold one name for writing
+// and another for reading.
 func (l *Lock) Modes() []Mode {
 	modes := make([]Mode, len(l.hold.wants))
 	for i, w := range l.hold.wants {
@@ -54,8 +53,7 @@ func (l *Lock) Modes() []Mode {
 	return modes
 }
 
-// Mode returns the mode in which the lock is held; for All, Exclusive if any of its names
-// is held exclusively.
+// Mode returns how the lock is held; for All, Exclusive if any of its names is held exclusively.
 func (l *Lock) Mode() Mode { return Mode(l.hold.currentMode()) }
 
 // Token returns the fencing token. An exclusive holder's token is greater than those of
@@ -104,7 +102,7 @@ func (l *Lock) Done() <-chan struct{} {
 	defer l.mu.Unlock()
 	if l.done == nil {
 		l.done = make(chan struct{})
-		if l.err.Load() != nil {
+		if l.ended.Load() != nil {
 			close(l.done)
 		}
 	}
@@ -115,8 +113,8 @@ func (l *Lock) Done() <-chan struct{} {
 // *[LostError] after a loss.
 func (l *Lock) Err() error { return l.handle.reason() }
 
-// Release gives the lock back. The Lock counts as released as soon as Release is called.
-// Only the first call does the work; later calls fail with [ErrReleased].
+// Release gives the lock back. The Lock is released as soon as Release is called. Only the first
+// call does the work; later calls fail with [ErrReleased].
 //
 // Release returns nil if the ensemble has confirmed the release, or if no confirmation
 // is needed: the queue node was passed on to a goroutine of this process, or another
@@ -150,16 +148,18 @@ func (l *Lock) Release(ctx context.Context) (err error) {
 		<-l.Done() // another goroutine may be ending the session, and may not have reached this lock
 	}
 	held := time.Since(l.acquired)
-	ctx, end := hook.Start(h.turnstiles.hooks.release, ctx, ReleaseEvent{Lock: l, Held: held})
-	if !l.end(ErrReleased) {
+	ctx, end := hook.Start(h.turnstiles.hooks.Release, ctx, ReleaseEvent{Lock: l, Held: held})
+	if !l.end(byRelease) {
 		err = l.reason()
 		end.Call(ReleaseResult{Err: err})
 		return err
 	}
 	handed, deleted := false, false
 	switch last, lost := h.part(l.handle); {
-	case lost:
-		deleted, err = h.overtaken()
+	case lost: // after this handle was marked as released
+		if deleted = h.place.Deleted(); !deleted {
+			err = errs.ReleasePending(h.place.Desk.Cause()) // the session has ended, and the nodes go with it
+		}
 	case !last:
 		handed = true
 	default:

@@ -5,15 +5,13 @@ import (
 	"context"
 	"iter"
 	"slices"
-
-	"github.com/zklock/go-zklock/zklock/internal/place"
 )
 
 // carriedKey is the context key of the innermost lock that a context carries.
 type carriedKey struct{}
 
-// carriedLock is one lock that a context carries. A linked list of them keeps the locks of
-// the contexts from which the context is derived.
+// carriedLock is one lock that a context carries. A linked list of them keeps the locks of the
+// contexts that the context is derived from.
 type carriedLock struct {
 	lock  *Lock
 	outer *carriedLock
@@ -58,33 +56,13 @@ func Detach(ctx context.Context) context.Context {
 	return context.WithValue(ctx, carriedKey{}, (*carriedLock)(nil))
 }
 
-// carried returns a Lock that ctx carries, that belongs to the client of ts, and that has
-// one of the names wanted. It prefers one that is held to one that was lost, and returns
-// nil if there is neither. Released locks do not count.
-func carried(ctx context.Context, ts *turnstiles, wants []place.Want) *Lock {
-	var lost *Lock
-	for l := range carriedBy(ctx) {
-		if l.hold.turnstiles != ts || !l.hold.touches(wants) {
-			continue
-		}
-		switch err := l.Err(); {
-		case err == nil:
-			return l
-		case err != ErrReleased && lost == nil:
-			lost = l
-		}
-	}
-	return lost
-}
-
-// Context returns a context that is derived from parent, carries the lock (see
-// [FromContext]) and ends when the lock stops being held, with the lock's Err as its
-// cause. With [WithRevocable] it also ends when the lock is revoked, with a cause that matches
-// [ErrRevoked]; the lock is still held then. Call the CancelFunc when the context is not needed any more, to free its
-// memory; it does not release the lock.
+// Context returns a context that is derived from parent, carries the lock (see [FromContext]) and
+// ends when the lock stops being held, with the lock's Err as its cause. With [WithRevocable] it
+// also ends when the lock is revoked, with a cause that matches [ErrRevoked]; the lock is still
+// held then. Call the CancelFunc after the last use of the context, to free its memory; it does
+// not release the lock.
 func (l *Lock) Context(parent context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(withLock(parent, l))
-	key := &cancel
 	l.mu.Lock()
 	if err := cmp.Or(l.reason(), l.revoked.reason()); err != nil {
 		l.mu.Unlock()
@@ -92,13 +70,13 @@ func (l *Lock) Context(parent context.Context) (context.Context, context.CancelF
 		return ctx, func() {}
 	}
 	if l.contexts == nil {
-		l.contexts = make(map[*context.CancelCauseFunc]context.CancelCauseFunc)
+		l.contexts = make(map[*context.CancelCauseFunc]struct{})
 	}
-	l.contexts[key] = cancel
+	l.contexts[&cancel] = struct{}{}
 	l.mu.Unlock()
 	return ctx, func() {
 		l.mu.Lock()
-		delete(l.contexts, key)
+		delete(l.contexts, &cancel)
 		l.mu.Unlock()
 		cancel(context.Canceled)
 	}

@@ -34,9 +34,9 @@ func (l *Lock) Revoked() <-chan struct{} {
 
 // setUp applies the options of an acquisition that concern the lock that it got, before the
 // caller has the lock.
-func (l *Lock) setUp(cfg acquireConfig) {
-	l.async = cfg.async
-	if !cfg.revocable {
+func (l *Lock) setUp(r *request) {
+	l.async = r.async
+	if !r.revocable {
 		return
 	}
 	l.mu.Lock()
@@ -73,7 +73,7 @@ func (hd *handle) revoke(reason string) {
 	contexts := hd.contexts
 	hd.contexts = nil
 	hd.mu.Unlock()
-	for _, cancel := range contexts {
-		cancel(err)
+	for cancel := range contexts {
+		(*cancel)(err)
 	}
 }

@@ -25,11 +25,11 @@ import (
 //		driver.SetOp("/shop/config", data, config.Stat.Version),
 //		driver.CreateOp("/shop/before", config.Data, driver.Persistent, client.ACL()))
 //
-// Txn returns one result for each of ops. If an operation fails, nothing is applied, and
-// the error matches the operation's error from package driver. If the lock is not held any
-// more, the error matches [ErrLost] or [ErrReleased]. [ErrUnknownOutcome] means that the
-// connection was lost before the reply: the transaction was applied, or was not, or will
-// be while the lock's queue node still exists. Txn never repeats a transaction.
+// Txn returns one result for each of ops. If an operation fails, nothing is applied, and the error
+// matches the operation's error from package driver. If the lock has ended, the error matches
+// [ErrLost] or [ErrReleased]. [ErrUnknownOutcome] means that the connection was lost before the
+// reply: the transaction was applied, or was not, or will be while the lock's queue node still
+// exists. Txn never repeats a transaction.
 //
 // Release and Downgrade wait for Txns under way.
 func (l *Lock) Txn(ctx context.Context, ops ...driver.Op) (_ []driver.OpResult, err error) {

@@ -30,13 +30,9 @@ func (c *Client) describe(name string, k queue.Kind) described {
 	return d
 }
 
-func (d *described) name() string {
-	return d.joined(func(w *place.Want) string { return w.Name })
-}
+func (d *described) name() string { return d.joined(func(w *place.Want) string { return w.Name }) }
 
-func (d *described) path() string {
-	return d.joined(func(w *place.Want) string { return w.Path })
-}
+func (d *described) path() string { return d.joined(func(w *place.Want) string { return w.Path }) }
 
 // joined joins a text of each name by commas.
 func (d *described) joined(text func(*place.Want) string) string {
@@ -81,11 +77,18 @@ func (d *described) check() error {
 
 // acquire acquires a lock of any kind.
 func acquire(ctx context.Context, d *described, opts []AcquireOption, try bool) (*Lock, error) {
-	cfg := newAcquireConfig(opts, try)
-	if err := d.check(); err != nil {
-		return nil, d.knownClient().refused(ctx, d.name(), d.mode(), cfg, err)
+	c := d.knownClient()
+	if c == nil { // then the description has an error, and no hook is called
+		return nil, &Error{Op: "acquire", Name: queue.Truncate(d.name(), queue.MaxName), Err: d.check()}
 	}
-	return d.client.acquire(ctx, d.name(), d.mode(), d.wants, cfg)
+	r := &request{name: d.name(), Request: place.Request{Mode: d.mode(), Wants: d.wants}}
+	for _, o := range opts {
+		if o != nil {
+			o.applyAcquire(r)
+		}
+	}
+	r.Try = r.Try || try
+	return c.acquire(ctx, r, d.check())
 }
 
 // knownClient returns the client that made the description; nil if there is none, or if
@@ -122,8 +125,8 @@ func (m *Mutex) described() *described {
 // Name returns the lock's name.
 func (m *Mutex) Name() string { return m.described().name() }
 
-// Path returns the path of the lock's znode, below which the queue nodes are; "" if the
-// name is invalid.
+// Path returns the path of the lock's znode, the parent of the queue nodes; "" if the name is
+// invalid.
 func (m *Mutex) Path() string { return m.described().path() }
 
 // Acquire waits until the caller holds the mutex; see [Acquirer].

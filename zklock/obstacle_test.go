@@ -52,6 +52,13 @@ func TestEndedWaitNamesTheHolder(t *testing.T) {
 		fails("a holder without identity", b.Mutex("h"), "held by another client for 1s")
 		mustRelease(t, l)
 
+		time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second - 5*time.Millisecond)))
+		l = mustLock(t)(a.Mutex("h").Acquire(t.Context()))
+		if _, err := b.Mutex("h").Acquire(t.Context(), zklock.WithWait(10*time.Millisecond)); err == nil || !strings.HasSuffix(err.Error(), "; held by web-3/812") {
+			t.Errorf("10ms around the end of a second: %v, want an end without a time", err)
+		}
+		mustRelease(t, l)
+
 		s := plain(t, e)
 		if _, err := s.Create(t.Context(), "/zklock/h/_c_1b9d6bcd-bbfd-4b2d-9b5d-ab8dfbbd4bed-__WRIT__", []byte("10.0.0.1"), driver.EphemeralSequential, driver.OpenACL(driver.PermAll)); err != nil {
 			t.Fatal(err)

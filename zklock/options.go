@@ -41,11 +41,8 @@ func WithLogger(l *slog.Logger) Option {
 
 // Identity describes the process that a queue node belongs to; see [WithIdentity].
 type Identity struct {
-	// Host is the host's name.
-	Host string
-
-	// PID is the process id.
-	PID int
+	Host string // the host's name
+	PID  int    // the process id
 }
 
 // WithIdentity sets the identity of the process in the data of queue nodes, where clients
@@ -66,25 +63,23 @@ func WithAcquireStacks() Option {
 
 // AcquireOption is a setting of one acquisition. A later option overrides an earlier one of the
 // same kind.
-type AcquireOption interface{ applyAcquire(*acquireConfig) }
+type AcquireOption interface{ applyAcquire(*request) }
 
-type acquireOption func(*acquireConfig)
+type acquireOption func(*request)
 
-func (o acquireOption) applyAcquire(c *acquireConfig) { o(c) }
+func (o acquireOption) applyAcquire(r *request) { o(r) }
 
 // WithWait bounds the wait: the acquisition fails with [ErrNotAcquired] when d has passed
 // since the call. Unlike a deadline of the context, it does not affect what the context is
 // used for afterwards. If d is zero or less, Acquire works like TryAcquire.
 func WithWait(d time.Duration) AcquireOption {
-	return acquireOption(func(c *acquireConfig) {
-		c.wait, c.limited, c.try = d, true, d <= 0
-	})
+	return acquireOption(func(r *request) { r.wait, r.limited, r.Try = d, true, d <= 0 })
 }
 
 // WithLabel writes a text into the queue node, such as a request id, which
 // [Client.Contenders] returns to other clients. It is cut at 256 bytes.
 func WithLabel(label string) AcquireOption {
-	return acquireOption(func(c *acquireConfig) { c.label = queue.Truncate(label, queue.MaxLabel) })
+	return acquireOption(func(r *request) { r.Origin.Label = queue.Truncate(label, queue.MaxLabel) })
 }
 
 // Reenter makes the acquisition join a lock that its context carries, instead of failing
@@ -96,7 +91,7 @@ func WithLabel(label string) AcquireOption {
 // A writer cannot join a reader's lock, and an acquisition of several names can join a
 // lock only if that has all of them. Otherwise the acquisition fails with ErrDeadlock.
 func Reenter() AcquireOption {
-	return acquireOption(func(c *acquireConfig) { c.reenter = true })
+	return acquireOption(func(r *request) { r.rejoins = true })
 }
 
 // WithFailFast makes the acquisition fail with [ErrOutage] and [ErrUnavailable] as soon as
@@ -108,7 +103,7 @@ func Reenter() AcquireOption {
 // has no effect on an acquisition that waits for a holder, or behind another acquisition
 // of this client without the option.
 func WithFailFast() AcquireOption {
-	return acquireOption(func(c *acquireConfig) { c.failFast = true })
+	return acquireOption(func(r *request) { r.failFast = true })
 }
 
 // WithoutHandover makes the acquisition create its own queue node, and so get a token with
@@ -116,15 +111,15 @@ func WithFailFast() AcquireOption {
 // shared with other readers of the process. This costs the round trips that a hand-over
 // saves.
 func WithoutHandover() AcquireOption {
-	return acquireOption(func(c *acquireConfig) { c.alone = true })
+	return acquireOption(func(r *request) { r.alone = true })
 }
 
-// WithAsyncRelease makes Release, and so [Do], return when the release has been handed to
-// the session, and not when the ensemble has confirmed it. The release is not held back: it
-// is sent at once, and repeated in the background until the queue node is gone. The next
-// acquisition of the name by this client shares its transaction, unless the release was sent
-// before. So a goroutine that acquires and releases one name in a loop mostly waits for one
-// round trip each time instead of two.
+// WithAsyncRelease makes Release, and so [Do], return when the release has been handed to the
+// session, and not when the ensemble has confirmed it. The release is not held back: it is sent at
+// once, and repeated in the background until the queue node is gone. The next acquisition of the
+// name by this client shares its transaction, if the release was not sent before. So a goroutine
+// that acquires and releases one name in a loop mostly waits for one round trip each time instead
+// of two.
 //
 // Release of such a lock does not return [ErrReleasePending]. If another program had deleted
 // the queue node, and this client has not noticed yet, Release does not return [ErrLost]
@@ -133,7 +128,7 @@ func WithoutHandover() AcquireOption {
 // process is killed in that moment. If several Locks hold one queue node, the option counts
 // for the last one that is released.
 func WithAsyncRelease() AcquireOption {
-	return acquireOption(func(c *acquireConfig) { c.async = true })
+	return acquireOption(func(r *request) { r.async = true })
 }
 
 // WithRevocable makes the client watch for requests to give the lock back: see
@@ -145,12 +140,12 @@ func WithAsyncRelease() AcquireOption {
 // A clean-up that has to stop when the lock is lost waits for [Lock.Done], or uses the context
 // of another Lock: acquire with context.WithoutCancel(ctx) and [Reenter], without WithRevocable.
 //
-// The option costs one read, right after the acquisition and in the background, unless the
-// client reads the queue node anyway because the acquisition has waited or the lock is held for
-// long. Without the option the client learns of a request only when it reads the node for
-// another reason, and then does not pass the node on.
+// The option costs one read, right after the acquisition and in the background, if the client does
+// not read the queue node anyway because the acquisition has waited or the lock is held for long.
+// Without the option the client learns of a request only when it reads the node for another
+// reason, and then does not pass the node on.
 func WithRevocable() AcquireOption {
-	return acquireOption(func(c *acquireConfig) { c.revocable = true })
+	return acquireOption(func(r *request) { r.revocable = true })
 }
 
 // WithMaxWaiters makes the acquisition fail with [ErrTooManyWaiters] if it would have to
@@ -162,21 +157,5 @@ func WithRevocable() AcquireOption {
 // The smaller of n and the URL's max_waiters counts. n must be positive; other values set
 // no limit.
 func WithMaxWaiters(n int) AcquireOption {
-	return acquireOption(func(c *acquireConfig) { c.maxWaiters = max(n, 0) })
-}
-
-func newAcquireConfig(opts []AcquireOption, try bool) acquireConfig {
-	if len(opts) == 0 {
-		return acquireConfig{try: try}
-	}
-	cfg := acquireConfig{}
-	for _, o := range opts {
-		if o != nil {
-			o.applyAcquire(&cfg)
-		}
-	}
-	if try {
-		cfg.try = true
-	}
-	return cfg
+	return acquireOption(func(r *request) { r.maxWaiters = max(n, 0) })
 }

@@ -18,18 +18,25 @@ type request struct {
 	place.Request
 
 	turnstiles *turnstiles
-	turnstile  *turnstile // the turnstile that hands its place over; nil: its place is not handed over
-	name       string     // for callers and hooks: the names joined by commas, if there are several
-	failFast   bool
+	turnstile  *turnstile              // the turnstile that hands its place over; nil: its place is not handed over
+	name       string                  // for callers and hooks: the names joined by commas, if there are several
 	cancel     context.CancelCauseFunc // ends the wait
-	served     bool                    // guarded by turnstiles.mu; it has its lock, and must not be counted as waiting
-	blocked    bool                    // guarded by turnstiles.mu; it is counted as waiting for others
 
-	maxWaiters int // it must not wait if that many of this client wait already; 0: no limit
+	// Set by options.
+	wait       time.Duration // how long to wait at most, if limited is set
+	maxWaiters int           // it must not wait if that many of this client wait already; 0: no limit
+	limited    bool
+	rejoins    bool // Reenter
+	alone      bool // WithoutHandover
+	async      bool // WithAsyncRelease
+	revocable  bool
+	failFast   bool
 
-	// Used by the requester's goroutine only, unless the comment says otherwise.
-	waiting  bool            // the Wait hook was called
-	waitCtx  context.Context // the context that the Wait hook returned
+	served  bool // guarded by turnstiles.mu; it has its lock, and must not be counted as waiting
+	blocked bool // guarded by turnstiles.mu; it is counted as waiting for others
+
+	// Used by the requester's goroutine only, or as the comment says.
+	waitCtx  context.Context // what the Wait hook returned; nil until the request waits for other contenders
 	waitFrom time.Time       // since when it waits for other contenders; guarded by turnstiles.mu for other goroutines
 	endWait  hook.End[WaitResult]
 	ahead    obstacle
@@ -42,7 +49,7 @@ func (r *request) Waits(position int, ahead place.Entry) {
 	if c.Kept { // its description, if it has one, may be of a holder that has gone; the present one's is on its way
 		c.Label, c.Trace, c.Since = "", "", time.Time{}
 	}
-	if r.Try { // it does not count as a waiter
+	if r.Try { // a try is not a waiter
 		if id := ahead.GUID.Session; ahead.Data == nil && ahead.Ours() {
 			c.Foreign, c.Host = false, "session "+session.HexID(id)
 			if slices.ContainsFunc(r.turnstiles.pool.All(), func(s *session.Session) bool { return s.DS.ID() == id }) {
@@ -63,7 +70,7 @@ func (r *request) Waits(position int, ahead place.Entry) {
 func (r *request) Begin(p *place.Place, turn uint32) session.Tenant {
 	h := &hold{turnstiles: r.turnstiles, place: p, turnstile: r.turnstile, name: r.name, wants: r.Wants, mode: r.Mode, origin: r.Origin,
 		token: Token{Zxid: p.Zxid, Turn: turn}}
-	r.lock = h.join(r.Ctx)
+	r.lock = h.join(r)
 	r.turnstiles.granted(h, r) // before the hold can be lost
 	return h
 }
@@ -76,27 +83,34 @@ func (r *request) reportWait(position int, ahead Contender) {
 	changed := r.ahead.node != ahead.Node || r.ahead.trace != ahead.Trace || r.ahead.since <= 0 && !ahead.Since.IsZero()
 	r.sees(position, &ahead)
 	switch {
-	case !r.waiting:
+	case !r.waiting():
 		if !r.turnstiles.mustWait(r) {
 			return // the limit of waiters is reached: mustWait has made the request fail
 		}
-		r.waiting = true
-		r.waitCtx, r.endWait = hook.Start(hooks.wait, r.Ctx, e)
-	case changed && hooks.ahead != nil:
-		hooks.ahead(r.waitCtx, e)
+		r.waitCtx, r.endWait = hook.Start(hooks.Wait, r.Ctx, e)
+	case changed && hooks.Ahead != nil:
+		hooks.Ahead(r.waitCtx, e)
 	}
 }
 
-// endReport calls the function that the Wait hook returned, if it was called.
-func (r *request) endReport(err error) {
-	if r.waiting {
+// waiting reports whether the request has had to wait for other contenders.
+func (r *request) waiting() bool { return r.waitCtx != nil }
+
+// endWaiting ends and counts the wait for other contenders, if there was one, and returns how long
+// it took.
+func (r *request) endWaiting(err error) (waited time.Duration) {
+	if r.waiting() {
 		r.endWait.Call(WaitResult{Err: err})
+		waited = time.Since(r.waitFrom)
+		r.turnstiles.counters.contended.Add(1)
+		r.turnstiles.counters.waited.Add(int64(waited))
 	}
+	return waited
 }
 
 // sees records the contender ahead, for explain.
 func (r *request) sees(position int, ahead *Contender) {
-	r.ahead = obstacle{node: ahead.Node, host: ahead.Host, label: ahead.Label, trace: ahead.Trace, since: ahead.Since.Unix(), pid: int32(ahead.PID), position: int32(position), foreign: ahead.Foreign}
+	r.ahead = obstacle{node: ahead.Node, host: ahead.Host, label: ahead.Label, trace: ahead.Trace, since: ahead.Since.UnixMilli(), pid: int32(ahead.PID), position: int32(position), foreign: ahead.Foreign}
 }
 
 // explain adds to the error of a wait, or of a try, what the request knows of the contenders
@@ -108,7 +122,7 @@ func (r *request) explain(err error) error {
 	}
 	o, n := r.ahead, int(r.ahead.position)
 	waits := o.node == "" || n > 1 && (len(r.Wants) > 1 || n != r.Wants[0].Kind.Permits)
-	return &explained{err, o, waits, time.Now().Unix()}
+	return &explained{err, o, waits, time.Now().UnixMilli()}
 }
 
 // explained is the error of a wait or a try, with the contender that was ahead. Its text is made
@@ -122,7 +136,7 @@ type explained struct {
 
 // Error implements error.
 func (e *explained) Error() string {
-	held := time.Duration(e.at-e.since) * time.Second
+	held := (time.Duration(e.at-e.since) * time.Millisecond).Truncate(time.Second)
 	switch {
 	case e.waits:
 		return fmt.Sprintf("%v; behind %s, %d ahead", e.error, e.name(), e.position)
@@ -141,7 +155,7 @@ type obstacle struct {
 	node        string // "": it is a goroutine of this process that waits itself
 	host, label string // host is another word for the client if its host is not known
 	trace       string
-	since       int64 // in seconds since the Unix epoch; not positive: not known
+	since       int64 // in milliseconds since the Unix epoch; not positive: not known
 	pid         int32
 	position    int32 // how many contenders are ahead
 	foreign     bool
@@ -166,36 +180,4 @@ func (o *obstacle) name() string {
 		name += " " + strconv.Quote(o.label)
 	}
 	return name
-}
-
-// waitedFor returns how long the request waited for other contenders.
-func (r *request) waitedFor() time.Duration {
-	if !r.waiting {
-		return 0
-	}
-	return time.Since(r.waitFrom)
-}
-
-// acquireConfig has the settings of one acquisition.
-type acquireConfig struct {
-	wait       time.Duration // how long to wait at most, if limited is set
-	limited    bool
-	try        bool
-	label      string
-	reenter    bool
-	alone      bool // WithoutHandover
-	async      bool // WithAsyncRelease
-	revocable  bool
-	failFast   bool
-	maxWaiters int // 0: only the client's limit
-}
-
-// origin returns what other clients can read, in its queue node, about an acquisition that
-// began at a time. ctx is what the Acquire hook returned.
-func (ts *turnstiles) origin(ctx context.Context, cfg acquireConfig, began time.Time) place.Origin {
-	o := place.Origin{Label: cfg.label, Since: began.UnixMilli()}
-	if inject := ts.hooks.inject; inject != nil {
-		o.Trace = inject(ctx)
-	}
-	return o
 }

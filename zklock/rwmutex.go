@@ -9,10 +9,10 @@ import (
 // RWMutex is the name of a lock that has any number of readers at a time, or one writer.
 // Like a [Mutex] it has no state. A Mutex with the same name is a writer of the same lock.
 //
-// Readers and writers get the lock in the order in which they queue. There is one
-// exception: for handover_time after a process got the lock, further readers of that
-// process join its readers, even if a writer of another process has queued meanwhile.
-// They do not join while a writer of their own process waits.
+// Readers and writers get the lock in the order of the queue. There is one exception: for
+// handover_time after a process got the lock, further readers of that process join its readers,
+// even if a writer of another process queues. They do not join while a writer of their own process
+// waits.
 type RWMutex struct {
 	writer Mutex
 	reader Reader
@@ -55,8 +55,8 @@ func (r *Reader) described() *described {
 // Name returns the lock's name.
 func (r *Reader) Name() string { return r.described().name() }
 
-// Path returns the path of the lock's znode, below which the queue nodes are; "" if the
-// name is invalid.
+// Path returns the path of the lock's znode, the parent of the queue nodes; "" if the name is
+// invalid.
 func (r *Reader) Path() string { return r.described().path() }
 
 // Acquire waits until the caller holds the lock for reading; see [Acquirer].

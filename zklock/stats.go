@@ -9,18 +9,10 @@ import (
 // Stats has the figures of a [Client]: its sessions and locks at a moment, and totals
 // since it was opened.
 type Stats struct {
-	// MaxSessions is the setting pool_max_sessions.
-	MaxSessions int
-
-	// Open is how many sessions the client has now, including those that are being
-	// replaced.
-	Open int
-
-	// Connected is how many of them have a connection.
-	Connected int
-
-	// Suspended is how many of them have no connection.
-	Suspended int
+	MaxSessions int // the setting pool_max_sessions
+	Open        int // how many sessions the client has now, including those that are being replaced
+	Connected   int // how many of them have a connection
+	Suspended   int // how many of them have no connection
 
 	// Draining is how many of them are being replaced: they take no new locks, and the
 	// client closes them when their last lock is released.
@@ -42,44 +34,26 @@ type Stats struct {
 	// contenders, and those that wait for the ensemble or have just begun.
 	Acquiring int
 
-	// Acquired counts acquisitions that succeeded.
-	Acquired uint64
-
-	// Failed counts acquisitions that failed.
-	Failed uint64
-
-	// Contended counts acquisitions that had to wait for another contender.
-	Contended uint64
-
-	// WaitDuration is how long these waited, in total.
-	WaitDuration time.Duration
-
-	// Lost counts Locks that were lost. Each is counted before its Done is closed.
-	Lost uint64
+	Acquired     uint64        // how many acquisitions succeeded
+	Failed       uint64        // how many acquisitions failed
+	Contended    uint64        // how many acquisitions had to wait for another contender
+	WaitDuration time.Duration // how long these waited, in total
+	Lost         uint64        // how many Locks were lost; each is counted before its Done is closed
 
 	// Forgotten counts Locks that the program dropped without a Release, and that the
 	// garbage collector has found. They stay held until their session ends.
 	Forgotten uint64
 
-	// LongestHold is how long the oldest lock that is held now has been held.
-	LongestHold time.Duration
-
-	// LongestWait is how long the oldest acquisition that waits now for other contenders
-	// has waited.
-	LongestWait time.Duration
+	LongestHold time.Duration // how long the oldest lock that is held now has been held
+	LongestWait time.Duration // how long the oldest acquisition that waits now for other contenders has waited
 
 	// Handovers counts how often a lock was passed on inside the process, without a
 	// request. Acquisitions that were granted a kept queue node count, too.
 	Handovers uint64
 
-	// SessionsOpened counts sessions that were opened.
-	SessionsOpened uint64
-
-	// SessionsLost counts sessions that have expired or that the client has given up.
-	SessionsLost uint64
-
-	// Reconnects counts connections of a session after its first.
-	Reconnects uint64
+	SessionsOpened uint64 // how many sessions were opened
+	SessionsLost   uint64 // how many sessions have expired, or were given up by the client
+	Reconnects     uint64 // how many connections of a session were not its first
 }
 
 // Stats returns the client's figures. They are read one after another, so they may differ
@@ -112,21 +86,14 @@ func (c *Client) Stats() Stats {
 			st.Suspended++
 		}
 	}
-	c.turnstiles.count(&st)
-	return st
-}
-
-// count sets the figures of Stats about what is held and waited for.
-func (ts *turnstiles) count(st *Stats) {
-	ts.mu.Lock()
-	defer ts.mu.Unlock()
-	st.Held = ts.held
-	st.Kept = ts.kept.len()
-	st.Acquiring = len(ts.underway)
-	for r := range ts.underway {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	st.Held, st.Kept, st.Acquiring = c.held, int(c.keeps.Load()), len(c.underway)
+	for r := range c.underway {
 		if r.blocked {
 			st.Waiting++
 			st.LongestWait = max(st.LongestWait, time.Since(r.waitFrom))
 		}
 	}
+	return st
 }

@@ -18,8 +18,8 @@ type Token struct {
 	// it does not start again when the lock's znode was removed.
 	Zxid int64
 
-	// Turn counts the holders to which that queue node was passed on, from 0; a writer
-	// that was downgraded counts twice.
+	// Turn counts the holders that got that queue node from another one, from 0; a writer that was
+	// downgraded counts twice.
 	Turn uint32
 }
 

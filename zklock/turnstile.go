@@ -12,22 +12,21 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
-// turnstile is a client's own queue for one name. The goroutines of the client that want
-// the name queue here, in the order in which they come, behind one place in ZooKeeper's
-// queue. The first of them, the leader, takes that place; the others wait on a channel. A
-// release passes the place on to the next goroutine without a request, as long as that is
-// fair to other processes. After that the next goroutine becomes the leader, and takes a
-// new place at the end of ZooKeeper's queue; the same request gives up the old place.
+// turnstile is a client's own queue for one name. The goroutines of the client that want the name
+// queue here, in the order of their calls, behind one place in ZooKeeper's queue. The first of
+// them, the leader, takes that place; the others wait on a channel. A release passes the place on
+// to the next goroutine without a request, as long as that is fair to other processes. After that
+// the next goroutine becomes the leader, and takes a new place at the end of ZooKeeper's queue;
+// the same request gives up the old place.
 //
-// Readers share a hold. A reader that comes when joining would not be fair any more takes
-// a separate place. So there may be several holds at a time, which are then all shared.
+// Readers share a hold. When it would no longer be fair to join, a reader takes a separate place.
+// So there may be several holds at a time, which are then all shared.
 //
 // Invariants:
 //   - There is a leader, or a hold that excludes the first in the queue, or the queue is
 //     empty. serveLocked makes it so after each change.
-//   - A writer behind readers becomes the leader, unless the readers have a node that it
-//     may get. So it takes its place in ZooKeeper's queue at once, and readers of other
-//     processes do not pass it.
+//   - A writer behind readers becomes the leader if they do not have a node that it may get. So it
+//     takes its place in ZooKeeper's queue at once, and readers of other processes do not pass it.
 //   - If there are several holds, all are shared and none is handed over, until only one
 //     is left.
 //   - A ticket is sent exactly one answer, or its goroutine takes it out of the queue
@@ -38,20 +37,19 @@ import (
 //     node grants the mode of the next holder. It is passed on for handover_time after its
 //     first grant and, if another contender is or may be in ZooKeeper's queue, at most
 //     handover_limit times. So no other process starves.
-//   - A kept place has no hold, and nothing else wants the name: if standby is set, there is
+//   - A kept place has no hold, and nothing else wants the name: if standby is active, there is
 //     no leader and no hold, and the queue is empty. While there is no other contender in
 //     ZooKeeper's queue, a place that was kept is passed on without limits; see place.Place.Keep.
-//   - Readers join a hold only for handover_time after the first grant of its place. They
-//     join only while no writer of this client waits, and only from an empty queue or from
-//     its front. This is the one way in which a reader can get the lock before a writer of
-//     another process that queued earlier.
+//   - Readers join a hold only for handover_time after the first grant of its place. They join
+//     only while no writer of this client waits, and only from an empty queue or from its front.
+//     Only so can a reader get the lock before a writer of another process that queued earlier.
 type turnstile struct {
 	turnstiles *turnstiles
 	path       string
 
-	uses        int32 // guarded by turnstiles.mu; how many acquisitions under way and holds use it
-	standbyUses bool  // guarded by turnstiles.mu; one of the uses is the standby's
-	waiting     int32 // guarded by turnstiles.mu; how many of the acquisitions have to wait for other contenders
+	uses    int32 // guarded by turnstiles.mu; how many acquisitions under way and holds use it
+	waiting int32 // guarded by turnstiles.mu; how many of the acquisitions have to wait for other contenders
+	kept    bool  // guarded by turnstiles.mu; standby is active
 
 	separateWriters atomic.Int32 // writers that acquire with a separate place, such as All's; while there are any, no reader joins
 
@@ -60,71 +58,66 @@ type turnstile struct {
 	queue          list.List // guarded by mu; of *ticket, without the leader's
 	leader         *ticket   // guarded by mu
 	current        *hold     // guarded by mu; the newest hold, nil if that is over
-	noSessionSince time.Time // guarded by mu; since when leaders have had no usable session; zero if the last one had one
+	noSessionSince time.Time // used by the leader only; see acquire
 
-	standby *standby // guarded by mu; has the place that the client keeps for the name; nil: none
-	last    *standby // guarded by mu; the newest one, to be used again for its place
+	standby *standby // guarded by mu; the newest one; while it is active, the client keeps its place for the name
 
 	leaderWaits chan struct{} // guarded by mu; the channel of the readers that ask together with the leader; nil: there are none
 }
 
-// ticket is one goroutine's entry in a turnstile's queue.
+// ticket is one goroutine's entry in a turnstile's queue. The answer that it waits for is a lock,
+// or else the lead, perhaps with a place to begin with.
 type ticket struct {
-	r      *request
-	answer chan answer // cap 1; what the ticket has waited for
-	since  time.Time
-	at     *list.Element
+	r     *request
+	since time.Time
+	at    *list.Element // guarded by the turnstile's mu; nil if the answer was sent, or is about to be
+
+	answered chan struct{} // closed when lock and start are set
+	lock     *Lock
+	start    *place.Place
 
 	waits       bool            // guarded by the turnstile's mu; it is the leader's, and has to wait for other contenders
 	leaderWaits <-chan struct{} // set when it is made; see leaderWaitsLocked
 }
 
-// answer is what a ticket is sent: a lock, or else the lead, perhaps with a place to begin
-// with.
-type answer struct {
-	lock           *Lock
-	start          *place.Place
-	noSessionSince time.Time
+// answer sends the ticket its answer.
+func (tk *ticket) answer(lock *Lock, start *place.Place) {
+	tk.lock, tk.start = lock, start
+	close(tk.answered)
 }
 
-// entry is the result of entering a turnstile: one of its fields is set.
-type entry struct {
-	lock   *Lock   // the request has it: it joined a hold
-	alone  bool    // the request should take a separate place: it is a try, and only readers are ahead of it
-	handed string  // with lock: the traceparent of the holder before, if a kept place was taken up
-	kept   bool    // with lock: a kept place was taken up
-	ticket *ticket // the request is in the queue
-}
-
-// enter puts a request into the queue, or serves it at once.
-func (t *turnstile) enter(r *request) (entry, error) {
+// enter puts a request into the queue, or serves it at once. It returns one of three: a lock, with
+// the standby whose place it was granted, if it was; the ticket of a request in the queue; or
+// nothing, if the request should take a separate place, because it is a try, and only readers are
+// ahead of it.
+func (t *turnstile) enter(r *request) (lock *Lock, from *standby, tk *ticket, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.queue.Len() == 0 {
 		if l := t.shareLocked(r); l != nil {
-			return entry{lock: l}, nil
+			return l, nil, nil, nil
 		}
 	}
 	var start *place.Place
-	if s := t.standby; s != nil {
+	if s := t.standby; s != nil && s.active {
 		var granted bool
 		if granted, start = t.takeUpLocked(r); granted {
-			return entry{lock: r.lock, kept: true, handed: s.trace}, nil
+			return r.lock, s, nil, nil
 		}
 	}
 	if r.Try && (t.leader != nil || t.holds > 0 || t.queue.Len() > 0) {
 		readers := t.queue.Len() == 0 && (t.holds == 0 || t.sharedLocked()) && (t.leader == nil || t.leader.r.Mode == queue.Shared)
 		if r.Mode == queue.Shared && readers {
-			return entry{alone: true}, nil
+			return nil, nil, nil, nil
 		}
 		position, ahead := t.aheadLocked()
 		r.sees(position+1, &ahead)
-		return entry{}, errs.ErrTaken
+		return nil, nil, nil, errs.ErrTaken
 	}
-	tk := &ticket{r: r, answer: make(chan answer, 1), since: time.Now(), leaderWaits: t.leaderWaitsLocked(r)}
+	tk = &ticket{r: r, answered: make(chan struct{}), since: time.Now(), leaderWaits: t.leaderWaitsLocked(r)}
 	tk.at = t.queue.PushBack(tk)
 	t.serveLocked(start) // if start is set, the queue was empty, and tk is the new leader
-	return entry{ticket: tk}, nil
+	return nil, nil, tk, nil
 }
 
 // shareLocked has a reader join the current hold. It returns nil if the request is a
@@ -135,7 +128,7 @@ func (t *turnstile) shareLocked(r *request) *Lock {
 		!h.place.MayJoin(t.turnstiles.cfg.handoverTime) {
 		return nil
 	}
-	l := h.join(r.Ctx)
+	l := h.join(r)
 	if l != nil {
 		t.turnstiles.joined(r)
 	}
@@ -155,7 +148,7 @@ func (t *turnstile) serveLocked(start *place.Place) *place.Place {
 		tk := first.Value.(*ticket)
 		if l := t.shareLocked(tk.r); l != nil {
 			t.popLocked()
-			tk.answer <- answer{lock: l}
+			tk.answer(l, nil)
 			continue
 		}
 		if t.holds > 0 && !t.passableLocked(tk.r) {
@@ -163,17 +156,17 @@ func (t *turnstile) serveLocked(start *place.Place) *place.Place {
 		}
 		t.popLocked()
 		t.leader = tk
-		tk.answer <- answer{start: start, noSessionSince: t.noSessionSince}
+		tk.answer(nil, start)
 		return nil
 	}
 	return start
 }
 
-// passableLocked reports whether a request may take a place although goroutines of this
-// client hold the lock. If a writer holds it, the request may not. If readers hold it,
-// another reader may. A writer may too, and waits in the place, unless the newest readers
-// hold a writer's node: that node keeps readers of other processes out already, and the
-// writer gets it when the readers release it.
+// passableLocked reports whether a request may take a place although goroutines of this client
+// hold the lock. If a writer holds it, the request may not. If readers hold it, another reader
+// may. A writer may too, and waits in the place, if the newest readers do not hold a writer's
+// node: such a node keeps readers of other processes out already, and the writer gets it when the
+// readers release it.
 func (t *turnstile) passableLocked(r *request) bool {
 	return t.sharedLocked() && (r.Mode == queue.Shared || t.current == nil || t.current.place.Standing().Mode == queue.Shared)
 }
@@ -204,22 +197,19 @@ func (t *turnstile) leave(tk *ticket) {
 		return
 	}
 	t.mu.Unlock()
-	got := <-tk.answer // at was cleared, so the answer was sent or is about to be
-	if got.lock != nil {
-		got.lock.hold.drop(got.lock)
+	<-tk.answered // at was cleared, so the answer was sent or is about to be
+	if tk.lock != nil {
+		tk.lock.hold.drop(tk.lock)
 		return
 	}
-	t.led(nil, got.start, got.noSessionSince)
+	t.led(nil, tk.start)
 }
 
 // led ends a goroutine's time as the leader. got is the lock that it acquired, nil if it
-// failed. left, if not nil, is a place for the next leader. noSessionSince is since when
-// the leader had no usable session, zero if it had one. The goroutines behind the leader
-// had none either, so connect_timeout does not begin again for them.
-func (t *turnstile) led(got *Lock, left *place.Place, noSessionSince time.Time) {
+// failed. left, if not nil, is a place for the next leader.
+func (t *turnstile) led(got *Lock, left *place.Place) {
 	t.mu.Lock()
 	t.leader = nil
-	t.noSessionSince = noSessionSince
 	if got != nil {
 		t.beginLocked(got.hold)
 	}
@@ -230,8 +220,8 @@ func (t *turnstile) led(got *Lock, left *place.Place, noSessionSince time.Time) 
 	}
 }
 
-// beginLocked counts a new hold, unless it is over already: it may have been lost since
-// its grant, and holdLost may have been called before.
+// beginLocked counts a new hold if it is not over: it may have been lost since its grant, and
+// holdLost may have been called before.
 func (t *turnstile) beginLocked(h *hold) {
 	if !h.isOver() {
 		t.holds++
@@ -248,66 +238,6 @@ func (t *turnstile) endLocked(h *hold) {
 	}
 	if t.current == h {
 		t.current = nil
-	}
-}
-
-// pass gives the place of a hold that is over to the first in the queue: as it is, which
-// is a hand-over (handed is true), or to continue with or replace as the leader. If taken
-// is false, the caller gives the place up.
-func (t *turnstile) pass(h *hold) (taken, handed bool) {
-	t.mu.Lock()
-	t.endLocked(h)
-	if t.queue.Len() == 0 || t.holds > 0 || t.leader != nil {
-		t.serveLocked(nil)
-		kept := t.keepLocked(h)
-		t.mu.Unlock()
-		if kept {
-			t.turnstiles.kept.settle()
-		}
-		return kept, kept
-	}
-	next := t.queue.Front().Value.(*ticket)
-	if _, granted := t.grantLocked(h.place, next.r); !granted {
-		left := t.serveLocked(h.place)
-		t.mu.Unlock()
-		return left == nil, false
-	}
-	lock := next.r.lock
-	t.popLocked()
-	t.serveLocked(nil)
-	t.mu.Unlock()
-	// The hook is called before the next holder's goroutine continues, so that the
-	// hand-over is reported before the end of that goroutine's wait.
-	t.turnstiles.reportHandover(next.r.Ctx, lock, h.Origin().Trace)
-	next.answer <- answer{lock: lock}
-	return true, true
-}
-
-// grantLocked begins a hold of a place that was held before, without a request, if that is
-// fair to other processes. If it is, and only the lease is too short, the place is reserved:
-// passable is true then, and the request becomes the leader with this place.
-func (t *turnstile) grantLocked(p *place.Place, r *request) (passable, granted bool) {
-	if !p.Standing().MayPass(r.Mode, t.turnstiles.cfg.handoverLimit, t.turnstiles.cfg.handoverTime) {
-		return false, false
-	}
-	if !p.Grant(r) {
-		p.Reserve()
-		return true, false
-	}
-	if r.Mode == queue.Shared {
-		t.shareWhenDueLocked(p)
-	}
-	t.beginLocked(r.lock.hold)
-	return true, true
-}
-
-// reportHandover counts a hand-over and calls the hook. from is the traceparent of the
-// acquisition that held the place before.
-func (ts *turnstiles) reportHandover(ctx context.Context, lock *Lock, from string) {
-	ts.counters.handovers.Add(1)
-	if hook := ts.hooks.handover; hook != nil {
-		h := lock.hold
-		hook(ctx, HandoverEvent{Name: h.name, Mode: lock.Mode(), Turn: lock.token.Turn, From: from, To: h.Origin().Trace})
 	}
 }
 
@@ -345,32 +275,31 @@ func (t *turnstile) aheadLocked() (position int, ahead Contender) {
 
 // acquire acquires a lock that takes part in hand-over.
 func (t *turnstile) acquire(ctx context.Context, r *request) (*Lock, error) {
-	in, err := t.enter(r)
+	lock, from, tk, err := t.enter(r)
 	switch {
-	case err != nil:
-		return nil, err
-	case in.kept:
-		t.turnstiles.reportHandover(r.Ctx, in.lock, in.handed)
-		return in.lock, nil
-	case in.lock != nil:
-		return in.lock, nil
-	case in.alone:
+	case from != nil:
+		t.turnstiles.reportHandover(r.Ctx, lock, from.trace) // which changes only after the release of this lock
+		return lock, nil
+	case lock != nil || err != nil:
+		return lock, err
+	case tk == nil:
 		return t.acquireAlone(ctx, r)
 	}
-	tk := in.ticket
-	got, err := t.await(ctx, tk)
-	if err != nil {
+	switch err := t.await(ctx, tk); {
+	case err != nil:
 		return nil, err
+	case tk.lock != nil:
+		return tk.lock, nil
 	}
-	if got.lock != nil {
-		return got.lock, nil
-	}
-	if got.noSessionSince.After(tk.since) {
-		r.NoSessionSince = got.noSessionSince
-	} else if !got.noSessionSince.IsZero() {
+	// If the last leader had no usable session, the goroutines behind it had none either, so
+	// connect_timeout does not begin again for them.
+	if since := t.noSessionSince; since.After(tk.since) {
+		r.NoSessionSince = since
+	} else if !since.IsZero() {
 		r.NoSessionSince = tk.since
 	}
-	left, err := t.take(ctx, r, got.start)
-	t.led(r.lock, left, r.NoSessionSince)
+	left, err := t.take(ctx, r, tk.start)
+	t.noSessionSince = r.NoSessionSince
+	t.led(r.lock, left)
 	return r.lock, err
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
-// take acquires what r wants, and sets r.lock. It takes a place in ZooKeeper's queue and
-// waits for its turn. If the place is lost meanwhile, because its session has ended or
-// another program has deleted a node, take begins again at the end of the queue.
+// take acquires what r wants, and sets r.lock. It takes a place in ZooKeeper's queue and waits for
+// its turn. If the place is lost before that, because its session has ended or another program has
+// deleted a node, take begins again at the end of the queue.
 //
 // start, if not nil, is a place to begin with. It may wait in the queue already, left by a
 // goroutine that stopped waiting. Or it has to be replaced, because it was held before, or
@@ -96,8 +96,9 @@ func (r *request) outage(ctx context.Context, err error) error {
 // acquireAlone acquires a lock with a separate place, which is not handed over.
 func (t *turnstile) acquireAlone(ctx context.Context, r *request) (*Lock, error) {
 	r.turnstile = nil
-	defer t.turnstiles.waitSeparately(r)()
 	r.Keep = false
+	t.turnstiles.countSeparateWriter(r, 1)
+	defer t.turnstiles.countSeparateWriter(r, -1)
 	t.turnstiles.makeWay(r)
 	left, err := t.take(ctx, r, nil)
 	if left != nil {
@@ -108,10 +109,10 @@ func (t *turnstile) acquireAlone(ctx context.Context, r *request) (*Lock, error)
 
 // await waits for a ticket's answer. If ctx ends first, it takes the ticket out of the
 // queue.
-func (t *turnstile) await(ctx context.Context, tk *ticket) (answer, error) {
+func (t *turnstile) await(ctx context.Context, tk *ticket) error {
 	select {
-	case got := <-tk.answer:
-		return got, nil
+	case <-tk.answered:
+		return nil
 	default:
 	}
 	for leaderWaits := tk.leaderWaits; ; leaderWaits = nil {
@@ -122,21 +123,21 @@ func (t *turnstile) await(ctx context.Context, tk *ticket) (answer, error) {
 			tk.r.reportWait(position, ahead)
 		}
 		select {
-		case got := <-tk.answer:
-			return got, nil
+		case <-tk.answered:
+			return nil
 		case <-leaderWaits:
 		case <-ctx.Done():
 			t.leave(tk)
-			return answer{}, errs.WaitEnded(ctx, errs.ErrNotAcquired)
+			return errs.WaitEnded(ctx, errs.ErrNotAcquired)
 		}
 	}
 }
 
-// leaderWaitsLocked decides whether a reader that enters the queue counts as waiting
-// already. It does not if the leader is a reader that is asking the ensemble for a place,
-// and all tickets between the two are readers' too: they will join the leader's hold. In
-// this case leaderWaitsLocked returns a channel, which is closed if the leader has to wait
-// for other contenders; then the readers behind it wait too. Otherwise it returns nil.
+// leaderWaitsLocked decides whether a reader that enters the queue already waits for other
+// contenders. It does not if the leader is a reader that is asking the ensemble for a place, and
+// all tickets between the two are readers' too: they will join the leader's hold. In this case
+// leaderWaitsLocked returns a channel, which is closed if the leader has to wait for other
+// contenders; then the readers behind it wait too. Otherwise it returns nil.
 func (t *turnstile) leaderWaitsLocked(r *request) <-chan struct{} {
 	if r.Mode != queue.Shared || t.leader == nil || t.leader.r.Mode != queue.Shared || t.leader.waits || !t.sharedLocked() {
 		return nil

@@ -6,40 +6,75 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/errs"
+	"github.com/zklock/go-zklock/zklock/internal/place"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
-// turnstiles has a turnstile for each name that the client holds or waits for.
+// turnstiles has a turnstile for each name that a client holds, waits for or keeps, and what all
+// of them need of the client.
 type turnstiles struct {
-	*common
-	pool  *session.Pool
-	hooks observers
-
-	kept kept
+	cfg      rules
+	hooks    Hooks
+	places   *place.Shared
+	pool     *session.Pool
+	counters counters
 
 	closing context.Context         // ends, with cause ErrClosed, when the client acquires nothing more
 	close   context.CancelCauseFunc // ends closing
 
-	mu          sync.Mutex
-	byPath      map[string]*turnstile // guarded by mu
-	held        int                   // guarded by mu; how many holds there are
-	unusedNames int                   // guarded by mu; how many turnstiles have a standby and no other use
-	underway    map[*request]struct{} // guarded by mu; acquisitions under way
-	idle        chan struct{}         // guarded by mu; if not nil, closed when byPath becomes empty
+	mu       sync.Mutex
+	byPath   map[string]*turnstile // guarded by mu; no entry if the name is neither used nor kept
+	used     int                   // guarded by mu; how many of them are used, and not only kept
+	held     int                   // guarded by mu; how many holds there are
+	underway map[*request]struct{} // guarded by mu; acquisitions under way
+	idle     chan struct{}         // guarded by mu; if not nil, closed when byPath is empty; made after closing has ended
+
+	kept     standby      // guarded by mu; the ends of the list of active standbys: next is kept for the longest time
+	keeps    atomic.Int32 // the length of the list; changed under mu
+	retiring atomic.Bool  // retireOld runs, or is about to; set to false under mu
 }
 
-func (ts *turnstiles) init(c *common, p *session.Pool, hooks observers) {
-	ts.common, ts.pool, ts.hooks = c, p, hooks
-	ts.kept.pool, ts.kept.keep, ts.kept.max = p, c.cfg.keep, c.cfg.keepMax
+// rules are the settings that a client uses after it was opened.
+type rules struct {
+	place.Settings // for places and sessions
+
+	handoverLimit int           // 0: no hand-over, and readers do not share places
+	handoverTime  time.Duration // 0: likewise
+
+	keep    time.Duration // 0: no place is kept between two uses
+	keepMax int
+
+	maxWaiters int // 0: no limit
+	maxNames   int // 0: no limit
+
+	acquireStacks bool
+}
+
+// counters are totals since the client was opened.
+type counters struct {
+	acquired, failed, contended, lost atomic.Uint64
+	handovers, forgotten              atomic.Uint64
+	waited                            atomic.Int64
+}
+
+// init makes what turnstiles consist of. Their settings are set.
+func (ts *turnstiles) init(connector driver.Connector) {
+	ts.places = place.NewShared(&ts.cfg.Settings)
+	ts.pool = session.NewPool(&ts.cfg.Settings.Settings, connector)
+	ts.kept.previous, ts.kept.next = &ts.kept, &ts.kept
 	ts.byPath, ts.underway = make(map[string]*turnstile), make(map[*request]struct{})
 	ts.closing, ts.close = context.WithCancelCause(context.Background())
+	place.Serve(ts.places, ts.pool, ts.inUse)
 }
 
-// refuse makes all acquisitions fail with ErrClosed: those under way and later ones.
+// refuse makes all acquisitions fail with ErrClosed: those under way and later ones. No place is
+// kept from then on.
 func (ts *turnstiles) refuse() {
 	ts.close(errs.ErrClosed)
 	ts.mu.Lock()
@@ -48,18 +83,18 @@ func (ts *turnstiles) refuse() {
 	for _, r := range waiting {
 		r.cancel(errs.ErrClosed)
 	}
-	ts.kept.close()
+	for s, _ := ts.oldest(); s != nil; s, _ = ts.oldest() {
+		s.retire(false)
+	}
 }
 
-// unused returns a channel that is closed when no name is in use.
+// unused returns a channel that is closed when no name is in use. It is called after refuse.
 func (ts *turnstiles) unused() <-chan struct{} {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	if ts.idle == nil {
 		ts.idle = make(chan struct{})
-		if ts.held == 0 && len(ts.byPath) == 0 {
-			close(ts.idle)
-		}
+		ts.notifyIdleLocked()
 	}
 	return ts.idle
 }
@@ -74,8 +109,7 @@ func (ts *turnstiles) inUse(path string) bool {
 // startWaiting counts an acquisition as a user of the turnstiles of all names that it
 // wants, and returns that of the first name. If a limit is reached, or the client is
 // closed or shutting down, it returns an error. It makes no request.
-func (ts *turnstiles) startWaiting(r *request, cfg acquireConfig) (*turnstile, error) {
-	r.maxWaiters = cfg.maxWaiters
+func (ts *turnstiles) startWaiting(r *request) (*turnstile, error) {
 	if limit := ts.cfg.maxWaiters; limit > 0 && (r.maxWaiters == 0 || limit < r.maxWaiters) {
 		r.maxWaiters = limit
 	}
@@ -88,13 +122,13 @@ func (ts *turnstiles) startWaiting(r *request, cfg acquireConfig) (*turnstile, e
 	for _, w := range r.Wants {
 		t := ts.byPath[w.Path]
 		switch {
-		case t == nil || isUnusedLocked(t):
+		case t == nil || t.uses == 0:
 			fresh++
 		case !r.Try && w.Kind.Mode != queue.Shared && !r.roomLocked(t):
 			return nil, errs.ErrCrowded // it would have to wait behind those that wait already
 		}
 	}
-	if limit := ts.cfg.maxNames; limit > 0 && fresh > 0 && len(ts.byPath)-ts.unusedNames+fresh > limit {
+	if limit := ts.cfg.maxNames; limit > 0 && fresh > 0 && ts.used+fresh > limit {
 		return nil, fmt.Errorf("%w: max_names=%d names are in use", errs.ErrTooManyWaiters, limit)
 	}
 	ts.underway[r] = struct{}{}
@@ -104,7 +138,7 @@ func (ts *turnstiles) startWaiting(r *request, cfg acquireConfig) (*turnstile, e
 			t = &turnstile{turnstiles: ts, path: w.Path}
 			ts.byPath[w.Path] = t
 		}
-		ts.countUsesLocked(t, 1, t.standbyUses)
+		ts.useLocked(t)
 	}
 	return ts.byPath[r.Wants[0].Path], nil
 }
@@ -132,17 +166,24 @@ func (ts *turnstiles) mustWait(r *request) bool {
 				return false
 			}
 		}
-		ts.countWaiterLocked(r)
+		ts.blockLocked(r, true)
 	}
 	r.waitFrom = time.Now()
 	return true
 }
 
-// countWaiterLocked counts an acquisition as one that waits for other contenders.
-func (ts *turnstiles) countWaiterLocked(r *request) {
-	r.blocked = true
+// blockLocked begins or ends the count of an acquisition as one that waits for other contenders.
+func (ts *turnstiles) blockLocked(r *request, blocked bool) {
+	if r.blocked == blocked {
+		return
+	}
+	r.blocked = blocked
 	for _, w := range r.Wants {
-		ts.byPath[w.Path].waiting++
+		if t := ts.byPath[w.Path]; blocked {
+			t.waiting++
+		} else {
+			t.waiting--
+		}
 	}
 }
 
@@ -164,8 +205,7 @@ func (ts *turnstiles) granted(h *hold, r *request) {
 	defer ts.mu.Unlock()
 	ts.held++
 	for _, w := range h.wants {
-		t := ts.byPath[w.Path]
-		ts.countUsesLocked(t, 1, t.standbyUses)
+		ts.useLocked(ts.byPath[w.Path])
 	}
 	ts.servedLocked(r)
 }
@@ -179,13 +219,7 @@ func (ts *turnstiles) joined(r *request) {
 
 func (ts *turnstiles) servedLocked(r *request) {
 	r.served = true
-	if !r.blocked {
-		return
-	}
-	r.blocked = false
-	for _, w := range r.Wants {
-		ts.byPath[w.Path].waiting--
-	}
+	ts.blockLocked(r, false)
 }
 
 // waitAgain is called when an acquisition's lock was lost before Acquire returned. It
@@ -194,9 +228,7 @@ func (ts *turnstiles) waitAgain(r *request) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	r.served = false
-	if !r.waitFrom.IsZero() {
-		ts.countWaiterLocked(r)
-	}
+	ts.blockLocked(r, r.waiting())
 }
 
 // released ends the count of a hold and its use of its names.
@@ -222,58 +254,54 @@ func (ts *turnstiles) vacated(h *hold) {
 	}
 }
 
-// endUseLocked ends one use of a turnstile.
-func (ts *turnstiles) endUseLocked(t *turnstile) { ts.countUsesLocked(t, -1, t.standbyUses) }
-
-// isUnusedLocked reports whether the client keeps a name and does not use it. turnstiles.mu is
-// held.
-func isUnusedLocked(t *turnstile) bool { return t.standbyUses && t.uses == 1 }
-
-// countUsesLocked changes the number of a turnstile's uses by n. standby says whether one of
-// them is then the standby's. A turnstile without uses is removed. If it was the last,
-// Shutdown is notified.
-func (ts *turnstiles) countUsesLocked(t *turnstile, n int32, standby bool) {
-	if isUnusedLocked(t) {
-		ts.unusedNames--
-	}
-	t.uses += n
-	t.standbyUses = standby
-	if isUnusedLocked(t) {
-		ts.unusedNames++
-	}
-	if t.uses > 0 {
-		return
-	}
-	delete(ts.byPath, t.path)
-	if ts.idle != nil && len(ts.byPath) == 0 {
-		select {
-		case <-ts.idle:
-		default:
-			close(ts.idle)
-		}
+// useLocked begins a use of a name: by an acquisition under way or by a hold.
+func (ts *turnstiles) useLocked(t *turnstile) {
+	if t.uses++; t.uses == 1 {
+		ts.used++
 	}
 }
 
-// waitSeparately counts r, if it is a writer, as one that acquires with a separate place,
-// until the function that it returns is called. Meanwhile no reader joins a hold on the
-// names that r wants to write.
-func (ts *turnstiles) waitSeparately(r *request) func() {
-	if r.Mode != queue.Exclusive {
-		return func() {}
+// endUseLocked ends one use of a name.
+func (ts *turnstiles) endUseLocked(t *turnstile) {
+	if t.uses--; t.uses == 0 {
+		ts.used--
+		ts.removeLocked(t)
 	}
-	var counted []*turnstile
+}
+
+// removeLocked removes a turnstile that is neither used nor kept.
+func (ts *turnstiles) removeLocked(t *turnstile) {
+	if t.uses == 0 && !t.kept {
+		delete(ts.byPath, t.path)
+		ts.notifyIdleLocked()
+	}
+}
+
+// notifyIdleLocked notifies Shutdown if no turnstile is left. None is added after that.
+func (ts *turnstiles) notifyIdleLocked() {
+	if ts.idle != nil && len(ts.byPath) == 0 {
+		close(ts.idle)
+	}
+}
+
+// hasOthers reports whether this client has, or may get, more than one place for a name: more
+// than one goroutine uses the name, apart from those that share a hold, or one does while the
+// client keeps a place.
+func (ts *turnstiles) hasOthers(t *turnstile) bool {
 	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	return t.uses > 1 || t.uses == 1 && t.kept
+}
+
+// countSeparateWriter adds n to the writers that acquire with a separate place, for each name
+// that r wants to write. While there are any, no reader joins a hold on that name. r is under
+// way.
+func (ts *turnstiles) countSeparateWriter(r *request, n int32) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
 	for _, w := range r.Wants {
 		if w.Kind.Mode == queue.Exclusive {
-			t := ts.byPath[w.Path]
-			t.separateWriters.Add(1)
-			counted = append(counted, t)
-		}
-	}
-	ts.mu.Unlock()
-	return func() {
-		for _, t := range counted {
-			t.separateWriters.Add(-1)
+			ts.byPath[w.Path].separateWriters.Add(n)
 		}
 	}
 }

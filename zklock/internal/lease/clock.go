@@ -5,12 +5,11 @@ import (
 	"time"
 )
 
-// A lease must also end while this machine is suspended. On Linux the monotonic clock
-// stands still during a suspension, and the ensemble's clocks do not. So leases are
-// computed in instants. An instant is a time of time.Now plus the total time for which
-// the machine has been suspended since the process started. Instants may be compared
-// with instants only. Wall converts an instant into the time that time.Now will return
-// at that moment.
+// A lease must also end while this machine is suspended. On Linux the monotonic clock stands still
+// during a suspension, and the ensemble's clocks do not. So leases are computed in instants. An
+// instant is a time of time.Now plus the total time that the machine has spent suspended since the
+// process started. Instants may be compared with instants only. Wall converts an instant into the
+// time that time.Now will return at that moment.
 
 // suspendedMax is the longest total suspension that was read so far. It only grows, so
 // that an inexact reading never makes a lease longer again.
@@ -33,12 +32,12 @@ func Suspended() time.Duration {
 
 // Now returns the current instant.
 //
-// Suspended asks the system for two clocks, which takes several times as long as time.Now.
-// Now leaves that out if the wall clock shows that it is not needed. A suspension moves the
-// wall clock forward against the monotonic one. So if the two have kept their distance since
-// Suspended was last asked, the machine was not suspended since then, unless something has
-// set the wall clock back by the length of the suspension, to the millisecond. Now excludes
-// that too, in practice, by asking again after ten milliseconds.
+// Suspended asks the system for two clocks, which takes several times as long as time.Now. Now
+// leaves that out if the wall clock shows that it is not needed. A suspension moves the wall clock
+// forward against the monotonic one. So if the two have kept their distance since Suspended was
+// last asked, the machine was not suspended since then, or something has set the wall clock back
+// by the length of the suspension, to the millisecond. Now excludes the latter too, in practice,
+// by asking again after ten milliseconds.
 func Now() time.Time {
 	t := time.Now()
 	ran := t.Sub(start)
@@ -71,5 +70,5 @@ func near(a, b int64) bool { return a-b < maxSkew && b-a < maxSkew }
 // suspended again before that.
 func Wall(i time.Time) time.Time { return i.Add(-Suspended()) }
 
-// AddSuspended makes the machine count as suspended for d longer. It is for tests.
+// AddSuspended adds d to the time that the machine has spent suspended. It is for tests.
 func AddSuspended(d time.Duration) { suspendedMax.Add(int64(d)) }

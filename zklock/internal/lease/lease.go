@@ -1,3 +1,5 @@
+// Package lease computes for how long a ZooKeeper session is proven to be alive, and has the clock
+// that the computation uses.
 package lease
 
 import "time"
@@ -106,8 +108,8 @@ func (l *Lease) latestAnswered(i time.Time) (exchange, bool) {
 	return exchange{}, false
 }
 
-// LastSent returns the instant at which the newest exchange of the chain was sent; zero
-// if the chain is empty. The next one is due an interval after it.
+// LastSent returns the instant when the newest exchange of the chain was sent; zero if the chain
+// is empty. The next one is due an interval after it.
 func (l *Lease) LastSent() time.Time {
 	if len(l.chain) == 0 {
 		return time.Time{}
@@ -135,27 +137,24 @@ func (l *Lease) ExchangeEvery() time.Duration {
 	return max(l.Timeout/10, MinPeriod)
 }
 
-// CommitDue returns the instant at which the next heartbeat is due.
+// CommitDue returns the instant when the next heartbeat is due.
 //
-// A heartbeat at the instant t comes right after a Sync, which is its p. Its j was sent at
-// most a tick and an interval of the Syncs before p. So it proves a lease until at least
-// t + Timeout - margin - Tick - ExchangeEvery. The next heartbeat is due when what is left
-// is two intervals less than that, plus a hundredth of the timeout for the time that the
-// requests take. Without the Syncs, the lease would get as short with twice as many
-// heartbeats.
+// A heartbeat at the instant t follows right after a Sync, which is its p. Its j was sent at most
+// a tick and an interval of the Syncs before p. So it proves a lease until at least t + Timeout -
+// margin - Tick - ExchangeEvery. The next heartbeat is due when what is left is two intervals less
+// than that, plus a hundredth of the timeout for the time that the requests take. Without the
+// Syncs, the lease would get as short with twice as many heartbeats.
 //
 // Any other write that was committed moves the instant as far as it moves the lease.
 func (l *Lease) CommitDue() time.Time {
-	// With short timeouts the interval is a large part of them: there a heartbeat comes with
-	// each exchange.
+	// With short timeouts the interval is a large part of them: there each exchange has a
+	// heartbeat.
 	return l.Until.Add(-max(l.LeastKept()+l.Timeout/100, l.Timeout/3))
 }
 
-// LeastKept returns how much of the lease is left at least while exchanges are answered at
-// once. A heartbeat at the instant t proves a lease until t + Timeout - margin - Tick -
-// ExchangeEvery, as CommitDue explains, and the next one comes within two intervals before
-// that gets too short. A lock may be granted with less, as Least says, until the first
-// heartbeat.
+// LeastKept returns how much of the lease is left at least while exchanges are answered at once.
+// CommitDue explains what a heartbeat proves; the next one is sent within two intervals before
+// that gets too short. A lock may be granted with less, as Least says, until the first heartbeat.
 func (l *Lease) LeastKept() time.Duration {
 	return max(l.Timeout-l.margin()-l.Tick-3*l.ExchangeEvery(), 0)
 }
@@ -165,10 +164,9 @@ func (l *Lease) LeastKept() time.Duration {
 // before it: a message there and back, across a continent.
 func (l *Lease) Short() time.Duration { return l.Least() + 60*time.Millisecond - l.LeastKept() }
 
-// SyncEvery returns the interval at which an idle session exchanges a Sync with the
-// leader, so that its first write finds exchanges that prove a usable lease. At that
-// write, p is at most one interval old, and j at most two intervals and a tick. After
-// the margin, a quarter of the timeout has to be left.
+// SyncEvery returns the interval of an idle session's Syncs. Its first write has to find exchanges
+// that prove a usable lease. At that write, p is at most one interval old, and j at most two
+// intervals and a tick. After the margin, a quarter of the timeout has to be left.
 func (l *Lease) SyncEvery() time.Duration {
 	return max(min(l.Timeout/3, (l.Timeout*65/100-l.Tick)/2), MinPeriod)
 }
@@ -186,7 +184,7 @@ func (l *Lease) Lasts(now time.Time) bool {
 	if l.Until.Sub(now) < l.Least() {
 		return false
 	}
-	next := now // the exchange that comes next is the j of a later heartbeat at the latest
+	next := now // the next exchange is the j of a later heartbeat at the latest
 	for _, e := range l.chain {
 		if e.sent.Add(l.Timeout - l.margin()).After(l.Until) {
 			next = e.answered

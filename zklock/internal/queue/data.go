@@ -11,9 +11,9 @@ const (
 	maxTrace = 256
 )
 
-// Data is the content of a queue node, as JSON. It is for operators, and for the traces of
-// waiters behind the node. Decisions depend on two of its fields only: Mode can say that a
-// writer's node counts as a reader's, and Granted that a permit was granted.
+// Data is the content of a queue node, as JSON. It is for operators, and for the traces of waiters
+// behind the node. Decisions depend on two of its fields only: Mode can say that a writer's node
+// has become a reader's, and Granted that a permit was granted.
 type Data struct {
 	Host    string `json:"host,omitempty"`
 	PID     int    `json:"pid,omitempty"`
@@ -38,10 +38,10 @@ func (d Data) Encode() []byte {
 		if len(b) <= maxNodeData {
 			return b
 		}
-		// Characters that JSON escapes take up to six times their size. The reason of a request
-		// comes from another client, and must not cost the texts of the holder any length. A
-		// label that has at most MaxLabel bytes with its escapes is never cut here: the value
-		// of a leader is one, and other programs may use it as an address.
+		// Characters that JSON escapes take up to six times their size. Another client gives the
+		// reason of a request, which must not cost the texts of the holder any length. A label
+		// that has at most MaxLabel bytes with its escapes is never cut here: the value of a
+		// leader is one, and other programs may use it as an address.
 		if len(d.Revoked) > len(noReason) {
 			d.Revoked = Truncate(d.Revoked, max(len(d.Revoked)/2, len(noReason)))
 			continue

@@ -2,25 +2,18 @@ package queue
 
 import (
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/errs"
 )
 
-// Dialect is the way in which a client names its queue nodes; the URL key "dialect" selects
-// it. In each dialect the nodes are named as one other library names them, so that its
-// contenders wait for those of zklock, and those of zklock for its contenders:
-//
-//	                                       dialect=
-//	together with                          zklock     curator    zk         kazoo      latch
-//	Curator's InterProcessReadWriteLock    excludes   conflict   conflict   conflict   conflict
-//	Curator's InterProcessMutex            conflict   excludes   excludes   conflict   conflict
-//	Curator's LeaderSelector               conflict   excludes   excludes   conflict   conflict
-//	go-zookeeper's Lock                    conflict   excludes   excludes   conflict   conflict
-//	kazoo's Lock                           conflict   conflict   conflict   excludes   conflict
-//	kazoo's ReadLock and WriteLock         conflict   conflict   conflict   excludes   conflict
-//	Curator's LeaderLatch                  conflict   conflict   conflict   conflict   excludes
+// Dialect is how a client names its queue nodes; the URL key "dialect" selects it. In each dialect
+// the nodes are named as one other library names them, so that its contenders wait for those of
+// zklock, and those of zklock for its contenders. docs/migrating.md has the table of the libraries
+// that exclude each other in each dialect.
 //
 // No node name satisfies two recipes at once. Where the table says conflict, an acquisition
 // fails with ErrConflict when it sees such a contender in the queue, and the error names the
@@ -40,18 +33,17 @@ import (
 //     fail with ErrConflict.
 //   - kazoo: mutexes, readers and writers, but no permits. kazoo's plain Lock does not wait
 //     for readers, not even for kazoo's own: together with readers, use its WriteLock. Its
-//     ReadLock also waits for writers that came after it, which wait for it: that is a
+//     ReadLock also waits for writers that queued after it, and these wait for it: that is a
 //     deadlock among kazoo's own locks, and also with those of zklock.
 //
 // In all dialects but zklock, a name is a literal path below the root, made of real znodes:
-// the lock orders/42 is <root>/orders/42. A name that ZooKeeper does not accept as a path,
-// that begins with "~", or that has a segment which could be taken for a queue node, fails with
-// ErrInvalidName. In
-// curator, zk and latch, a lock below another lock would be taken for one of its contenders;
-// that fails with ErrConflict. A lock above others that is made after them ignores them. The data
-// of a lock's znode is overwritten only if it is empty or is zklock's own mark. In kazoo
-// these znodes are persistent and stay, because kazoo's locks create them once and rely on
-// them.
+// the lock orders/42 is <root>/orders/42. Three kinds of names fail with ErrInvalidName: those
+// that ZooKeeper does not accept as a path, that begin with "~", or that have a segment which
+// could be taken for a queue node. In curator, zk and latch, a lock below another lock would be
+// taken for one of its contenders; that fails with ErrConflict. A lock above others that is made
+// after them ignores them. The data of a lock's znode is overwritten only if it is empty or is
+// zklock's own mark. In kazoo these znodes are persistent and stay, because kazoo's locks create
+// them once and rely on them.
 type Dialect struct {
 	Name   string
 	Family family
@@ -85,7 +77,9 @@ func ParseDialect(name string) (*Dialect, error) {
 
 // family is a form of queue nodes' names. Recipes of one family see each other's nodes.
 //
-//	familyReadWrite   [_c_<uuid>-]__WRIT__<10 digits>, __READ__ alike
+//	familyReadWrite   [_c_<uuid>-]__WRIT__<10 digits>      wants the lock alone
+//	                  [_c_<uuid>-]__READ__<10 digits>      wants it together with other readers
+//	                  [_c_<uuid>-]__PERM<n>__<10 digits>   wants one of n permits; Curator has no such nodes
 //	familyMutex       [_c_<uuid or 32 hex digits>-]lock-<10 digits>
 //	FamilyKazoo       <32 hex digits>__lock__<10 digits>, __rlock__ alike
 //	familyLatch       [_c_<uuid>-]latch-<10 digits>
@@ -99,14 +93,34 @@ const (
 	Families = iota // the number of families
 )
 
-// Markers in the node names of the families that are not the default dialect's.
 const (
+	protectedPrefix = "_c_"
+
+	writeMarker     = "__WRIT__"
+	readMarker      = "__READ__"
+	permitMarker    = "__PERM"
+	permitMarkerEnd = "__"
 	mutexMarker     = "lock-"
 	latchMarker     = "latch-"
 	kazooMarker     = "__lock__"
 	kazooReadMarker = "__rlock__"
-	uuidHexLen      = 32
 )
+
+// markers has the texts that the recipes look for to find the sequence number in a name, in the
+// order of classify.
+var markers = []struct {
+	text string
+	mode Mode
+	of   *Dialect
+}{
+	{writeMarker, Exclusive, Default},
+	{readMarker, Shared, Default},
+	{permitMarker, Permit, Default},
+	{kazooReadMarker, Shared, dialectKazoo},
+	{kazooMarker, Exclusive, dialectKazoo},
+	{mutexMarker, Exclusive, dialectCurator},
+	{latchMarker, Exclusive, dialectLatch},
+}
 
 // Literal reports whether a lock's name is, unchanged, the path of its znode below the root.
 func (d *Dialect) Literal() bool { return d.Family != familyReadWrite }
@@ -114,30 +128,34 @@ func (d *Dialect) Literal() bool { return d.Family != familyReadWrite }
 // Allows returns nil if the dialect has that kind of lock, and else an error that matches
 // ErrConflict.
 func (d *Dialect) Allows(k Kind) error {
-	for _, m := range d.modes {
-		if m == k.Mode {
-			return nil
-		}
+	if slices.Contains(d.modes, k.Mode) {
+		return nil
 	}
 	return fmt.Errorf("%w: dialect=%s has no locks of mode %v, because %s has none", errs.ErrConflict, d.Name, k.Mode, d.serves)
 }
 
 // Prefix returns the name of a queue node up to its sequence suffix.
 func (d *Dialect) Prefix(g GUID, k Kind) string {
-	switch d {
-	case dialectCurator:
-		return protectedPrefix + g.String() + "-" + mutexMarker
-	case dialectLatch:
-		return protectedPrefix + g.String() + "-" + latchMarker
-	case dialectZK:
-		return protectedPrefix + g.hex() + "-" + mutexMarker
-	case dialectKazoo:
-		if k.Mode == Shared {
-			return g.hex() + kazooReadMarker
-		}
+	switch {
+	case d == dialectKazoo && k.Mode == Shared:
+		return g.hex() + kazooReadMarker
+	case d == dialectKazoo:
 		return g.hex() + kazooMarker
+	case d == dialectZK:
+		return protectedPrefix + g.hex() + "-" + mutexMarker
 	}
-	return protectedPrefix + g.String() + "-" + k.marker()
+	marker := writeMarker
+	switch {
+	case d == dialectCurator:
+		marker = mutexMarker
+	case d == dialectLatch:
+		marker = latchMarker
+	case k.Mode == Shared:
+		marker = readMarker
+	case k.Mode == Permit:
+		marker = permitMarker + strconv.Itoa(k.Permits) + permitMarkerEnd
+	}
+	return protectedPrefix + g.String() + "-" + marker
 }
 
 // Parse parses the name of a child of a lock's znode. ok is false for a child that is not a
@@ -146,84 +164,52 @@ func (d *Dialect) Prefix(g GUID, k Kind) string {
 // number is not a contender of any dialect. A child with a negative number gets the Seq
 // MaxSequence: servers before 3.6 count on into the negative numbers.
 func (d *Dialect) Parse(node string) (q Node, foreign *Dialect, ok bool) {
-	head, suffix, k, f, ok := classify(node)
-	if !ok || !isSequence(suffix) {
+	q, of, numbered := classify(node)
+	switch {
+	case !numbered:
 		return Node{}, nil, false
+	case of.Family != d.Family:
+		return Node{}, of, false
 	}
-	if f != d.Family {
-		return Node{}, dialectOf(head, f), false
-	}
-	q = Node{Name: node, Kind: k, Seq: parseSuffix(suffix)}
-	q.GUID, _ = parseGUID(guidText(head, f))
 	return q, nil, true
 }
 
-// dialectOf returns the dialect that works with a foreign contender's library. Curator
-// writes UUIDs with dashes, and go-zookeeper without.
-func dialectOf(head string, f family) *Dialect {
-	switch {
-	case f == familyReadWrite:
-		return Default
-	case f == FamilyKazoo:
-		return dialectKazoo
-	case f == familyLatch:
-		return dialectLatch
-	case len(guidText(head, f)) == uuidHexLen:
-		return dialectZK
-	}
-	return dialectCurator
-}
-
-// guidText returns the part of a node's name that identifies the client that made it. head
-// is the name up to its marker.
-func guidText(head string, f family) string {
-	if f == FamilyKazoo {
-		return head
-	}
-	text, protected := strings.CutPrefix(head, protectedPrefix)
-	text, dashed := strings.CutSuffix(text, "-")
-	if !protected || !dashed {
-		return ""
-	}
-	return text
-}
-
-// classify splits a node's name around its marker, as the recipes do. For Curator's read
-// and write locks, anything that follows the marker is the suffix. For the others, the
-// suffix has to be a number.
-func classify(node string) (head, suffix string, k Kind, f family, ok bool) {
-	if head, suffix, k, ok = cutMarker(node); ok {
-		return head, suffix, k, familyReadWrite, true
-	}
-	for _, m := range []struct {
-		text string
-		mode Mode
-		f    family
-	}{{kazooReadMarker, Shared, FamilyKazoo}, {kazooMarker, Exclusive, FamilyKazoo}, {mutexMarker, Exclusive, familyMutex}, {latchMarker, Exclusive, familyLatch}} {
+// classify takes a node's name apart around its marker, as the recipes do. of is the dialect
+// that works with the library that made the node; nil if the name is of no recipe. For Curator's
+// read and write locks anything may follow the marker; numbered reports whether it is a sequence
+// number. For the others it has to be one.
+func classify(node string) (q Node, of *Dialect, numbered bool) {
+	for _, m := range markers {
 		i := strings.LastIndex(node, m.text)
 		if i < 0 {
 			continue
 		}
-		if suffix = node[i+len(m.text):]; isSequence(suffix) {
-			return node[:i], suffix, Kind{Mode: m.mode}, m.f, true
+		head, suffix, kind := node[:i], node[i+len(m.text):], Kind{Mode: m.mode}
+		if m.mode == Permit {
+			digits, rest, found := strings.Cut(suffix, permitMarkerEnd)
+			kind.Permits, _ = strconv.Atoi(digits)
+			if suffix = rest; !found || kind.Permits <= 0 || strconv.Itoa(kind.Permits) != digits {
+				continue
+			}
 		}
-	}
-	return "", "", Kind{}, 0, false
-}
-
-// isSequence reports whether a suffix is one that servers append: ten digits, or, from
-// servers before 3.6, a negative number.
-func isSequence(s string) bool {
-	digits, negative := strings.CutPrefix(s, "-")
-	if len(s) != suffixLen && !(negative && len(digits) == suffixLen) {
-		return false
-	}
-	for i := range len(digits) {
-		if digits[i] < '0' || digits[i] > '9' {
-			return false
+		seq, numbered := sequence(suffix)
+		if !numbered && m.of != Default {
+			continue
 		}
+		of = m.of
+		if of != dialectKazoo {
+			text, protected := strings.CutPrefix(head, protectedPrefix)
+			text, dashed := strings.CutSuffix(text, "-")
+			if head = text; !protected || !dashed {
+				head = ""
+			}
+		}
+		if m.text == mutexMarker && len(head) == hexLen {
+			of = dialectZK // Curator writes UUIDs with dashes, and go-zookeeper without
+		}
+		return Node{Name: node, Seq: seq, Kind: kind, GUID: parseGUID(head)}, of, numbered
 	}
-	return true
+	return Node{}, nil, false
 }
 
 // Walks reports whether a client may go on with the queue that it listed before when q has
@@ -232,19 +218,7 @@ func isSequence(s string) bool {
 // reader inserts a node with the writer's own sequence number, which stays when the
 // writer's node is gone. In the other dialects it never may: nothing is assumed there about
 // any client.
-func (d *Dialect) Walks(q Node) bool {
-	return !d.Literal() && q.GUID != GUID{} && q.GUID.ours()
-}
-
-// ours reports whether a GUID has the form that this library makes. A random UUID does not
-// have it: its variant's bits are set where a serial number has zeros.
-func (g GUID) ours() bool { return g.Serial>>48 == 0 }
-
-// hex returns the guid as 32 hexadecimal digits.
-func (g GUID) hex() string {
-	b := g.digits()
-	return string(b[:])
-}
+func (d *Dialect) Walks(q Node) bool { return !d.Literal() && q.Ours() }
 
 // CheckName checks a lock name against the rules of the dialect. Its error matches
 // ErrInvalidName.
@@ -259,7 +233,7 @@ func (d *Dialect) CheckName(name string) error {
 		return fmt.Errorf("%w: with dialect=%s it is a path, and those that begin with %q belong to package once", errs.ErrInvalidName, d.Name, LedgerMark)
 	}
 	for segment := range strings.SplitSeq(name, "/") {
-		if _, _, _, _, ok := classify(segment); ok {
+		if _, of, _ := classify(segment); of != nil {
 			return fmt.Errorf("%w: with dialect=%s its segment %q could be taken for a queue node", errs.ErrInvalidName, d.Name, segment)
 		}
 	}
@@ -274,9 +248,9 @@ func (d *Dialect) Encode(name string) string {
 	return encodeName(name)
 }
 
-// LedgerMark begins the name of a ledger, a znode below the root in which package once notes
-// what has run. No lock's znode is a ledger, or above or below one: Encode never writes the
-// mark, and CheckName refuses it at the beginning of a name that is a path.
+// LedgerMark begins the name of a ledger, a znode below the root where package once notes what has
+// run. No lock's znode is a ledger, or above or below one: Encode never writes the mark, and
+// CheckName refuses it at the beginning of a name that is a path.
 const LedgerMark = "~"
 
 // Ledger returns the name, below the root, of the ledger of a lock. It is one segment in all
@@ -290,15 +264,13 @@ func (d *Dialect) Below(above, node string) (name string, ok bool) {
 	if !d.Literal() {
 		return decodeName(node)
 	}
-	if above == "" {
-		name = node
-	} else {
+	if name = node; above != "" {
 		name = above + "/" + node
 	}
 	return name, d.CheckName(name) == nil
 }
 
-// ParentMode returns the mode in which the znode of a lock is created.
+// ParentMode returns the mode of the create of a lock's znode.
 func (d *Dialect) ParentMode() driver.Mode {
 	if d == dialectKazoo {
 		return driver.Persistent

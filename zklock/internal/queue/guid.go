@@ -1,16 +1,28 @@
 package queue
 
-// GUID identifies one queue node: the session that made it, and a number which that
-// session has used only once; see keepBit for one of its bits.
+import (
+	"encoding/binary"
+	"encoding/hex"
+)
+
+// GUID identifies one queue node: the session that made it, and a number that the session has
+// used only once. A client thus finds its node again after a create whose reply was lost, and
+// never takes a node of another session for its own, not even of another session of its process.
 type GUID struct {
 	Session int64
 	Serial  uint64
 }
 
-// keepBit is the bit of a serial number that marks a contender which its client may keep in
+// keepBit is the bit of a serial number that marks a contender that its client may keep in
 // the queue between two uses. The mark is in the name, so that a try, which lists the queue,
 // sees it without a further read.
 const keepBit = 1 << 47
+
+// Lengths of a GUID's two forms as text.
+const (
+	hexLen  = 32
+	uuidLen = hexLen + 4
+)
 
 // Kept returns the guid of a contender that its client may keep.
 func (g GUID) Kept() GUID {
@@ -18,69 +30,43 @@ func (g GUID) Kept() GUID {
 	return g
 }
 
+// ours reports whether a GUID has the form that this library makes. A random UUID does not
+// have it: its variant's bits are set where a serial number has zeros.
+func (g GUID) ours() bool { return g != GUID{} && g.Serial>>48 == 0 }
+
 // String returns the guid in the form of a UUID.
 func (g GUID) String() string {
-	var b [uuidLen]byte
-	n := 0
-	for i, c := range g.digits() {
-		if i == 8 || i == 12 || i == 16 || i == 20 {
-			b[n] = '-'
-			n++
-		}
-		b[n] = c
-		n++
-	}
+	b := g.digits()
+	s := string(b[:])
+	return s[:8] + "-" + s[8:12] + "-" + s[12:16] + "-" + s[16:20] + "-" + s[20:]
+}
+
+// hex returns the guid as 32 hexadecimal digits.
+func (g GUID) hex() string {
+	b := g.digits()
 	return string(b[:])
 }
 
-// digits returns the guid as 32 hexadecimal digits.
-func (g GUID) digits() (b [uuidHexLen]byte) {
-	const hex = "0123456789abcdef"
-	session := uint64(g.Session)
-	for i := range 16 {
-		shift := 60 - 4*i
-		b[i], b[16+i] = hex[session>>shift&0xf], hex[g.Serial>>shift&0xf]
-	}
+func (g GUID) digits() (b [hexLen]byte) {
+	var raw [hexLen / 2]byte
+	binary.BigEndian.PutUint64(raw[:8], uint64(g.Session))
+	binary.BigEndian.PutUint64(raw[8:], g.Serial)
+	hex.Encode(b[:], raw[:])
 	return b
 }
 
-// parseGUID reads the texts that String and hex write. UUIDs of other libraries can be
-// parsed, too; they yield an id that is not the id of this client's session.
-func parseGUID(s string) (GUID, bool) {
-	var hex [uuidHexLen]byte
-	switch {
-	case len(s) == uuidHexLen:
-		copy(hex[:], s)
-	case len(s) == uuidLen && s[8] == '-' && s[13] == '-' && s[18] == '-' && s[23] == '-':
-		n := 0
-		for i := range len(s) {
-			if i == 8 || i == 13 || i == 18 || i == 23 {
-				continue
-			}
-			hex[n] = s[i]
-			n++
-		}
-	default:
-		return GUID{}, false
+// parseGUID reads the texts that String and hex write; any other text yields the zero GUID. The
+// UUID of another library yields an id that is not the id of this client's session.
+func parseGUID(s string) GUID {
+	if len(s) == uuidLen && s[8] == '-' && s[13] == '-' && s[18] == '-' && s[23] == '-' {
+		s = s[:8] + s[9:13] + s[14:18] + s[19:23] + s[24:]
 	}
-	session, ok1 := parseHex(hex[:16])
-	serial, ok2 := parseHex(hex[16:])
-	return GUID{int64(session), serial}, ok1 && ok2
-}
-
-func parseHex(digits []byte) (uint64, bool) {
-	var n uint64
-	for _, c := range digits {
-		switch {
-		case '0' <= c && c <= '9':
-			n = n<<4 | uint64(c-'0')
-		case 'a' <= c && c <= 'f':
-			n = n<<4 | uint64(c-'a'+10)
-		case 'A' <= c && c <= 'F':
-			n = n<<4 | uint64(c-'A'+10)
-		default:
-			return 0, false
-		}
+	var b [hexLen / 2]byte
+	if len(s) != hexLen {
+		return GUID{}
 	}
-	return n, true
+	if _, err := hex.Decode(b[:], []byte(s)); err != nil {
+		return GUID{}
+	}
+	return GUID{int64(binary.BigEndian.Uint64(b[:8])), binary.BigEndian.Uint64(b[8:])}
 }

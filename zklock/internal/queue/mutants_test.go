@@ -8,7 +8,7 @@ var _ = []mutant.Mutant{
 		Breaks: "contenders are ordered by their whole names, which begin with the GUID, not by the sequence number at the end",
 		In:     Sort,
 		Find:   "int(a.Seq - b.Seq)",
-		Put:    "strings.Compare(a.Name, b.Name)",
+		Put:    "slices.Compare([]byte(a.Name), []byte(b.Name))",
 		Tests:  []string{"TestGrantsComeInTheOrderOfTheQueue"},
 		By:     "zklock",
 	},

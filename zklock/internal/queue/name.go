@@ -60,8 +60,8 @@ const (
 	firstSpecialRune = 0xfff0
 )
 
-// RefusedRune returns the first of these characters in s, which is part of a path. Bytes
-// that are not valid UTF-8 count as such a character.
+// RefusedRune returns the first of these characters in s, which is part of a path. Bytes that are
+// not valid UTF-8 are such a character, too.
 func RefusedRune(s string) (rune, bool) {
 	for _, r := range s {
 		if firstPrivateRune <= r && r <= lastPrivateRune || r >= firstSpecialRune {
@@ -78,17 +78,11 @@ const upperHex = "0123456789ABCDEF"
 // ever below another lock's, and the lock "orders/42" cannot be taken for a contender of
 // the lock "orders".
 func encodeName(name string) string {
-	plain := 0
-	for i := range len(name) {
-		if isPlain(name[i]) {
-			plain++
-		}
-	}
-	if plain == len(name) {
+	if !strings.ContainsFunc(name, func(r rune) bool { return r >= utf8.RuneSelf || !isPlain(byte(r)) }) {
 		return name
 	}
 	var b strings.Builder
-	b.Grow(3*len(name) - 2*plain)
+	b.Grow(3 * len(name))
 	for i := range len(name) {
 		c := name[i]
 		if isPlain(c) {

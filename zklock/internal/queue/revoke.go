@@ -7,11 +7,11 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/errs"
 )
 
-// An operator asks a holder to give its lock back by a change of the data of the holder's
-// node. A node of this library gets the reason into its JSON, and keeps what else is there.
-// Curator's Revoker replaces all data by one message, and its holders look for exactly that
-// message. So a node of Curator gets it, and a node of this library may have it: then other
-// contenders do not see any more which process holds the lock.
+// An operator asks a holder to give its lock back by a change of the data of the holder's node. A
+// node of this library gets the reason into its JSON, and keeps what else is there. Curator's
+// Revoker replaces all data by one message, and its holders look for exactly that message. So a
+// node of Curator gets it, and a node of this library may have it: then other contenders no longer
+// see which process holds the lock.
 
 // CuratorRevokes is the message of Curator's Revoker, which is all data of the node. It is
 // also the reason of such a request, because that has no other.
@@ -28,28 +28,24 @@ const noReason = "no reason given"
 // is what the node has now. The error matches ErrConflict if the contender belongs to a
 // library that cannot be asked.
 func Revoke(node string, data []byte, reason string) ([]byte, error) {
-	head, _, _, f, ok := classify(node)
-	if !ok {
+	q, of, _ := classify(node)
+	switch {
+	case of == nil:
 		return nil, fmt.Errorf("%w: %q is not the name of a queue node", errs.ErrConflict, node)
-	}
-	guid, _ := parseGUID(guidText(head, f))
-	if (Node{GUID: guid}).Ours() {
+	case q.Ours():
 		d, _ := Decode(data)
 		if d.Revoked = Truncate(reason, MaxReason); d.Revoked == "" {
 			d.Revoked = noReason
 		}
 		return d.Encode(), nil
-	}
-	switch library := dialectOf(head, f); library {
-	case Default, dialectCurator:
+	case of == Default, of == dialectCurator:
 		return []byte(CuratorRevokes), nil
-	default:
-		return nil, fmt.Errorf("%w: %s cannot be asked to give a lock back: use Break if the holder hangs", errs.ErrConflict, library.serves)
 	}
+	return nil, fmt.Errorf("%w: %s cannot be asked to give a lock back: use Break if the holder hangs", errs.ErrConflict, of.serves)
 }
 
-// Revocation returns the reason with which a node's data asks the holder to give the lock
-// back; "" if it does not. It costs little if it does not.
+// Revocation returns the reason if a node's data ask the holder to give the lock back; "" if they
+// do not, which costs little.
 func Revocation(data []byte) string {
 	if !bytes.Contains(data, []byte(`"revoked"`)) && string(data) != CuratorRevokes {
 		return ""
@@ -57,6 +53,3 @@ func Revocation(data []byte) string {
 	d, _ := Decode(data)
 	return d.Revoked
 }
-
-// Ours reports whether a contender was made by this library.
-func (n Node) Ours() bool { return n.GUID != GUID{} && n.GUID.ours() }

@@ -1,0 +1,103 @@
+package zklock
+
+import (
+	"context"
+
+	"github.com/zklock/go-zklock/zklock/internal/place"
+	"github.com/zklock/go-zklock/zklock/internal/queue"
+)
+
+// pass gives the place of a hold that is over to the first in the queue: as it is, which
+// is a hand-over (handed is true), or to continue with or replace as the leader. If taken
+// is false, the caller gives the place up.
+func (t *turnstile) pass(h *hold) (taken, handed bool) {
+	t.mu.Lock()
+	t.endLocked(h)
+	if t.queue.Len() == 0 || t.holds > 0 || t.leader != nil {
+		t.serveLocked(nil)
+		kept := t.keepLocked(h)
+		t.mu.Unlock()
+		if kept {
+			t.turnstiles.settle()
+		}
+		return kept, kept
+	}
+	next := t.queue.Front().Value.(*ticket)
+	if _, granted := t.grantLocked(h.place, next.r); !granted {
+		left := t.serveLocked(h.place)
+		t.mu.Unlock()
+		return left == nil, false
+	}
+	lock := next.r.lock
+	t.popLocked()
+	t.serveLocked(nil)
+	t.mu.Unlock()
+	// The hook is called before the next holder's goroutine continues, so that the
+	// hand-over is reported before the end of that goroutine's wait.
+	t.turnstiles.reportHandover(next.r.Ctx, lock, h.Origin().Trace)
+	next.answer(lock, nil)
+	return true, true
+}
+
+// grantLocked begins a hold of a place that was held before, without a request, if that is
+// fair to other processes. If it is, and only the lease is too short, the place is reserved:
+// passable is true then, and the request becomes the leader with this place.
+func (t *turnstile) grantLocked(p *place.Place, r *request) (passable, granted bool) {
+	if !p.Standing().MayPass(r.Mode, t.turnstiles.cfg.handoverLimit, t.turnstiles.cfg.handoverTime) {
+		return false, false
+	}
+	if !p.Grant(r) {
+		p.Reserve()
+		return true, false
+	}
+	if r.Mode == queue.Shared {
+		t.shareWhenDueLocked(p)
+	}
+	t.beginLocked(r.lock.hold)
+	return true, true
+}
+
+// reportHandover counts a hand-over and calls the hook. from is the traceparent of the
+// acquisition that held the place before.
+func (ts *turnstiles) reportHandover(ctx context.Context, lock *Lock, from string) {
+	ts.counters.handovers.Add(1)
+	if hook := ts.hooks.Handover; hook != nil {
+		h := lock.hold
+		hook(ctx, HandoverEvent{Name: h.name, Mode: lock.Mode(), Turn: lock.token.Turn, From: from, To: h.Origin().Trace})
+	}
+}
+
+// shareWhenDueLocked turns a writer's place that a reader has got into a reader's place. If other
+// contenders are in ZooKeeper's queue, it does so at once. If the client watches for other
+// contenders, Recalled does so when one arrives. Otherwise it happens when handover_time has
+// passed: the place is not handed over after that. Until then the place can go back to writers of
+// this client without a request. A reader of another process that queues by then waits no longer
+// than it would for those writers.
+func (t *turnstile) shareWhenDueLocked(p *place.Place) {
+	switch s := p.Standing(); {
+	case s.Others:
+		p.BecomeShared(nil)
+	case !s.IsOpen():
+		p.ShareAt(p.Granted.Add(t.turnstiles.cfg.handoverTime), t.shareForGood)
+	}
+}
+
+// shareForGood makes a place a reader's at the time that shareWhenDueLocked has set, if
+// readers hold it then. They are the last holders of the place.
+func (t *turnstile) shareForGood(p *place.Place) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !p.Standing().IsOpen() {
+		t.shareForGoodLocked(p)
+	}
+}
+
+func (t *turnstile) shareForGoodLocked(p *place.Place) (became bool) {
+	h, _ := p.Holder().(*hold)
+	if h == nil || !h.shared() || h.isOver() {
+		return false
+	}
+	became = p.BecomeShared(nil)
+	t.serveLocked(nil) // a writer in the queue cannot get this node now, and needs another place
+	return became
+}
