@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -247,10 +246,7 @@ func (p *Pool) discard(s *Session, lost bool) {
 			if sl.wanted = time.Now(); lost {
 				sl.backOff(s.Timeout, p.Settings.ConnectTimeout/4, p.Settings.Jitter)
 			}
-			sl.cut = sl.wanted
-			if cut := s.CutSince(); errors.Is(s.Cause(), errs.ErrLeaseOver) && !cut.IsZero() {
-				sl.cut = cut // the connection was cut before the lease ran out; other ends come from the ensemble
-			}
+			sl.cut = s.cutAtItsEnd()
 		}
 	}
 	delete(p.retired, s)
