@@ -85,8 +85,9 @@ func Every(ctx context.Context, client *zklock.Client, name string, period time.
 
 // schedule is one call of Every. Invariants:
 //
-//   - A slot that has run successfully never runs again, and the slots that run rise: run calls the
-//     job only for a slot above the ledger's, under the lock, and records it there.
+//   - A slot that has run successfully never runs again, nor does an earlier one: run calls the job
+//     only for a slot above the ledger's, under the lock, and records it there. After a failure, a
+//     process whose clock is behind may run the slot before.
 //   - A slot that will never run has a line in the log of the process that passes it over, written
 //     before a later slot runs. Slots are passed over in two places: by next, under the lock, and
 //     when the job was called too often.
