@@ -54,7 +54,6 @@ var commands = map[string]string{
 	"zklock doctor":                                        "TestCommandsOfTheDocsWork",
 	"go run ./examples/leader":                             "TestReadmeCommandsWork",
 	"go run ./examples/quickstart -url zk://127.0.0.1:2181/quickstart": "TestExamplesWorkOnAServer",
-	"ZOOKEEPER_HOME=/path/to/apache-zookeeper-3.9.5-bin make test":     "TestHomeIsAnUnpackedRelease",
 }
 
 // onServers are the examples with the flag -url. Without it they run on mem:// to their end.

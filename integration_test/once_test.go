@@ -149,7 +149,7 @@ type history struct {
 	from map[int]int       // by process, the slot after the last that it need not run again
 }
 
-// next returns the first slot that a process has not tried.
+// next returns the slot after the last that a process has done or found done.
 func (h *history) next(process int) int { return h.from[process] }
 
 // readHistory reads a journal.
@@ -202,8 +202,8 @@ func readHistory(t *testing.T, name string) *history {
 	return h
 }
 
-// check fails the test if a slot has not run exactly once, but for what kills and losses
-// explain.
+// check fails the test if a slot ran never or more than once, and no killed process or lost lock
+// explains it.
 func (h *history) check(t *testing.T, slots int) {
 	t.Helper()
 	settled := -1 // the highest slot that is recorded for certain

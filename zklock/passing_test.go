@@ -142,8 +142,8 @@ func TestAllIsNotHandedAPlaceOnOneName(t *testing.T) {
 	})
 }
 
-// A writer does not go on in the place of a reader that gave up before it: other readers would
-// get in while the writer holds.
+// A writer that arrives after a reader that gave up does not take over the reader's place:
+// otherwise other readers would get in while the writer holds the lock.
 func TestWriterDoesNotGoOnInAReadersPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()

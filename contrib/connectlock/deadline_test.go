@@ -187,7 +187,8 @@ func TestReceiveEndsWithTheContext(t *testing.T) {
 	}
 }
 
-// A message that arrives after the loss is not delivered, though the handler waits for it.
+// A message that arrives after the lock was lost is not delivered, though the handler waits for
+// it.
 func TestNoMessageAfterTheLoss(t *testing.T) {
 	for what, opts := range starts {
 		t.Run(what, func(t *testing.T) {

@@ -15,9 +15,9 @@ import (
 // The context of the job is gocron's; it also ends, with its cause, when the lock is lost, and
 // it carries the lock (see [zklock.FromContext]). The function returns nil if the job has run
 // in this slot before. It returns the error of the job, which gocron passes to
-// AfterJobRunsWithError; the slot stays open then, and the next scheduler runs the job again.
-// Other errors are those of [once.Do]. A job runs again if its process dies or it loses its
-// lock, so it must be repeatable.
+// AfterJobRunsWithError; the slot stays open then, and another scheduler runs the job again at
+// its next run. Other errors are those of [once.Do]. A job runs again if its process dies or it
+// loses its lock, so it must be repeatable.
 //
 // A job with Once does not need a [Locker]. If the scheduler has one, pass
 // gocron.WithDisabledDistributedJobLocker(true) to NewJob. Otherwise the Locker holds the lock

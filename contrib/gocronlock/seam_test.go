@@ -87,8 +87,9 @@ func TestOnceUnderALocker(t *testing.T) {
 	}
 }
 
-// If the process that runs the job dies, all miss a slot of up to two session timeouts: by
-// default the others wait for half a slot only.
+// If the process that runs the job dies during a slot no longer than two session timeouts, no
+// other process runs the job in that slot: they wait for half a slot only, if WithWait sets no
+// longer wait.
 func TestSlotsThatAreMissed(t *testing.T) {
 	for what, x := range map[string]struct {
 		slot time.Duration

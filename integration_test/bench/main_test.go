@@ -189,7 +189,7 @@ func TestTablesHaveAllColumns(t *testing.T) {
 		t.Errorf("the verdict of two runs is %q", line)
 	}
 	for _, want := range []string{
-		"- a machine\n", "| w | cycles/s | zk.Lock | ≥2x | 3x |  |\n", "|  | cycles/s | etcd | ≥2x | not installed |  |\n",
+		"- a machine\n", "|---|---|---|---|---|\n| w | cycles/s | zk.Lock | ≥2x | 3x |\n", "|  | cycles/s | etcd | ≥2x | not installed |\n",
 		"| w | zklock | 300 | 1.5ms |", "|  | zk.Lock | 100 | 3ms |", "| 3ms |  | 3x |\n",
 	} {
 		if !strings.Contains(b.String(), want) {

@@ -166,8 +166,8 @@ func (p *Process) Expect(word string) string {
 	return p.ExpectWithout(word, "")
 }
 
-// ExpectWithout is Expect, and also fails the test if it first reads a line that begins with
-// other.
+// ExpectWithout is Expect, and also fails the test if a line that begins with the word other is
+// read before.
 func (p *Process) ExpectWithout(word, other string) string {
 	p.t.Helper()
 	limit := time.NewTimer(patience)

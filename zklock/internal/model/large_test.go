@@ -28,7 +28,6 @@ func TestLarge(t *testing.T) {
 
 func large[S comparable](t *testing.T, name string, of int, sys System[S]) {
 	t.Run(name, func(t *testing.T) {
-		documented(t, "| "+name+" |")
 		holds(t, sys, largeBounds(t, of))
 	})
 }

@@ -115,8 +115,8 @@ func (s *leaseState) unlink(i int) {
 	s.links[s.chain] = exchanged{}
 }
 
-// put appends a message to a stream. A ping or a report that follows another of its kind is the
-// same message: there is nothing between them.
+// put appends a message to a stream. It does not append a ping or a report that directly follows
+// another of its kind: the two are one message.
 func put(stream *[streamLen]int8, message int8) {
 	last := nothing
 	for i, m := range stream {

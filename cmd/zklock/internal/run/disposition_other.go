@@ -4,7 +4,8 @@ package run
 
 import "syscall"
 
-// stopSignal stops the wrapper. TTIN does what TSTP does, and is never caught.
+// stopSignal is the signal that the wrapper sends to itself to stop. TTIN does what TSTP does,
+// and is never caught.
 const stopSignal = syscall.SIGTTIN
 
 // disposition is what a signal does to this process.

@@ -24,8 +24,8 @@ type launched struct {
 	err   error
 }
 
-// launch begins to start another guard. The loop must not wait for that: the lease may end
-// before. The loop ends only after it has received the outcome, and calls adopt with it.
+// launch begins to start another guard. The loop must not wait for the start: the lease may end
+// during it. The loop ends only after it has received the outcome, and calls adopt with it.
 func (g *group) launch() {
 	outcome := make(chan launched, 1)
 	g.launching = outcome
