@@ -313,3 +313,25 @@ func TestLocksOfManyNamesTakeLittleMemory(t *testing.T) {
 		t.Errorf("the walk took %d KiB of memory, want less than 16 MiB", most>>10)
 	}
 }
+
+// A name whose queue is not answered does not hold up the names in front of it.
+func TestLocksYieldsBeforeASlowName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		a := connect(t, e.Connector(), nil)
+		for i := range 16 {
+			mustLock(t)(a.Mutex(fmt.Sprintf("n%02d", i)).Acquire(t.Context()))
+		}
+		c := connect(t, faultdriver.Wrap(e.Connector(), faultdriver.Path("/zklock/n15", faultdriver.HangReply())), nil)
+		began := time.Now()
+		for info, err := range c.Locks(t.Context(), "") {
+			if d := time.Since(began); info.Name != "n00" || err != nil || d > time.Second {
+				t.Errorf("%q, %v after %v, want n00 at once", info.Name, err, d)
+			}
+			break
+		}
+		if d := time.Since(began); d > time.Second {
+			t.Errorf("the loop has ended after %v, want that it waits for no request", d)
+		}
+	})
+}

@@ -3,6 +3,7 @@ package zklock_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -125,5 +126,64 @@ func TestBurstOfSeparateWaitersOutlastsConnectTimeout(t *testing.T) {
 		leave()
 		left.Wait()
 		mustRelease(t, held)
+	})
+}
+
+// A list without an answer, whose only waiter has left, holds up no later caller.
+func TestListOfAWaiterThatLeftHoldsUpNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, c, s, held := slowLists(t, faultdriver.HangReply())
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		if _, err := s.Acquire(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+		began := time.Now()
+		ctx, cancel = context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		_, err := c.Semaphore("x", 1).TryAcquire(ctx)
+		if d := time.Since(began); d > time.Second || errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("after %v: %v, want at once that the lock is taken", d, err)
+		}
+		mustRelease(t, held)
+	})
+}
+
+// Callers that gave up do not hold up the waiter whose turn has come, although the server is slow
+// to list their queues.
+func TestListsOfCallersThatLeftHoldUpNoGrant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const many = 2000
+		e := memdriver.New()
+		a := connect(t, e.Connector(), nil)
+		slow := faultdriver.Wrap(e.Connector(), faultdriver.On(faultdriver.Children, faultdriver.DelayReply(time.Second)))
+		b := connect(t, slow, nil)
+		l := mustLock(t)(a.Mutex("w").Acquire(t.Context()))
+		next := acquiring(t, b.Mutex("w"), t.Context())
+		time.Sleep(10 * time.Second)
+		for i := range many { // b knows the znodes then
+			mustRelease(t, mustLock(t)(b.Mutex(fmt.Sprint("n", i)).Acquire(t.Context())))
+			mustLock(t)(a.Mutex(fmt.Sprint("n", i)).Acquire(t.Context()))
+		}
+		var wg sync.WaitGroup
+		for i := range many {
+			wg.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+				defer cancel()
+				if _, err := b.Mutex(fmt.Sprint("n", i)).Acquire(ctx); err == nil {
+					t.Error("acquired a lock that another client holds")
+				}
+			})
+		}
+		wg.Wait()
+		time.Sleep(time.Second)
+		began := time.Now()
+		mustRelease(t, l)
+		mustRelease(t, <-next)
+		d := time.Since(began)
+		t.Logf("the next holder has the lock %v after the release", d)
+		if d > 2*time.Second {
+			t.Errorf("the lists of callers that have left held up a grant for %v", d)
+		}
 	})
 }

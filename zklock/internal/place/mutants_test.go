@@ -55,6 +55,15 @@ var _ = []mutant.Mutant{
 		By:     "zklock",
 	},
 	{
+		Name:   "list-outlives-its-waiters",
+		Breaks: "a list that no waiter needs goes on, and holds up later ones",
+		In:     Znode.leave,
+		Find:   "l.stop()",
+		Put:    "",
+		Tests:  []string{"TestListOfAWaiterThatLeftHoldsUpNoOther", "TestListsOfCallersThatLeftHoldUpNoGrant"},
+		By:     "zklock",
+	},
+	{
 		Name:   "create-in-a-crowd-gives-up",
 		Breaks: "a waiter fails because the creates of many others come first, though its session works",
 		In:     (*creation).send,
@@ -516,9 +525,9 @@ var _ = []mutant.Mutant{
 		Breaks: "a waiter uses a list that began before its own node was created",
 		In:     Znode.runLists,
 		Find:   "z.mu.Lock()",
-		Put:    "q, err := z.$list(ctx); z.mu.Lock()",
+		Put:    "q, err := z.$list(z.Ctx); z.mu.Lock()",
 		And: []mutant.Change{
-			{In: Znode.runLists, Find: "l.q, l.err = z.$list(ctx)", Put: "l.q, l.err = q, err"},
+			{In: Znode.runLists, Find: "l.q, l.err = z.$list(l.ctx)", Put: "l.q, l.err = q, err"},
 		},
 		With:  map[string]any{"list": Znode.listAlone},
 		Tests: []string{"TestWaitersShareLists"},

@@ -149,8 +149,9 @@ func (v *View) Changed(ctx context.Context) error {
 	}
 }
 
-// Walk reads the queues of all names below the root that start with a prefix, a few at the same
-// time. The names themselves are all in memory, as one list of the root has them all.
+// Walk reads the queues of all names below the root that start with a prefix, maxReads at the same
+// time: it reads ahead of its caller. The names themselves are all in memory, as one list of the root
+// has them all.
 type Walk struct {
 	// Prefix is what the names start with.
 	Prefix string
@@ -166,7 +167,7 @@ type Walk struct {
 // visit is one znode below the root.
 type visit struct {
 	name, path string
-	done       bool // it was read, and the fields below are set
+	done       chan struct{} // nil: not begun; closed once the fields below are set
 	queue      Queue
 	below      []string // children that are not contenders
 	err        error
@@ -176,28 +177,46 @@ type visit struct {
 // error in yield concerns that name only, and Run goes on; an error that ends the walk is
 // returned.
 //
+// No request is under way when Run returns.
+//
 // A znode's name is in front of the names below it, so once the first visit was read, it is the
 // next name: what is not known yet is below a visit.
 func (w *Walk) Run(ctx context.Context, sh *Shared, yield func(name, path string, q Queue, err error) bool) error {
 	w.cfg, w.turns = sh.cfg, make(turns, maxReads)
+	var readers sync.WaitGroup
+	defer readers.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	root := &visit{path: w.cfg.Root}
-	w.visit(ctx, root)
-	if errors.Is(root.err, errs.ErrRootMissing) || errors.Is(root.err, driver.ErrNoNode) {
-		return nil
+	if err := w.read(ctx, root); err != nil {
+		if errors.Is(err, errs.ErrRootMissing) || errors.Is(err, driver.ErrNoNode) {
+			return nil
+		}
+		return w.cfg.explain(err, w.cfg.Root)
 	}
-	if root.err != nil {
-		return w.cfg.explain(root.err, w.cfg.Root)
-	}
-	for len(w.next) > 0 {
+	w.add(root)
+	for begun := 0; len(w.next) > 0; begun-- {
+		for i := 0; i < len(w.next) && (i == 0 || begun < maxReads); i++ {
+			if v := w.next[i]; v.done == nil {
+				v.done = make(chan struct{})
+				begun++
+				readers.Go(func() {
+					defer close(v.done)
+					v.err = w.read(ctx, v)
+				})
+			}
+		}
 		v := w.next[0]
-		if !v.done {
-			w.visit(ctx, w.next[:min(len(w.next), maxReads)]...)
-			continue // there may be a name in front of v now
+		select {
+		case <-v.done:
+		case <-ctx.Done():
 		}
 		w.next[0], w.next = nil, w.next[1:]
-		switch {
-		case ctx.Err() != nil:
+		if ctx.Err() != nil {
 			return context.Cause(ctx)
+		}
+		w.add(v)
+		switch {
 		case errors.Is(v.err, driver.ErrNoNode):
 		case errors.Is(v.err, driver.ErrNoAuth), errors.Is(v.err, driver.ErrReplyTooLarge):
 			if !yield(v.name, v.path, Queue{}, w.cfg.explain(v.err, v.path)) {
@@ -214,24 +233,15 @@ func (w *Walk) Run(ctx context.Context, sh *Shared, yield func(name, path string
 	return nil
 }
 
-// visit reads those of some znodes that were not read, at the same time, and adds the znodes below
-// them, as far as their names may start with the prefix, or lead to names that do.
-func (w *Walk) visit(ctx context.Context, all ...*visit) {
-	var readers sync.WaitGroup
-	all = slices.DeleteFunc(slices.Clone(all), func(v *visit) bool { return v.done })
-	for _, v := range all {
-		readers.Go(func() { v.err = w.read(ctx, v) })
-	}
-	readers.Wait()
+// add adds the znodes below one that was read, as far as their names may start with the prefix, or
+// lead to names that do.
+func (w *Walk) add(above *visit) {
 	before := len(w.next)
-	for _, above := range all {
-		for _, child := range above.below {
-			name, ok := w.cfg.Dialect.Below(above.name, child)
-			if ok && (strings.HasPrefix(name, w.Prefix) || w.cfg.Dialect.Literal() && strings.HasPrefix(w.Prefix, name+"/")) {
-				w.next = append(w.next, &visit{name: name, path: above.path + "/" + child})
-			}
+	for _, child := range above.below {
+		name, ok := w.cfg.Dialect.Below(above.name, child)
+		if ok && (strings.HasPrefix(name, w.Prefix) || w.cfg.Dialect.Literal() && strings.HasPrefix(w.Prefix, name+"/")) {
+			w.next = append(w.next, &visit{name: name, path: above.path + "/" + child})
 		}
-		above.done, above.below = true, nil
 	}
 	if len(w.next) > before {
 		slices.SortFunc(w.next, func(a, b *visit) int { return cmp.Compare(a.name, b.name) })

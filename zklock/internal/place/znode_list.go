@@ -13,9 +13,12 @@ import (
 // a session may need one at the same time, so they share it: a list that begins after a waiter
 // has asked is as good as one of its own.
 type listing struct {
-	done chan struct{} // closed when the fields below are set
-	q    []queue.Node
-	err  error
+	ctx     context.Context // of the list's requests
+	stop    context.CancelFunc
+	waiters int           // guarded by Desk.mu; the list ends when the last one has left
+	done    chan struct{} // closed when the fields below are set
+	q       []queue.Node
+	err     error
 }
 
 // list returns the contenders of a lock in the order of the queue. It fails with ErrConflict if
@@ -25,21 +28,38 @@ func (z Znode) list(ctx context.Context) ([]queue.Node, error) {
 	l, running := z.lists[z.Path]
 	if l == nil {
 		l = &listing{done: make(chan struct{})}
+		l.ctx, l.stop = context.WithCancel(context.WithoutCancel(ctx)) // not one waiter's end
 		z.lists[z.Path] = l
 	}
+	l.waiters++
 	z.mu.Unlock()
-	// The list does not end with ctx, which is that of one waiter.
-	if !running && !z.Spawn(func() { z.runLists(context.WithoutCancel(ctx)) }) {
+	if !running && !z.Spawn(z.runLists) {
+		l.stop()
 		return nil, errs.ErrSessionOver
 	}
 	if err := z.Await(ctx, l.done); err != nil {
+		z.leave(l)
 		return nil, err
 	}
 	return slices.Clone(l.q), l.err
 }
 
+// leave takes a waiter off a list. A list that no waiter needs ends: it must not hold up later ones,
+// nor take a lone request's turn.
+func (z Znode) leave(l *listing) {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	if l.waiters--; l.waiters > 0 {
+		return
+	}
+	l.stop()
+	if z.lists[z.Path] == l { // not begun; runLists has the key
+		z.lists[z.Path] = nil
+	}
+}
+
 // runLists lists the queue until no waiter needs another list.
-func (z Znode) runLists(ctx context.Context) {
+func (z Znode) runLists() {
 	for {
 		z.mu.Lock()
 		l := z.lists[z.Path]
@@ -50,7 +70,8 @@ func (z Znode) runLists(ctx context.Context) {
 		if l == nil {
 			return
 		}
-		l.q, l.err = z.listAlone(ctx)
+		l.q, l.err = z.listAlone(l.ctx)
+		l.stop()
 		close(l.done)
 	}
 }
