@@ -21,9 +21,8 @@ type LockInfo struct {
 // all names. Each name's queue is as of a moment during the iteration, and as
 // [Client.Contenders] returns it. Names without contenders are left out.
 //
-// An error together with a Name is about that name only, such as a missing right; the names
-// that follow come if the loop goes on. An error without a Name ends the sequence. If the
-// root does not exist, the sequence is empty.
+// An error with a Name concerns that name only, such as a missing right: keep ranging. An error
+// without a Name ends the sequence. If the root does not exist, the sequence is empty.
 //
 // Locks lists the root, or with a dialect whose names are paths each znode below it, and
 // each name's queue, and reads each contender's node; at most 16 requests are under way at a

@@ -12,10 +12,9 @@ import (
 // ErrNotAcquired means that the lock was not acquired because of other contenders: TryAcquire
 // found it taken, or [WithWait] or the context ended the wait. If it was the context, the error
 // also matches the context's error. A wait that ends before the ensemble has answered, on a session
-// that works, fails with ErrNotAcquired too. The text of a wait's error names the contender that
-// the client waited for when it last looked, and since when that has wanted the lock, or how many
-// contenders were ahead. That of a try does so as far as the client knows it without a further
-// request.
+// that works, fails with ErrNotAcquired too. The text names the holder and since when it has wanted
+// the lock, or says how many contenders are ahead. That of a try says only what the client knows
+// without a further request.
 var ErrNotAcquired = errs.ErrNotAcquired
 
 // ErrReleased means that a [Lock] was used after its Release. It is also the cause of the end of

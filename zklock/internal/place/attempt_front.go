@@ -131,8 +131,8 @@ func (a Attempt) decide(ctx context.Context, l *line) (waits bool, err error) {
 }
 
 // blocked returns the error of a try that would have to wait for a contender in a
-// queue; nil if it would not. It writes nothing. recalls means that only places are ahead that
-// their clients may keep, and give up when another contender arrives.
+// queue; nil if it would not. It writes nothing. recalls: the only nodes ahead may be kept ones,
+// which their clients give up when another contender arrives.
 //
 // blocked waits for releases of this client that are not confirmed, because their callers do not
 // wait for that. If this client has released the name on another session, this one's server may
