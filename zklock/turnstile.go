@@ -164,9 +164,9 @@ func (t *turnstile) serveLocked(start *place.Place) *place.Place {
 
 // passableLocked reports whether a request may take a place although goroutines of this client
 // hold the lock. If a writer holds it, the request may not. If readers hold it, another reader
-// may. A writer may too, and waits in the place, if the newest readers do not hold a writer's
-// node: such a node keeps readers of other processes out already, and the writer gets it when the
-// readers release it.
+// may. A writer may too, and waits in the place, but not if the newest readers hold a writer's node:
+// such a node keeps readers of other processes out already, and the writer gets it when they release
+// it.
 func (t *turnstile) passableLocked(r *request) bool {
 	return t.sharedLocked() && (r.Mode == queue.Shared || t.current == nil || t.current.place.Standing().Mode == queue.Shared)
 }

@@ -70,7 +70,8 @@ type committer struct {
 	closed  bool     // guarded by mu; Submit refuses writes
 }
 
-// Submit queues w and returns at once. If the committer is closed, w fails with driver.ErrClosed.
+// Submit queues w and returns at once; w.Done is closed when w is answered. If the committer is
+// closed, w fails with driver.ErrClosed.
 // Until w.Joins is closed, a risky write has a transaction of its own, so that no other write is
 // sent again because of it: see sendApart.
 func (c *committer) Submit(w *Write) {

@@ -195,8 +195,8 @@ func (w *Watched) Fires() *driver.Event {
 }
 
 // Received records what a waiter received from w.Event. The first receiver gets the event, and
-// the others get a closed channel. If one of the others records that before the first, it is only
-// known that something happened.
+// the others get a closed channel. If one of the others calls Received before the first one does, it
+// is only known that something happened.
 func (w *Watched) Received(e driver.Event, ok bool) {
 	if ok {
 		w.fired.Store(&e)
