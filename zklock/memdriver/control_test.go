@@ -161,8 +161,8 @@ func TestExpireOfAStoppedClient(t *testing.T) {
 	}
 }
 
-// Expire does not wait for a session that is unknown, whose leader's term has ended, or whose
-// ensemble is closed.
+// Expire does not wait for the end of a session that is unknown, whose leader's term has ended, or
+// whose ensemble is closed.
 func TestExpireEnds(t *testing.T) {
 	bubble(t, func(t *testing.T, e *memdriver.Ensemble) {
 		s := connect(t, e.Connector(), 10*time.Second)

@@ -83,11 +83,13 @@ func (own *ownWatches) next() (*Place, time.Duration) {
 		if own.armed = wait > 0 && !ending; own.armed {
 			return nil, wait
 		}
-		if own.due[0], own.due = nil, own.due[1:]; !ending {
+		own.due[0], own.due = nil, own.due[1:]
+		own.sweepAt = min(own.sweepAt, max(minSweep, 2*len(own.due))) // else it stays as high as after a burst
+		if !ending {
 			return p, 0
 		}
 	}
-	own.due, own.armed = nil, false
+	own.due, own.armed, own.sweepAt = nil, false, 0
 	return nil, -1
 }
 

@@ -236,16 +236,22 @@ func (w *Walk) Run(ctx context.Context, sh *Shared, yield func(name, path string
 // add adds the znodes below one that was read, as far as their names may start with the prefix, or
 // lead to names that do.
 func (w *Walk) add(above *visit) {
-	before := len(w.next)
+	var below []*visit
 	for _, child := range above.below {
 		name, ok := w.cfg.Dialect.Below(above.name, child)
 		if ok && (strings.HasPrefix(name, w.Prefix) || w.cfg.Dialect.Literal() && strings.HasPrefix(w.Prefix, name+"/")) {
-			w.next = append(w.next, &visit{name: name, path: above.path + "/" + child})
+			below = append(below, &visit{name: name, path: above.path + "/" + child})
 		}
 	}
-	if len(w.next) > before {
-		slices.SortFunc(w.next, func(a, b *visit) int { return cmp.Compare(a.name, b.name) })
+	if len(below) == 0 {
+		return
 	}
+	byName := func(a, b *visit) int { return cmp.Compare(a.name, b.name) }
+	slices.SortFunc(below, byName)
+	// Names below a name are near it, so only the front of the list needs to be sorted again.
+	end, _ := slices.BinarySearchFunc(w.next, below[len(below)-1], byName)
+	w.next = slices.Insert(w.next, end, below...)
+	slices.SortFunc(w.next[:end+len(below)], byName)
 }
 
 // read reads the queue of a znode, on another session if the session ends.

@@ -306,7 +306,8 @@ func (c *committer) answer(group []*Write) {
 	}
 }
 
-// settle records what a group's transactions have created.
+// settle records what a group's transactions have created, before any goroutine that waits for these
+// writes wakes.
 func settle(group []*Write) {
 	for _, w := range group {
 		if w.Err == nil && w.Creates != nil {

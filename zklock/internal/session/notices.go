@@ -10,8 +10,8 @@ import (
 //
 // Invariants:
 //   - Hooks are called one at a time, in the order of the events that they report.
-//   - Each lost handle and the end of the session are always reported. Of the states, at most
-//     maxNotices wait: if there are more, the oldest is dropped.
+//   - Each lost handle and the end of the session are always reported. Of the states in
+//     between, at most maxNotices wait: if there are more, the oldest is dropped.
 //   - run returns after end was called, when everything has been reported.
 type notices struct {
 	changed func(State)   // may be nil
