@@ -50,8 +50,10 @@ func Every(ctx context.Context, client *zklock.Client, name string, period time.
 	pause := s.pause
 	for ctx.Err() == nil {
 		var failure error // of the job
-		ran, err := run(ctx, "every", client, name, s.next, func(ctx context.Context) error {
-			s.called++
+		ran, err := run(ctx, "every", client, name, textOf(s.last), s.next, func(ctx context.Context) error {
+			if s.called++; s.called == 1 {
+				pause = s.pause // a new slot
+			}
 			failure = job(ctx, s.slot)
 			return failure
 		})

@@ -275,3 +275,42 @@ func everyFleet(t *testing.T, seed uint64) {
 		}
 	}
 }
+
+// A schedule begins with its first slot, also for a process that comes after that slot has failed.
+func TestEveryRunsTheFirstSlotAlthoughItFailed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, d := memdriver.New(), &diary{}
+		until(t, "08:10")
+		early := func(context.Context, time.Time) error {
+			if time.Now().Hour() < 10 {
+				return errJob
+			}
+			return nil
+		}
+		every(t, d, 0, connect(t, e.Connector()), early, once.WithMissed(once.RunAll))
+		until(t, "09:59")
+		time.Sleep(59 * time.Second)
+		every(t, d, 1, connect(t, e.Connector()), nil, once.WithMissed(once.RunAll))
+		until(t, "12:30")
+		same(t, "slots", d.ran(), "08:00", "09:00", "10:00", "11:00", "12:00")
+	})
+}
+
+// The first pause in a slot is short, however long those of the slot before were.
+func TestEveryPauseIsShortInANewSlot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, d := memdriver.New(), &diary{}
+		until(t, "08:10")
+		every(t, d, 0, connect(t, e.Connector()), func(context.Context, time.Time) error { return errJob })
+		until(t, "09:10")
+		var at []time.Time
+		for _, r := range d.runs {
+			if r.slot.Hour() == 9 {
+				at = append(at, r.slot.Add(r.after))
+			}
+		}
+		if len(at) < 2 || at[1].Sub(at[0]) > 2*time.Second {
+			t.Errorf("calls at %v, want the second one a second after the first", at)
+		}
+	})
+}

@@ -68,16 +68,16 @@ func (l ledger) read(ctx context.Context) (page, error) {
 	return p, nil
 }
 
-// open reads the ledger, and creates it if it is missing. So a client that may not create it
+// open reads the ledger, and creates it with the slot first if it is missing. So a client that may not create it
 // learns of that before its job runs.
-func (l ledger) open(ctx context.Context) (page, error) {
+func (l ledger) open(ctx context.Context, first string) (page, error) {
 	now, err := l.read(ctx)
 	if err != nil || !now.missing {
 		return now, err
 	}
-	err = l.change(ctx, &now, func() bool { return !now.missing }, func() driver.Op { return l.create("") })
+	err = l.change(ctx, &now, func() bool { return !now.missing }, func() driver.Op { return l.create(first) })
 	if err == nil && now.missing {
-		now = page{} // as it was created
+		now = page{Slot: first} // as it was created
 	}
 	return now, err
 }

@@ -46,12 +46,13 @@ func Do(ctx context.Context, client *zklock.Client, name, slot string, fn func(c
 	if err := check(slot, fn); err != nil {
 		return false, failed("do", name, err)
 	}
-	return run(ctx, "do", client, name, func(string) (string, error) { return slot, nil }, fn, opts...)
+	return run(ctx, "do", client, name, "", func(string) (string, error) { return slot, nil }, fn, opts...)
 }
 
 // run is one call of Do or one of Every's, as op says. next chooses the slot: it gets the slot
-// that the ledger has, under the lock, and fn runs if the chosen one is above it.
-func run(ctx context.Context, op string, client *zklock.Client, name string, next func(recorded string) (string, error), fn func(context.Context) error, opts ...zklock.AcquireOption) (ran bool, err error) {
+// that the ledger has, under the lock, and fn runs if the chosen one is above it. A new ledger begins with
+// first: the slot before the first one of Every, so that no process forgets where the schedule began.
+func run(ctx context.Context, op string, client *zklock.Client, name, first string, next func(recorded string) (string, error), fn func(context.Context) error, opts ...zklock.AcquireOption) (ran bool, err error) {
 	lock, err := client.Mutex(name).Acquire(ctx, opts...)
 	switch {
 	case errors.Is(err, zklock.ErrDeadlock):
@@ -78,7 +79,7 @@ func run(ctx context.Context, op string, client *zklock.Client, name string, nex
 	work, cancel := lock.Context(ctx)
 	defer cancel()
 	l := ledger{lock: lock, path: pathOf(client, name), acl: client.ACL()}
-	before, err := l.open(work)
+	before, err := l.open(work, first)
 	var slot string
 	if err == nil {
 		slot, err = next(before.Slot)

@@ -116,6 +116,33 @@ func TestConnectSaysWhatTheServerDidBefore(t *testing.T) {
 	}
 }
 
+// A server that was none of ZooKeeper's may be one by now: what it did before does not end a search.
+func TestConnectForgetsAPermanentFailure(t *testing.T) {
+	var hangs atomic.Bool
+	asked := make(chan struct{}, 10)
+	p := newPeer(t, func(l *link) {
+		_, _ = l.readFrame()
+		if !hangs.Load() {
+			_, _ = l.Write([]byte("HTTP/1.1 400 Bad Request\r\n\r\n"))
+			return
+		}
+		asked <- struct{}{}
+		_, _ = l.readFrame() // until the client gives up
+	})
+	c := open(t, p.url())
+	_, err := c.Connect(within(t, 4*atOnce), 10*time.Second)
+	matches(t, err, driver.ErrProtocol)
+	hangs.Store(true)
+	ctx, cancel := context.WithCancel(within(t, 4*atOnce))
+	go func() {
+		<-asked
+		cancel()
+	}()
+	if _, err := c.Connect(ctx, 10*time.Second); errors.Is(err, driver.ErrProtocol) {
+		t.Errorf("%v, which matches ErrProtocol", err)
+	}
+}
+
 func TestConnectFailsWithinItsContext(t *testing.T) {
 	hang := newPeer(t, func(l *link) { _, _ = l.readFrame(); _, _ = l.readFrame() })
 	ln, err := net.Listen("tcp", "127.0.0.1:0")

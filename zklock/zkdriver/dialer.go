@@ -307,9 +307,10 @@ func (d *dialer) err(cause error) error {
 		f, ok := d.errs[s]
 		if !ok {
 			// A failure of an earlier session. Of the server that is being tried now, an answer
-			// that it gave says more than that it has not answered yet; a timeout does not.
+			// that may pass says more than that it has not answered yet. A permanent failure does not
+			// count: it would end the caller's search, and the server may have changed.
 			f, ok = d.backoff.noted(s)
-			ok = ok && (s != d.current || f.kind != passing)
+			ok = ok && (s != d.current || f.kind == silent)
 		}
 		switch {
 		case !ok && s == d.current && d.reached:
