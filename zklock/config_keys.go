@@ -104,9 +104,13 @@ func textKey(field func(*Config) *string, within func(string) error) key {
 // newKey returns a key whose field has the default if it has its zero value.
 func newKey[T comparable](field func(*Config) *T, parse func(string) (T, error), within func(T) error) key {
 	return key{
-		set: func(c *Config, text string) (err error) {
-			if *field(c), err = parse(text); err == nil {
-				err = within(*field(c))
+		set: func(c *Config, text string) error {
+			v, err := parse(text)
+			if err == nil {
+				err = within(v)
+			}
+			if err == nil {
+				*field(c) = v
 			}
 			return err
 		},

@@ -37,8 +37,8 @@ import (
 // Every returns when ctx has ended and job has returned, with an error that matches that of ctx and
 // its cause. Before that it returns only errors that do not pass. They match [zklock.ErrMisuse] if
 // an argument is wrong, [zklock.ErrConflict] if the ledger has another kind of slots,
-// [zklock.ErrNoAuth] if a right is missing, or [zklock.ErrInvalidName], [zklock.ErrClosed],
-// [zklock.ErrDeadlock] or [zklock.ErrTokenRegression]. Every notices within a second of a pause
+// [zklock.ErrNoAuth] if a right is missing, [zklock.ErrDeadlock] or [zklock.ErrLost] if ctx carries
+// a lock of the name, or [zklock.ErrInvalidName], [zklock.ErrClosed] or [zklock.ErrTokenRegression]. Every notices within a second of a pause
 // that the client was closed. If job panics, the slot stays open, and the panic goes on when the
 // lock is released.
 func Every(ctx context.Context, client *zklock.Client, name string, period time.Duration, job func(ctx context.Context, slot time.Time) error, opts ...Option) error {
@@ -101,6 +101,7 @@ type schedule struct {
 	last   time.Time // the ledger's slot as this process read it last; at first, the one before the present slot
 	closed time.Time // this process runs no slot up to here: it has passed them over
 	logged time.Time // the log has the missed slots up to here
+	ahead  time.Time // the log says that the ledger has this slot, long before its time
 
 	slot   time.Time // the slot that next has chosen
 	called int       // how often the job was called for it
@@ -126,6 +127,10 @@ func (s *schedule) next(recorded string) (string, error) {
 		slot = s.closed.Add(s.period)
 	}
 	if slot.After(present) {
+		if s.last.After(present.Add(s.period)) && !s.last.Equal(s.ahead) { // else a clock may be behind a little
+			s.log().Warn("once: the ledger is ahead of the clock; no slot runs before that time", "name", s.name, "ledger", s.last, "slot", present)
+			s.ahead = s.last
+		}
 		s.until = present.Add(s.period)
 		return "", nil
 	}
@@ -178,7 +183,7 @@ func (s *schedule) check(job func(context.Context, time.Time) error) error {
 func textOf(slot time.Time) string { return slot.UTC().Format(time.RFC3339) }
 
 // final are the errors of a ledger or an acquisition that do not pass.
-var final = []error{zklock.ErrClosed, zklock.ErrInvalidName, zklock.ErrConflict, zklock.ErrDeadlock, zklock.ErrTokenRegression, zklock.ErrNoAuth}
+var final = []error{zklock.ErrClosed, zklock.ErrInvalidName, zklock.ErrConflict, zklock.ErrDeadlock, zklock.ErrTokenRegression, zklock.ErrNoAuth, errOuterLost}
 
 // isFinal reports whether another try is useless after err.
 func isFinal(err error) bool {

@@ -197,6 +197,21 @@ func TestEveryWithClocksThatDiffer(t *testing.T) {
 	})
 }
 
+// A ledger that is far ahead of the clock has one line in the log, and slots run again when their time
+// has come.
+func TestEveryWithALedgerThatIsAhead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, d := memdriver.New(), &diary{}
+		c := connect(t, e.Connector())
+		do(t, c, "x", "2000-01-01T12:00:00Z", nil, true)
+		until(t, "08:10")
+		every(t, d, 0, c, nil)
+		until(t, "14:10")
+		same(t, "slots", d.ran(), "13:00", "14:00")
+		same(t, "lines", d.logged("once: the ledger is ahead of the clock; no slot runs before that time"), "ledger=12:00 slot=08:00 ")
+	})
+}
+
 // A program that has called Do with the same slots goes on where that has ended. One that has
 // used another period goes on with the next slot of its own.
 func TestEveryGoesOnWithALedger(t *testing.T) {
@@ -290,6 +305,20 @@ func TestEveryEndsWithErrorsThatDoNotPass(t *testing.T) {
 		defer held.Release(t.Context())
 		carrying, cancel := held.Context(t.Context())
 		defer cancel()
+		gone, err := c.Mutex("gone").Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		lost, cancel := gone.Context(context.Background())
+		defer cancel()
+		holders, err := c.Contenders(t.Context(), "gone")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Break(t.Context(), "gone", holders[0].Node); err != nil {
+			t.Fatal(err)
+		}
+		<-gone.Done()
 		job := func(context.Context, time.Time) error { t.Error("the job ran"); return nil }
 		for what, c := range map[string]struct {
 			ctx    context.Context
@@ -313,6 +342,7 @@ func TestEveryEndsWithErrorsThatDoNotPass(t *testing.T) {
 			"a ledger with dates":   {t.Context(), c, "dates", time.Hour, job, nil, zklock.ErrConflict},
 			"a ledger with zones":   {t.Context(), c, "zones", time.Hour, job, nil, zklock.ErrConflict},
 			"a lock of its context": {carrying, c, "held", time.Hour, job, nil, zklock.ErrDeadlock},
+			"a lost lock of it":     {context.WithoutCancel(lost), c, "gone", time.Hour, job, nil, zklock.ErrLost},
 		} {
 			began := time.Now()
 			ctx, cancel := context.WithTimeout(c.ctx, time.Hour)

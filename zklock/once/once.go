@@ -57,6 +57,8 @@ func run(ctx context.Context, op string, client *zklock.Client, name, first stri
 	switch {
 	case errors.Is(err, zklock.ErrDeadlock):
 		return false, failed(op, name, errJoined) // the advice in err is for locks that may be joined
+	case errors.Is(err, zklock.ErrLost):
+		return false, failed(op, name, fmt.Errorf("%w: %w", errOuterLost, err))
 	case err != nil:
 		return false, err
 	}
@@ -133,6 +135,9 @@ func isJoined(ctx context.Context, lock *zklock.Lock) bool {
 
 // errJoined is the error for a call that would run a slot under a lock of its caller.
 var errJoined = errs.Case(zklock.ErrDeadlock, "the context carries a lock of this name, and a job can neither join it nor wait for it: call Do after its release, with a context that does not carry it")
+
+// errOuterLost is the error for a call whose context carries a lock of its name that was lost.
+var errOuterLost = errs.Case(zklock.ErrLost, "the context carries a lock of this name: stop, as after each loss")
 
 // errLate means that the lease ran out between the read of the ledger and the call of fn.
 var errLate = fmt.Errorf("%w: its lease ran out before the job was called", zklock.ErrLost)

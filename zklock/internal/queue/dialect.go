@@ -15,7 +15,7 @@ import (
 // zklock, and those of zklock for its contenders. docs/migrating.md has the table of the libraries
 // that exclude each other in each dialect.
 //
-// No node name satisfies two recipes at once. Where the table says conflict, an acquisition
+// No node name satisfies two recipes at once. Where that table says conflict, an acquisition
 // fails with ErrConflict when it sees such a contender in the queue, and the error names the
 // dialect to use. In the other direction nothing can be refused: the foreign recipe looks
 // for its own kind of node, finds none, and takes the lock while a zklock client holds it.
