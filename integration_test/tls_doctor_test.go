@@ -33,6 +33,11 @@ func TestDoctorUsesTLS(t *testing.T) {
 		return string(out), cmd.ProcessState.ExitCode()
 	}
 	ca := files.write("ca.pem", ours.pem)
+	// A server's first handshake may take longer than doctor waits.
+	first := dialTLS(t, "", byName(t, e.SecureHosts()), quick("tls_ca", ca, "connect_timeout", patience.String()))
+	if err := first.Ping(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	for what, keys := range map[string][]string{
 		"without a certificate": nil,
 		"with a certificate":    {"tls_cert", files.write("client.pem", client.cert), "tls_key", files.write("client.key", client.key)},

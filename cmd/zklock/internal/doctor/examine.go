@@ -24,8 +24,8 @@ const (
 	// limit bounds the ping.
 	limit = 10 * time.Second
 
-	// serverLimit bounds the examination of one server. All servers are examined at the same
-	// time.
+	// serverLimit bounds the wait for a session of one server, and then the questions to it. All
+	// servers are examined at the same time.
 	serverLimit = 5 * time.Second
 )
 

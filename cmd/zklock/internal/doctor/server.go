@@ -40,8 +40,6 @@ func lookAtAll(ctx context.Context, p Patient) []server {
 
 // lookAt looks at one server.
 func lookAt(ctx context.Context, p Patient, host string) server {
-	ctx, cancel := context.WithTimeout(ctx, serverLimit)
-	defer cancel()
 	s := server{host: host}
 	u := p.URL
 	u.Hosts = []string{host}
@@ -50,6 +48,8 @@ func lookAt(ctx context.Context, p Patient, host string) server {
 		return s
 	}
 	s.took = time.Since(began)
+	ctx, cancel := context.WithTimeout(ctx, serverLimit) // a server whose session took long answers these questions, too
+	defer cancel()
 	if text, err := ask(ctx, u, host, "srvr"); err == nil {
 		s.srvr = fields(text, ":")
 		s.version = parseVersion(s.srvr["zookeeper version"])
@@ -68,6 +68,8 @@ func lookAt(ctx context.Context, p Patient, host string) server {
 // grant opens a session with one server, closes it, and returns the session timeout that the
 // server has granted.
 func grant(ctx context.Context, d driver.Driver, u driver.URL, asked time.Duration) (time.Duration, error) {
+	ctx, cancel := context.WithTimeout(ctx, serverLimit)
+	defer cancel()
 	connector, err := d.OpenConnector(u)
 	if err != nil {
 		return 0, err
