@@ -67,7 +67,7 @@ func (p page) write(w io.Writer) {
 			fmt.Fprintf(w, "The run of %s is from %s.\n\n", o.suite.name, day)
 		}
 	}
-	fmt.Fprint(w, "A violation is a test that failed, or a deliberate bug that no test found. The faults cost the locks.\n\n")
+	fmt.Fprint(w, "A violation is a test that failed, or a deliberate bug that no test found. The locks were lost to faults.\n\n")
 	fmt.Fprintf(w, "## Found and mended\n\n%s", found)
 }
 

@@ -74,7 +74,7 @@ var suites = []suite{
 	},
 	{
 		name: "elections, simulated", share: 5,
-		what:   "candidates and observers, in the same way",
+		what:   "the same with candidates and observers",
 		titles: map[column]string{runs: "schedules", held: "terms", lost: "terms lost"},
 		command: func(length, _ time.Duration) []string {
 			return test("./zklock/election", "^TestSimulatedElections$", variable("ZKLOCK_RUNS", per(length, 250*time.Millisecond, 40)))
@@ -115,7 +115,7 @@ var suites = []suite{
 	},
 	{
 		name: "chaos", share: 18,
-		what: "three real servers, and processes with all kinds of locks, are killed, stopped, cut off and slowed down; a client that trusts its connection overlaps",
+		what: "three real servers, and processes with all kinds of locks, are killed, stopped, cut off and slowed down; a client that trusts its connection must then overlap with another",
 		command: func(length, _ time.Duration) []string {
 			return test("./integration_test", "^TestChaos$", variable("ZKLOCK_CHAOS", length))
 		},
@@ -142,7 +142,7 @@ var suites = []suite{
 	},
 	{
 		name: "elections on servers", share: 3,
-		what:   "the server of a leader is cut off, which must stop before the next one leads",
+		what:   "a leader's server is cut off, and the leader must stop before the next one leads",
 		titles: map[column]string{runs: "leaders"},
 		command: func(length, _ time.Duration) []string {
 			return test("./integration_test", "^TestLeaderBehindACut", variable("ZKLOCK_ELECTION_CUTS", per(length, 3*time.Second, 10)))
