@@ -109,7 +109,8 @@ func TestDialects(t *testing.T) {
 				release(t, a.must(t))
 				queue(t, m.Path(), 0)
 
-				// zklock keeps the name, and gives it up when the other library asks for it.
+				// zklock keeps its place in the queue after the release (the URL key keep), and
+				// gives it up when the other library asks for the lock.
 				m = keepers[dialect].Mutex(name + "-kept")
 				for range 2 {
 					release(t, acquire(t, m))

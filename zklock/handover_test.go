@@ -98,9 +98,10 @@ func TestHandoverIsUnlimitedWithoutOtherWaiters(t *testing.T) {
 	})
 }
 
-// TestHandoverIsUnlimitedOnceOthersHaveGone: another client is ahead of the goroutines of this
-// client and behind them. They get a place between the other client's two, and then one behind
-// both. Their last place is alone in the queue, so it is passed on to all remaining goroutines.
+// TestHandoverIsUnlimitedOnceOthersHaveGone: a second client has two places in the queue. The
+// goroutines of the first client get a place between those two, where handover_limit bounds the
+// hand-overs, and then one behind both. When the second client has left, that place is alone in the
+// queue, so it is passed on to all remaining goroutines.
 func TestHandoverIsUnlimitedOnceOthersHaveGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -138,7 +139,7 @@ func TestRequeueWithUnknownOutcome(t *testing.T) {
 		faultdriver.Drop(), faultdriver.LoseReply(), faultdriver.Hang(), faultdriver.HangReply(),
 		faultdriver.LateAfter(3 * time.Millisecond), faultdriver.LateAfter(30 * time.Second),
 	} {
-		for _, gives := range []bool{false, true} { // the first local waiter gives up before it is known
+		for _, gives := range []bool{false, true} { // whether the first local waiter gives up before the outcome is known
 			t.Run(fmt.Sprint(fault, " gives up: ", gives), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) { requeue(t, fault, gives) })
 			})

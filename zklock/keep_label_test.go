@@ -215,8 +215,9 @@ func TestFirstHolderOfAKeepableName(t *testing.T) {
 	})
 }
 
-// TestWaiterWithAKeepableNode: if a node was created as one that may be kept, but must wait, it
-// shows its waiter and its holder as others do.
+// TestWaiterWithAKeepableNode: after some uses in a row a client creates a node that it may keep,
+// without a label. If the request must wait, the node shows its waiter, and later its holder, as
+// other nodes do.
 func TestWaiterWithAKeepableNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -241,10 +242,10 @@ func TestWaiterWithAKeepableNode(t *testing.T) {
 	})
 }
 
-// TestInheritedPlaceShowsItsHolder: a goroutine takes over the place of one that has given up.
-// The node shows it when it has had the lock for a sixth of the session timeout. If a reader
-// takes over a writer's place, the node shows it at once: the client must write that the place
-// is a reader's.
+// TestInheritedPlaceShowsItsHolder: a goroutine takes over the place of another one that has given
+// up. The node shows the new goroutine when that has had the lock for a sixth of the session
+// timeout. A reader that takes over a writer's place is shown at once: its client must write at
+// that moment that the place is a reader's.
 func TestInheritedPlaceShowsItsHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, reader := range []bool{false, true} {

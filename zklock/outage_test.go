@@ -101,8 +101,9 @@ func TestFailFastKnowsALoss(t *testing.T) {
 	})
 }
 
-// A server that sheds every request is not an outage. Neither is an answer that the session is
-// over, however long the client was cut off before.
+// A server that answers is not an outage, even if it refuses every request because it is
+// overloaded, or answers that the session has expired. For the latter it does not matter how long
+// the client was cut off.
 func TestFailFastKnowsAnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()

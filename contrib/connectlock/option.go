@@ -116,8 +116,9 @@ func WithAcquire(opts ...zklock.AcquireOption) Option {
 	return option(func(c *config) { c.acquire = append(c.acquire, opts...) })
 }
 
-// WithLogger sets the logger for errors of the program (ReasonError). The error of such a call
-// does not describe them. The default is slog.Default.
+// WithLogger sets the logger for errors that are a fault of the program or its set-up
+// ([ReasonError]). The error that the caller gets does not describe the fault. The default is
+// slog.Default.
 func WithLogger(l *slog.Logger) Option { return option(func(c *config) { c.logger = l }) }
 
 // WithFirstMessage makes the streams of a handler acquire their lock with the first message

@@ -249,8 +249,8 @@ func TestStreamClient(t *testing.T) {
 	}
 }
 
-// A client's stream without its lock sends nothing, and none of its methods waits for a
-// response that never arrives.
+// A client's stream that did not get its lock sends nothing, and none of its methods waits for a
+// response: none would ever arrive.
 func TestStreamClientContended(t *testing.T) {
 	c, e := zklocktest.New(t)
 	defer elsewhere(t, e)()

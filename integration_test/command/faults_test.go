@@ -39,8 +39,9 @@ type fault struct {
 	soak bool
 	// long means the same of runs that are not long.
 	long bool
-	// kept is how long the servers may be away without a loss: then the first run ends with 0.
-	// If they are away for longer, it may end with 0, too. 0 sets no such time.
+	// kept is how long the servers may be away without a loss: the first run then keeps its lock
+	// and must end with exit code 0. After a longer absence it may end with 0 or with code. If kept
+	// is 0, the fault has no such time.
 	kept time.Duration
 	// expires means that the sessions of the first runs expire, so these are short.
 	expires bool
@@ -92,8 +93,8 @@ func cutOff(t *testing.T, s *scene) {
 	}
 }
 
-// outage takes all servers away and brings them back at a fixed time, whatever the first runs
-// do: the servers serve the second runs at once.
+// outage takes all servers away and brings them back at a fixed time, whatever the first runs do.
+// Then the servers serve the second runs at once.
 func outage(lasts time.Duration, away, back func(*testing.T, *scene)) func(*testing.T, *scene) {
 	return func(t *testing.T, s *scene) {
 		began := time.Now()

@@ -106,8 +106,9 @@ func TestRunExitCodes(t *testing.T) {
 	}
 }
 
-// TestRunPassesEverythingThrough: standard input, output and error, arguments, and an
-// environment with the names of this run, not those of an outer one.
+// TestRunPassesEverythingThrough: zklock run passes its standard input, output and error, the
+// arguments and the environment to the command. The environment has the lock names of this run, not
+// those of an outer run.
 func TestRunPassesEverythingThrough(t *testing.T) {
 	t.Parallel()
 	e := servers(t)

@@ -120,7 +120,8 @@ func TestCloseWaitsForAConnection(t *testing.T) {
 	recv(t, asked)
 }
 
-// If the ensemble has already expired the session, it has nothing to confirm.
+// If the ensemble has already expired the session, there is nothing to confirm, and Close returns
+// nil.
 func TestCloseOfASessionThatTurnsOutToBeExpired(t *testing.T) {
 	release := make(chan struct{})
 	p := newPeer(t, func(l *link) {

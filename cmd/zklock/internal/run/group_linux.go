@@ -71,7 +71,8 @@ const (
 	dumped      = 3
 )
 
-// waitid reports a child that has changed its state, one or any, and does not collect it.
+// waitid reports a child that has changed its state: the child with that pid, or any. It does not
+// collect the child.
 func waitid(which, pid, options int) (info childInfo, err error) {
 	for {
 		_, _, errno := syscall.Syscall6(syscall.SYS_WAITID, uintptr(which), uintptr(pid), uintptr(unsafe.Pointer(&info)), uintptr(options|syscall.WNOWAIT), 0, 0)

@@ -57,8 +57,9 @@ func TestGroupOfTheFirstProcessIsKilled(t *testing.T) {
 	command.dies()
 }
 
-// TestProcOfOtherProcessIDs: a wrapper has its own namespace of process ids but another one's
-// /proc, so it cannot see the group. What the command has left behind gets TERM before KILL.
+// TestProcOfOtherProcessIDs: if a wrapper has its own namespace of process ids but the /proc of
+// another namespace, it cannot see the processes of the group. A process that the command has left
+// behind gets TERM before KILL nevertheless.
 func TestProcOfOtherProcessIDs(t *testing.T) {
 	said := filepath.Join(t.TempDir(), "said")
 	w := wrapper(t, `sh -c 'trap "echo TERM >$1; exit" TERM; echo ready >"$1"; while :; do sleep 0.01; done' sh "$1" &
@@ -121,8 +122,9 @@ func TestLeaseIsHeededBeforeEachLook(t *testing.T) {
 	}
 }
 
-// TestNextCommandInheritsNoIgnoredSignal: the wrapper ignores TTOU while a command runs. The
-// next command does so only if the wrapper was started to ignore it.
+// TestNextCommandInheritsNoIgnoredSignal: the wrapper ignores TTOU while a command runs. The next
+// command that it starts does not inherit that. It ignores TTOU only if the wrapper ignored it from
+// its own start on.
 func TestNextCommandInheritsNoIgnoredSignal(t *testing.T) {
 	status := filepath.Join(t.TempDir(), "status")
 	for n := range 2 {

@@ -253,7 +253,8 @@ func (r *runner) killForLease() {
 	r.group.kill()
 }
 
-// ask sends TERM to the group, and sets the time of KILL. An earlier time stays.
+// ask sends TERM to the group, and sets the time of KILL. If an earlier time is set already, that
+// one stays.
 func (r *runner) ask(killAt time.Time) {
 	if !r.asked || killAt.Before(r.killAt) {
 		r.killAt = killAt

@@ -14,7 +14,7 @@ var forwarded = []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, sys
 // Signals are the signals that the wrapper gets. There is one in a process: it changes what
 // signals do to the process.
 type Signals struct {
-	caught    chan os.Signal // those in forwarded, in the order of their arrival
+	caught    chan os.Signal // signals of the list forwarded, in the order of their arrival
 	continued chan os.Signal // CONT
 	pipe      chan os.Signal // PIPE, which is not read
 	children  chan os.Signal // CHLD
