@@ -278,8 +278,9 @@ func TestInheritedPlaceShowsItsHolder(t *testing.T) {
 	})
 }
 
-// TestLongUsesOfAKeptName: the look for waiters during the first use is the one that keeping the
-// name needs anyway.
+// TestLongUsesOfAKeptName: during a long use of a name that may be kept, the client lists the queue
+// once, to look for waiters. It needs this list anyway to keep the name, so later uses cost no
+// request.
 func TestLongUsesOfAKeptName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -304,8 +305,8 @@ func TestLongUsesOfAKeptName(t *testing.T) {
 }
 
 // TestLabelOfAKeptName: a label that a holder has set is read by others at once, also if the place
-// is kept. Waiters believe it only when the holder's client has seen them: it may be of a holder
-// that has gone.
+// is kept. A waiter shows it only when the holder's client has seen the waiter: before that, the
+// label may be of a holder that has gone.
 func TestLabelOfAKeptName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()

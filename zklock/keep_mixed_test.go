@@ -177,8 +177,9 @@ func TestLossDelayIsForHeldLocks(t *testing.T) {
 	})
 }
 
-// TestReleasedReaderKeepsNothing: the first reader of a kept place is released while another
-// one holds on. The Lock in its context, which the program has dropped, is noticed.
+// TestReleasedReaderKeepsNothing: a reader acquires a kept place with a context that carries
+// another Lock. The reader is released while a second reader still holds the place, and the program
+// drops the Lock in the context. The client notices that: the place does not keep the Lock alive.
 func TestReleasedReaderKeepsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()

@@ -165,8 +165,8 @@ func TestUsesInBetweenCount(t *testing.T) {
 	})
 }
 
-// After a recall a place is not said to be kept, however often the name was used before: a try of
-// another client that finds it held fails at once.
+// After a recall a place's node no longer says that it may be kept, however often the name was used
+// before: a try of another client that finds the lock held fails at once.
 func TestRecallEndsTheUsesInARow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()

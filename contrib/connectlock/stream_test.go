@@ -14,7 +14,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/zklocktest"
 )
 
-// The stream of a handler holds its lock from the beginning to the end, by the header.
+// The stream of a handler holds its lock from its beginning to its end. The header picks the lock.
 func TestStreamHandlerHoldsTheLock(t *testing.T) {
 	for protocol, opts := range protocols {
 		t.Run(protocol, func(t *testing.T) {

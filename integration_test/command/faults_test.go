@@ -14,8 +14,8 @@ import (
 	"github.com/zklock/go-zklock/internal/testkit/long"
 )
 
-// At most atATime runs of a fault go on at the same time. With more than fewRuns of each, none is
-// left out.
+// At most atATime runs of a fault go on at the same time. If each fault has more than fewRuns runs,
+// no fault is left out.
 const (
 	fewRuns = 2
 	atATime = 10
@@ -187,8 +187,8 @@ func killGuards(t *testing.T, s *scene) {
 	}
 }
 
-// stopForAMoment stops the wrappers for a sixth of a session timeout, which takes no lock: more than
-// half of the lease is left before that.
+// stopForAMoment stops the wrappers for a sixth of a session timeout. That loses no lock: more than
+// half of the lease is left when it begins.
 func stopForAMoment(t *testing.T, s *scene) {
 	toWrapper(syscall.SIGSTOP)(t, s)
 	time.Sleep(longTimeout / 6)

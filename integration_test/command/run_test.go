@@ -167,8 +167,8 @@ func TestRunSharesAndCounts(t *testing.T) {
 	}
 }
 
-// TestRunForwardsSignals: each of the six reaches the command, once, and none is followed by
-// another. A command that ignores them keeps the lock.
+// TestRunForwardsSignals: each of the six signals that zklock run forwards reaches the command
+// once, and no other signal follows it. A command that ignores them keeps the lock.
 func TestRunForwardsSignals(t *testing.T) {
 	e := servers(t)
 	watch, name := observer(t, e), newName(t)

@@ -124,8 +124,8 @@ func TestTerminalBelongsToTheCommand(t *testing.T) {
 	}
 }
 
-// TestTerminalStopsTheJob: with the key for it, the shell gets the terminal, and the job can go
-// on later, in the foreground.
+// TestTerminalStopsTheJob: when the key that stops a job is pressed, the shell gets the terminal.
+// The job can go on later, in the foreground.
 func TestTerminalStopsTheJob(t *testing.T) {
 	e := servers(t)
 	term := onTerminal(t, urlOf(e.Hosts()), "bash", "--norc", "-c", `

@@ -95,7 +95,8 @@ func TestEveryWithASlotThatKeepsFailing(t *testing.T) {
 	}
 }
 
-// A slot is in one line only, also if the slot after those that were missed fails and is missed too.
+// Each missed slot is in one line of the log only, also if the slot after the missed ones fails and
+// is missed too.
 func TestEveryLogsAMissedSlotOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, d := memdriver.New(), &diary{}
@@ -158,8 +159,8 @@ func TestEveryGoesOnWhateverTheJobReturns(t *testing.T) {
 	})
 }
 
-// A fleet with every kind of trouble: each slot runs, or has a line in a log. No slot runs after one
-// that is in the ledger, if it is not a later one.
+// A fleet with every kind of trouble: each slot runs, or has a line in a log. Once a slot is in the
+// ledger, only later slots run.
 func TestEveryFleet(t *testing.T) {
 	for seed := range uint64(12) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {

@@ -108,7 +108,7 @@ func run(ctx context.Context, op string, client *zklock.Client, name, first stri
 
 // Forget removes the ledger of a name, so that each slot of it can run again. It does nothing if
 // there is none. Forget acquires the lock of the name, and so waits while a job runs; ctx bounds
-// the whole call. Without a Forget the ledger of a job that is not used any more stays: one small
+// the whole call. Without a Forget the ledger of a job that never runs again stays: one small
 // znode.
 func Forget(ctx context.Context, client *zklock.Client, name string, opts ...zklock.AcquireOption) error {
 	lock, err := client.Mutex(name).Acquire(ctx, opts...)

@@ -57,9 +57,9 @@ func (e *special) Error() string { return e.text }
 // Unwrap returns the public error that it matches.
 func (e *special) Unwrap() error { return e.of }
 
-// ErrUnanswered is the error of a request that a context ended while the session worked:
-// the ensemble had only not answered yet. An acquisition returns ErrNotAcquired instead;
-// see turnstile.take.
+// ErrUnanswered is the error of a request that a context ended while the session worked: the
+// ensemble just had not answered yet. An acquisition returns ErrNotAcquired instead; see
+// turnstile.take.
 var ErrUnanswered = Case(ErrUnavailable, "the ensemble had not answered yet")
 
 // Errors inside zklock that make an acquisition start again, or that are the causes of

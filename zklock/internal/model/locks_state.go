@@ -306,8 +306,8 @@ func (m Locks) Check(s lockState) error {
 	return nil
 }
 
-// Settled implements System: no waiter whose turn it is waits, and no node blocks the queue
-// that no client uses.
+// Settled implements System: no waiter still waits when it is its turn, and every node that blocks
+// the queue is used by a client.
 func (m Locks) Settled(s lockState) error {
 	alive, used, readers := s.view(0), uint8(0), uint8(0)
 	for _, c := range s.clients[:m.Clients] {

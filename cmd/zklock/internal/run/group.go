@@ -70,9 +70,10 @@ func (g *group) stop() {
 	}
 }
 
-// signal sends a signal to all processes of the group, and to the command's first process
-// if that has left the group. If it leads a group of its own, as coreutils timeout does, that group gets the
-// signal: its number is that of the first process, which no other process gets before that is collected.
+// signal sends a signal to all processes of the group, and to the command's first process if that
+// has left the group. If the first process leads a group of its own, as coreutils timeout does,
+// that group gets the signal. Its number is the process id of the first process. No other process
+// gets this id before the first process is collected.
 func (g *group) signal(sig syscall.Signal) {
 	if g.guarded {
 		_ = syscall.Kill(-g.id, sig)

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestPeekNamesTheChild: that has stopped or ended, and leaves it to be collected. Where the kernel puts
-// the process id depends on the architecture.
+// TestPeekNamesTheChild: peek names a child that has stopped or ended, and does not collect it.
+// Where the kernel puts the process id depends on the architecture.
 func TestPeekNamesTheChild(t *testing.T) {
 	if pid, _ := peek(); pid != 0 {
 		t.Fatalf("there is a child already: %d", pid)
@@ -44,8 +44,8 @@ func TestPeekNamesTheChild(t *testing.T) {
 	}
 }
 
-// TestGroupOfTheFirstProcessIsKilled: the program timeout makes a group of its own, with a process that
-// ignores TERM.
+// TestGroupOfTheFirstProcessIsKilled: the command is the program timeout, which makes a group of
+// its own, with a process that ignores TERM. That process is killed too.
 func TestGroupOfTheFirstProcessIsKilled(t *testing.T) {
 	command := newWitness(t)
 	w := begin(t, short, shell(`exec timeout 60 sh -c "$2" sh "$1"`, command.path, stubborn))

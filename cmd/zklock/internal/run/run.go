@@ -57,7 +57,8 @@ func Run(c Config) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	// However long the guard took: the lease has enough left when the command starts.
+	// The start of the guard may have taken long. The command starts only if enough of the lease is
+	// left now.
 	if ready, sig := r.isReady(); !ready {
 		g.close()
 		return Result{Lost: sig == nil, Signal: sig}, nil

@@ -132,8 +132,9 @@ func TestGuardIsReplaced(t *testing.T) {
 	}
 }
 
-// TestGuardThatDiesWithItsCommandIsNotReported: a command that kills its whole group. The wrapper may
-// learn of the guard's end first, and start another one.
+// TestGuardThatDiesWithItsCommandIsNotReported: a command kills its whole group, and so its guard.
+// The wrapper may learn of the guard's end first, and start another one. It prints no message about
+// that.
 func TestGuardThatDiesWithItsCommandIsNotReported(t *testing.T) {
 	command := newWitness(t)
 	w := begin(t, short, shell(`trap "kill -9 0" TERM; exec 3>"$1"; while :; do sleep 0.01; done`, command.path))

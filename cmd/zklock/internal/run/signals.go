@@ -45,8 +45,9 @@ func CatchSignals() *Signals {
 	return s
 }
 
-// pass makes a command that is started next begin with the default for TTOU, which the wrapper ignores
-// since the last command: a child inherits what is ignored, and not what is caught.
+// pass makes the next command begin with the default for TTOU. The wrapper has ignored TTOU since
+// the last command, so pass catches it: a child inherits that a signal is ignored, and not that it
+// is caught.
 func (s *Signals) pass() {
 	if s.ttou != nil {
 		signal.Notify(s.ttou, syscall.SIGTTOU)

@@ -72,9 +72,9 @@ func (r *runner) noteMain(status syscall.WaitStatus) {
 	r.suspend(0) // the whole job, as the key demands
 }
 
-// suspend stops the command and then the wrapper: a process, or, if that is 0, all of the wrapper's
-// group. A shell gets the terminal back. All processes of the command are stopped, also those
-// that ignore TSTP: they must not run while the wrapper does not look at the lease.
+// suspend stops the command and then the wrapper. pid is the wrapper's process id, or 0 to stop all
+// of the wrapper's group. A shell gets the terminal back. All processes of the command are stopped,
+// also those that ignore TSTP: they must not run while the wrapper does not look at the lease.
 func (r *runner) suspend(pid int) {
 	r.group.stop()
 	r.terminal.take()
