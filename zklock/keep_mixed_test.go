@@ -179,7 +179,8 @@ func TestLossDelayIsForHeldLocks(t *testing.T) {
 
 // TestReleasedReaderKeepsNothing: a reader acquires a kept place with a context that carries
 // another Lock. The reader is released while a second reader still holds the place, and the program
-// drops the Lock in the context. The client notices that: the place does not keep the Lock alive.
+// drops the Lock in the context. The client notices the dropped Lock: the place does not keep it
+// alive.
 func TestReleasedReaderKeepsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()

@@ -113,8 +113,8 @@ func TestKeptNameCostsNothing(t *testing.T) {
 }
 
 // TestKeptNameIsRecalled: another client that wants a kept name gets it soon. After each such
-// recall the first client must use the name alone twice as many times in a row before it keeps it
-// again, but no more than 64 times.
+// recall the first client must use the name alone twice as many times in a row before it keeps the
+// name again, but no more than 64 times.
 func TestKeptNameIsRecalled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New(memdriver.WithServers(3), memdriver.WithLatency(time.Millisecond))
@@ -445,8 +445,8 @@ func TestTryThatIsCutOffDuringARecall(t *testing.T) {
 	})
 }
 
-// TestRecallAfterAReconnect: a contender that came while the keeper had no connection is
-// noticed.
+// TestRecallAfterAReconnect: a client that keeps a name notices a contender that has queued while
+// the client had no connection.
 func TestRecallAfterAReconnect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New(memdriver.WithServers(3), memdriver.WithLatency(time.Millisecond))

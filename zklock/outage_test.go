@@ -101,9 +101,9 @@ func TestFailFastKnowsALoss(t *testing.T) {
 	})
 }
 
-// A server that answers is not an outage, even if it refuses every request because it is
-// overloaded, or answers that the session has expired. For the latter it does not matter how long
-// the client was cut off.
+// While servers answer, the client does not report an outage: not if they refuse every request
+// because they are overloaded, and not if they answer that the session has expired, however long
+// the client was cut off before.
 func TestFailFastKnowsAnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()

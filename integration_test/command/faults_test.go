@@ -37,7 +37,7 @@ type fault struct {
 	strikes bool
 	// soak means that few runs leave the fault out, since another one is nearly the same.
 	soak bool
-	// long means the same of runs that are not long.
+	// long means that the fault is left out without ZKLOCK_LONG (package long).
 	long bool
 	// kept is how long the servers may be away without a loss: the first run then keeps its lock
 	// and must end with exit code 0. After a longer absence it may end with 0 or with code. If kept

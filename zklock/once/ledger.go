@@ -84,7 +84,7 @@ func (l ledger) open(ctx context.Context, first string) (page, error) {
 
 // record notes that a slot has run. before is what the ledger had when it was opened.
 func (l ledger) record(ctx context.Context, before page, slot string) error {
-	// The job has run, so its context does not count any more.
+	// The job has run, so the end of its context must not stop the write.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.lock.SessionTimeout())
 	defer cancel()
 	now := before

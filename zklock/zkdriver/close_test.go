@@ -144,8 +144,9 @@ func TestCloseOfASessionThatTurnsOutToBeExpired(t *testing.T) {
 	}
 }
 
-// Close waits for the outcomes of requests in flight, and abandons the requests if it cannot
-// wait any longer. Closing the client would race with the creation of a container.
+// Close waits for the outcomes of requests in flight, and abandons the requests if it cannot wait
+// any longer. It must not close the client during a request: that would race with a request that
+// creates a container.
 func TestCloseWithRequestsInFlight(t *testing.T) {
 	for name, answers := range map[string]bool{"answered": true, "mute": false} {
 		t.Run(name, func(t *testing.T) {

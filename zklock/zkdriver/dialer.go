@@ -306,10 +306,11 @@ func (d *dialer) err(cause error) error {
 	for _, s := range d.config.servers {
 		f, ok := d.errs[s]
 		if !ok {
-			// This session has no failure of the server. An earlier session may have one. For the
-			// server that is being tried now, it is used only if the server closed the connection
-			// before it answered: that says more than "no answer yet". A permanent failure is not
-			// used: it would end the caller's search, and the server may have changed.
+			// This session has recorded no failure of the server, but an earlier one may have. For
+			// the server that is being tried now, that failure is used only if the server closed
+			// the connection before it answered: that says more than "no answer yet". A permanent
+			// failure is not used: it would end the caller's search, and the server may have
+			// changed.
 			f, ok = d.backoff.noted(s)
 			ok = ok && (s != d.current || f.kind == silent)
 		}

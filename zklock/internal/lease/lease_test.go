@@ -109,7 +109,7 @@ func TestIdleSyncsLeaveEnoughLeaseForTheFirstWrite(t *testing.T) {
 }
 
 // TestLeaseLasts: Lasts reports whether a proven lease can be extended before it ends. Only then
-// may it count. After a gap in the chain of exchanges this takes a tick.
+// may it count. After a gap in the chain of exchanges, Lasts reports false for a tick.
 func TestLeaseLasts(t *testing.T) {
 	start := time.Unix(1000, 0)
 	at := func(ms int) time.Time { return start.Add(time.Duration(ms) * time.Millisecond) }

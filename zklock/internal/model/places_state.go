@@ -118,8 +118,9 @@ func (m Places) Canonical(s placeState) placeState {
 	return s
 }
 
-// number makes the numbers of the creations, turns and hand-overs as small as possible:
-// only their order matters. Turns that begin near their end keep their numbers.
+// number makes the numbers of the creations, turns and hand-overs as small as possible: only their
+// order matters. It leaves the turns alone in a model whose turns begin near the end of their range
+// (FirstTurn).
 func (m Places) number(s *placeState) {
 	for i := range s.processes {
 		p := &s.processes[i]

@@ -78,7 +78,8 @@ func TestFollowersWaitForTheRoot(t *testing.T) {
 	}
 }
 
-// TestRevokeWithoutARoot: there is no such holder, as if the root existed.
+// TestRevokeWithoutARoot: revoke reports that it finds no such holder, as it does if the root
+// exists.
 func TestRevokeWithoutARoot(t *testing.T) {
 	e := memdriver.New()
 	defer e.Close()

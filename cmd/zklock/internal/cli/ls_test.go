@@ -119,7 +119,8 @@ func TestReleaseTakesTheVeryNode(t *testing.T) {
 	})
 }
 
-// TestSessionTimeoutOfRun: a URL that sets the key keeps it.
+// TestSessionTimeoutOfRun: if the URL sets a session timeout, run uses that, and not its own
+// default.
 func TestSessionTimeoutOfRun(t *testing.T) {
 	for text, want := range map[string]time.Duration{
 		"mem://h/x":                      30 * time.Second,

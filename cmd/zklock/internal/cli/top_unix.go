@@ -118,10 +118,11 @@ func top(ctx context.Context, c *zklock.Client, prefix string, every time.Durati
 	return nil
 }
 
-// pause returns how long to wait between two looks that take the time took each. A change must show
-// within the time every. If it happens right after a look has read its name, it shows at the end of
-// the next look. So two looks and the pause take four fifths of every; the rest is for everything
-// else, such as the terminal. The pause is at least as long as a look: the servers need a rest.
+// pause returns how long to wait between two looks, if each takes as long as took. A change must be
+// on the screen within the time every. In the worst case it happens right after a look has read its
+// name, and shows at the end of the next look. So two looks and the pause take four fifths of
+// every; the last fifth is for everything else, such as the terminal. The pause is at least as long
+// as a look: the servers need a rest.
 func pause(every, took time.Duration) time.Duration {
 	return max(every*4/5-2*took, took, minEvery/2)
 }

@@ -25,7 +25,8 @@ func TestPauseOfTop(t *testing.T) {
 	}
 }
 
-// TestTopSaysThatItConnects: from the beginning, and above what was known before an outage.
+// TestTopSaysThatItConnects: top says so from its first screen on. In an outage it says so above
+// what it knew before.
 func TestTopSaysThatItConnects(t *testing.T) {
 	var o overview
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)

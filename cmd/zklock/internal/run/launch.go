@@ -84,7 +84,7 @@ func isGone(pid int) bool {
 	}
 }
 
-// collect returns a child that has ended or was stopped, and collects it. The parameter of is the
+// collect returns a child that has ended or was stopped, and collects it. Its argument is the
 // child's process id, or -1 for any child. collect returns 0 if it finds none.
 func collect(of int) (pid int, status syscall.WaitStatus) {
 	for {

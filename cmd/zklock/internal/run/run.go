@@ -137,8 +137,8 @@ func (r *runner) isReady() (bool, os.Signal) {
 }
 
 // heedLeaseDuring calls start, which starts the command. The kernel may take long to load a
-// program. If the lease demands a KILL before it is loaded, the group gets it, and the program
-// never runs.
+// program. If the lease demands a KILL before the program is loaded, the group gets the KILL, and
+// the program never runs.
 func (r *runner) heedLeaseDuring(start func() error) error {
 	halt, done := make(chan struct{}), make(chan struct{})
 	killed := false
@@ -218,8 +218,8 @@ func (r *runner) loop() {
 // heedLease sends the signals that the lease demands, and returns for how long the answer
 // stays the same at least.
 //
-// A TERM for the lease sets the time of KILL. That time stays even if the lease is then proven
-// for longer: the grace is over.
+// A TERM for the lease sets the time of KILL. That time stays even if the lease is proven for
+// longer afterwards: at that time the command has had its grace.
 func (r *runner) heedLease(now time.Time) time.Duration {
 	left := time.Duration(0)
 	if until := r.Lease.Until(); !until.IsZero() {

@@ -47,7 +47,8 @@ func TestLeaseIsLookedAtAfterTheGuard(t *testing.T) {
 	}
 }
 
-// TestLeaseEndsDuringTheStart: the kernel takes long to load the command's program.
+// TestLeaseEndsDuringTheStart: the kernel takes so long to load the command's program that the
+// lease ends. The program never runs.
 func TestLeaseEndsDuringTheStart(t *testing.T) {
 	l, said := newLease(), messages{}
 	g, err := newGroup(said.log)
@@ -109,7 +110,8 @@ func TestLeaseIsHeededWhileAGuardStarts(t *testing.T) {
 	}
 }
 
-// TestGuardIsReplaced: also one that replaces another one. None is left.
+// TestGuardIsReplaced: if a guard is killed, another one is started, and again if that one is
+// killed. At the end no guard is left.
 func TestGuardIsReplaced(t *testing.T) {
 	command := newWitness(t)
 	w := begin(t, short, shell(sleeper, command.path))
