@@ -111,8 +111,8 @@ func Ended(ctx context.Context) error {
 	return fmt.Errorf("%w (%w)", err, cause)
 }
 
-// LeaseUnproven returns the error of a wait for a lease on a session with a connection: no
-// quorum commits for its server.
+// LeaseUnproven returns the error of a caller that has waited for a lease in vain, although the
+// session has a connection: no quorum has committed a write of its server.
 func LeaseUnproven(d time.Duration) error {
 	return fmt.Errorf("%w for %v: no quorum has committed enough to prove a lease", ErrUnavailable, d)
 }
