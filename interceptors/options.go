@@ -119,7 +119,7 @@ func WithRetryDelay(d time.Duration) Option { return optionFunc(func(c *config) 
 // WithAcquire adds options for acquiring a call's lock:
 //
 //	zklock.Reenter()             the caller may hold the lock already
-//	zklock.WithMaxWaiters(20)    while that many wait, another one is refused at once, with WithCode
+//	zklock.WithMaxWaiters(20)    while that many wait, another one is refused at once, with the code of WithCode
 //	zklock.WithoutHandover()     each call has a token with a Zxid of its own
 //	zklock.WithAsyncRelease()    a call does not wait until its release is confirmed
 //

@@ -162,7 +162,7 @@ func WithRetryAfter(d time.Duration) Option {
 // WithAcquire adds options for acquiring a request's lock:
 //
 //	zklock.Reenter()             an outer handler may hold the lock already
-//	zklock.WithMaxWaiters(20)    while that many wait, another one is refused at once, with WithStatus
+//	zklock.WithMaxWaiters(20)    while that many wait, another one is refused at once, with the status of WithStatus
 //	zklock.WithoutHandover()     each request has a token with a Zxid of its own
 //	zklock.WithAsyncRelease()    a request does not wait until its release is confirmed
 //

@@ -129,11 +129,11 @@ func TestHandoverIsUnlimitedOnceOthersHaveGone(t *testing.T) {
 	})
 }
 
-// In one transaction a holder gives up its node and the next local waiter queues again.
-// The outcome of the transaction is unknown for a while, or for ever. Whatever the outcome is,
-// the client no longer passes on the old node, and a waiter of another process that queued in
-// the meantime, ahead of the client's new node, gets the lock first. The local queue goes on,
-// even if its first waiter gives up.
+// In one transaction a holder's node is deleted, and a node for the next local waiter is created at
+// the tail. The outcome of the transaction is unknown for a while, or for ever. Whatever the
+// outcome is, the client no longer passes on the old node, and a waiter of another process that
+// queued in the meantime, ahead of the client's new node, gets the lock first. The local queue goes
+// on, even if its first waiter gives up.
 func TestRequeueWithUnknownOutcome(t *testing.T) {
 	for _, fault := range []faultdriver.Fault{
 		faultdriver.Drop(), faultdriver.LoseReply(), faultdriver.Hang(), faultdriver.HangReply(),

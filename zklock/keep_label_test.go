@@ -141,8 +141,9 @@ func TestKeptNameShowsItsHolder(t *testing.T) {
 	})
 }
 
-// TestRecallIsOneRewrite: the client of a kept name that is in use describes the holder with
-// one read and one write. If readers hold it, the same write makes a writer's node a reader's.
+// TestRecallIsOneRewrite: another client queues for a kept name that is in use. The client that
+// keeps the name then describes the holder in its node, with one read and one write. If readers
+// hold it, the same write makes a writer's node a reader's.
 func TestRecallIsOneRewrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, held := range []zklock.Mode{zklock.Exclusive, zklock.Shared} {

@@ -107,7 +107,7 @@ func WithMaxHold(d time.Duration) Option { return option(func(c *config) { c.max
 // WithAcquire adds options for acquiring a call's lock:
 //
 //	zklock.Reenter()             the caller may hold the lock already
-//	zklock.WithMaxWaiters(20)    while that many wait, another one is refused at once, with WithCode
+//	zklock.WithMaxWaiters(20)    while that many wait, another one is refused at once, with the code of WithCode
 //	zklock.WithoutHandover()     each call has a token with a Zxid of its own
 //	zklock.WithAsyncRelease()    a call does not wait until its release is confirmed
 //

@@ -57,8 +57,8 @@ func (m *Member) Say(word string, rest ...string) {
 // test has ended.
 func (m *Member) Await() (string, error) { return m.AwaitIn(context.Background()) }
 
-// AwaitIn waits like Await. If ctx ends first, it says "cancelled" and the cause, and returns the
-// cause: the work must stop.
+// AwaitIn waits like Await. If ctx ends first, the member says "cancelled" and the cause, and
+// AwaitIn returns the cause: the member's work must stop.
 func (m *Member) AwaitIn(ctx context.Context) (string, error) {
 	select {
 	case line, ok := <-m.lines:

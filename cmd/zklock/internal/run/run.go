@@ -215,8 +215,8 @@ func (r *runner) loop() {
 	}
 }
 
-// heedLease sends the signals that the lease demands, and returns for how long the answer
-// stays the same at least.
+// heedLease sends the signals that the lease demands. It returns how long, at least, the lease
+// demands nothing else.
 //
 // A TERM for the lease sets the time of KILL. That time stays even if the lease is proven for
 // longer afterwards: at that time the command has had its grace.

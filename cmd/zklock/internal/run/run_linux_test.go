@@ -21,7 +21,7 @@ const sleeper = `exec 3>"$1"; exec sleep 30`
 const stubborn = `trap "" TERM; exec 3>"$1"; sleep 30 & wait; wait`
 
 // TestLeaseIsLookedAtAfterTheGuard: the guard takes so long to start that the lease ends. The
-// command starts when there is a lease again, or never.
+// command starts only when there is a lease again. If there is none, it never starts.
 func TestLeaseIsLookedAtAfterTheGuard(t *testing.T) {
 	for what, renewed := range map[string]bool{"the lease is renewed": true, "the lock is lost": false} {
 		t.Run(what, func(t *testing.T) {
