@@ -301,7 +301,7 @@ func (s *session) answered(c *conn, r *request) {
 		s.end(nil, driver.ErrClosed)
 	}
 	if r.done {
-		return // the caller has given it up
+		return // the caller has given the request up
 	}
 	if r.kind.watch() && r.err == nil {
 		r.watch = s.addWatch(awaited{r.path, r.list()})
