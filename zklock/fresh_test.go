@@ -124,7 +124,8 @@ func TestFreshNameIsOneTransaction(t *testing.T) {
 }
 
 // A driver or server may not be able to create a container in a transaction, or may not
-// allow it. The client tries once on a session, and then creates znodes by themselves.
+// allow it. The client tries once on a session, and then creates each znode with a
+// request of its own.
 func TestFreshNamesWithoutContainersInTransactions(t *testing.T) {
 	for what, test := range map[string]struct {
 		multi  func(driver.Session, context.Context, []driver.Op) ([]driver.OpResult, error)
