@@ -28,7 +28,8 @@ const (
 	canaryUser = "app"
 )
 
-// canaryForms are the canary and its usual encodings, which do not hide it.
+// canaryForms are the canary and its usual encodings. An output that has an encoded canary has
+// leaked the password too.
 var canaryForms = [][]byte{
 	[]byte(canary),
 	[]byte(hex.EncodeToString([]byte(canary))),

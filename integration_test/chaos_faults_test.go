@@ -33,8 +33,8 @@ const (
 // ever from data that no other server has.
 const wholeSync = "forceSnapshotSync=true"
 
-// kind is one kind of fault. strike returns when the fault is over, and when the workers
-// have recovered if that is part of the fault. It calls lift as soon as nothing prevents the
+// kind is one kind of fault. strike makes the fault, and returns when it is over. Some kinds also
+// wait until the workers have recovered. strike calls stroke.lift as soon as nothing prevents the
 // workers from continuing.
 type kind struct {
 	name   string

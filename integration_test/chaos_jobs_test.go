@@ -115,8 +115,8 @@ func (v *visit) readTwice() {
 	}
 }
 
-// updateZnode writes the register in ZooKeeper twice. The register's value is the znode's
-// version. The first write returns it, and the second one must raise it by exactly one.
+// updateZnode writes the register in ZooKeeper twice. The register's value is the znode's version.
+// The first write returns the version, and the second write must raise it by exactly one.
 func (v *visit) updateZnode() {
 	first, ok := v.txn()
 	if !ok {

@@ -31,7 +31,8 @@ func TestConformance(t *testing.T) {
 }
 
 func testConformance(t *testing.T, servers int) {
-	// Drivers are judged here, and not what a quorum does that a busy machine stops for seconds.
+	// This is a test of drivers. A busy machine may stop the servers for seconds: a large SyncLimit
+	// keeps the quorum together.
 	zk := ensemble.Start(t, ensemble.Config{Servers: servers, ContainerCheckInterval: reaping, SyncLimit: 20})
 	next := 0
 	drivertest.Run(t, func(t *testing.T) drivertest.Harness {

@@ -70,7 +70,7 @@ func total(m map[string]int) int {
 }
 
 // calmTimeout is a session timeout so long that a client sends no heartbeats during a test. A
-// waiter begins to watch its own node after a fortieth of it, and so never.
+// waiter begins to watch its own node after a fortieth of it, and so not during a test.
 const calmTimeout = 24 * time.Hour
 
 // calm starts a server that allows the clients of calmDial their session timeout.
@@ -152,8 +152,8 @@ func TestUncontendedAcquireAndReleaseAreOneRequestEach(t *testing.T) {
 		}
 	}
 
-	// The client must read once a znode that another client created: the first transaction,
-	// which would create it, is refused.
+	// Another client has created the znode of the name. The first transaction, which would create
+	// it, is refused. So the client must read the znode once.
 	read := cost{map[string]int{"getData": 1, "multi": 2}, refusedFirst, 0}
 	if got := other.costOf(func() { l = acquire(t, other.Mutex("a")) }); !got.equal(read) {
 		t.Errorf("Acquire of a name first seen here: %v, want %v", got, read)

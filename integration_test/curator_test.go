@@ -9,9 +9,9 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// TestWriterOfCuratorBecomesAReader: since Curator 5.5, a writer that becomes a reader inserts
-// a node with the sequence number of its writer's node, and then deletes that node. So a node
-// is ahead of zklock's waiters that was not there when they queued.
+// TestWriterOfCuratorBecomesAReader: since Curator 5.5, a writer that becomes a reader inserts a
+// node with the sequence number of its writer's node, and then deletes that node. So zklock's
+// waiters have a node ahead of them that was not there when they queued.
 func TestWriterOfCuratorBecomesAReader(t *testing.T) {
 	t.Parallel()
 	hosts := sharedEnsemble(t).Hosts()

@@ -109,7 +109,8 @@ func TestDialects(t *testing.T) {
 				release(t, a.must(t))
 				queue(t, m.Path(), 0)
 
-				// zklock keeps the name, and gives it up when the other library asks for it.
+				// zklock keeps its place in the queue after the release (the URL key keep), and
+				// gives it up when the other library asks for the lock.
 				m = keepers[dialect].Mutex(name + "-kept")
 				for range 2 {
 					release(t, acquire(t, m))
@@ -158,8 +159,8 @@ func TestDialects(t *testing.T) {
 		})
 	}
 
-	// A keeper that does not hear of a contender does not give the name up. So a try of another
-	// library fails, and a wait ends once the keeper hears of it.
+	// A client that keeps a name does not give it up before it hears of another contender. So a try
+	// of another library fails, and a wait ends once the client hears of it.
 	for _, f := range []struct{ library, kind, dialect string }{
 		{"curator", "mutex", "curator"}, {"curator", "mutex", "zk"}, {"curator", "write", "zklock"}, {"curator", "read", "zklock"},
 		{"kazoo", "lock", "kazoo"}, {"kazoo", "write", "kazoo"}, {"kazoo", "read", "kazoo"},

@@ -54,8 +54,8 @@ func folders(t *testing.T) []folder {
 	return found
 }
 
-// unpromised are packages that are not internal only because other modules of this project
-// import them. Their comments say that no promise covers them.
+// unpromised are packages that are only for other modules of this project. They cannot be internal,
+// since those modules import them. Their comments say that no promise of compatibility covers them.
 var unpromised = []string{"interceptors/protolock", "interceptors/verdict"}
 
 // TestDocumentedIsEverythingExported fails for every exported name of every importable package

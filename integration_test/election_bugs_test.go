@@ -56,7 +56,8 @@ func (c *contest) campaign(t *testing.T, e *election.Election) *election.Term {
 	return term
 }
 
-// leads checks that the candidate with that value leads now; "" means none.
+// leads checks that the candidate with the value want leads now. If want is "", no candidate may
+// lead.
 func (c *contest) leads(t *testing.T, want string) {
 	t.Helper()
 	l, err := c.seen.Leader(within(t))

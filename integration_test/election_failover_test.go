@@ -57,13 +57,13 @@ func expired(t *testing.T, s *ensemble.Server) time.Time {
 	return at
 }
 
-// TestKilledLeaderIsFollowed kills the process of a leader. How long the servers take to expire
-// its session is theirs: a session timeout after the ensemble's leader has last heard from it, and
-// up to a tick later. A follower reports what it has heard within half a tick. So the session is
+// TestKilledLeaderIsFollowed kills the process of a leader. The servers, and not zklock, decide
+// when its session expires: a session timeout after the ensemble's leader has last heard from it,
+// or up to a tick later. A follower reports what it has heard within half a tick. So the session is
 // expired at most the timeout and two ticks after the kill, if the servers are not late. zklock's
-// part begins with the expiry: the next candidate learns of it by one event, and leads
-// after one read. That is counted, and the times are printed. In virtual time the bound on the
-// whole is a test of package election.
+// part begins with the expiry: the next candidate learns of it by one event, and leads after one
+// read. That is counted, and the times are printed. In virtual time the bound on the whole is a
+// test of package election.
 func TestKilledLeaderIsFollowed(t *testing.T) {
 	t.Parallel()
 	ensemble.Require(t)

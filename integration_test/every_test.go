@@ -39,8 +39,9 @@ func (w *worker) every() error {
 	return err
 }
 
-// TestSlotsRunOnceWhenProcessesDie kills processes of a fleet in the middle of a job. The slot runs
-// in another process, those that were missed until then follow it, and no slot runs a second time.
+// TestSlotsRunOnceWhenProcessesDie kills processes of a fleet in the middle of a job. Another
+// process runs the slot, and then the slots that were missed by then. The job of a slot ends a
+// second time only if the first process was killed after its job and before it wrote the ledger.
 func TestSlotsRunOnceWhenProcessesDie(t *testing.T) {
 	t.Parallel()
 	const deaths, slots = 2, 9

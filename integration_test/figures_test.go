@@ -118,9 +118,9 @@ func TestDocumentedFiguresAreTheMeasuredOnes(t *testing.T) {
 	}
 }
 
-// TestDocumentedLeadIsMeasured: what the README says of the throughput before its table is what
-// bench/results.md has, without the decimals of what is 2 or more. It names the rows that flatter
-// least, too.
+// TestDocumentedLeadIsMeasured: a sentence before the table in the README gives the throughput as
+// multiples of that of zk.Lock. They are those of bench/results.md; multiples of 2 and more have no
+// decimals. The sentence must also name the two workloads where zklock leads least.
 func TestDocumentedLeadIsMeasured(t *testing.T) {
 	readme, err := os.ReadFile("../README.md")
 	if err != nil {

@@ -192,8 +192,8 @@ func moduleFolders(t *testing.T) []string {
 }
 
 // TestImportsRequireLittle: a program that uses the core, the drivers or the command gets these
-// modules only, and none of them raises the versions of its own. The module has no replace
-// either: go install refuses a module of that kind by its version.
+// modules only, and none of them raises the version of a module that the program has. The go.mod
+// file has no replace line either: go install with a version refuses such a module.
 func TestImportsRequireLittle(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), "go", "mod", "edit", "-json")
 	cmd.Dir = ".."

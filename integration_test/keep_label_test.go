@@ -13,8 +13,9 @@ import (
 // traceKey is the context key of a traceparent.
 type traceKey struct{}
 
-// TestKeptNameShowsItsHolderOnAServer: during ten holds of a kept name another client, which waits,
-// reads of those holds, and never of the uses before.
+// TestKeptNameShowsItsHolderOnAServer: one client keeps a name and holds it ten times, while
+// another client waits for it. What the waiting client reads describes those holds, and never an
+// earlier use.
 func TestKeptNameShowsItsHolderOnAServer(t *testing.T) {
 	t.Parallel()
 	hosts := sharedEnsemble(t).Hosts()

@@ -149,7 +149,7 @@ type history struct {
 	from map[int]int       // by process, the slot after the last that it need not run again
 }
 
-// next returns the slot after the last that a process has done or found done.
+// next returns the slot after the last one that a process has run, or has found to be done.
 func (h *history) next(process int) int { return h.from[process] }
 
 // readHistory reads a journal.

@@ -150,8 +150,8 @@ func overlapped(t *testing.T, e *ensemble.Ensemble, control *trusting, taken <-c
 	}
 }
 
-// judgeBeside is judge next to a control, which must overlap. Each is a subtest, since some
-// servers do not deceive the control.
+// judgeBeside checks the holders with judge, and checks with overlapped that the partition has
+// deceived the control. Each check is a subtest, since some servers do not deceive the control.
 func (d *duels) judgeBeside(e *ensemble.Ensemble, control *trusting, taken <-chan error) {
 	whole := d.t
 	whole.Run("control", func(t *testing.T) { overlapped(t, e, control, taken) })

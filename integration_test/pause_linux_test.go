@@ -60,7 +60,8 @@ func TestStoppedProcessSaysSo(t *testing.T) {
 	}
 }
 
-// A heart is late by up to an interval less than its process was stopped for.
+// A session's heart measures how long its process was stopped by how late its own beat is. So it
+// may measure up to one interval less.
 var (
 	causes = regexp.MustCompile(`lost: (lease ran out before a quorum renewed it|session expired), because this process did not run for at least [2-9]\S*s \(it was stopped, throttled or paused\)$`)
 	logs   = regexp.MustCompile(`session lost, and its locks with it; another session takes its place .*because this process did not run for at least \d`)

@@ -170,8 +170,8 @@ func surround(t *testing.T, name, text string) string {
 	return place.ReplaceAllLiteralString(string(around), text)
 }
 
-// emptyModule creates a module that requires only this one. It has this module's go.sum, so its
-// dependencies must be the same.
+// emptyModule creates a module that requires only the project's module. It gets the project's
+// go.sum, so it builds only with the same dependencies.
 func emptyModule(t *testing.T) string {
 	t.Helper()
 	root, err := filepath.Abs("..")

@@ -31,7 +31,8 @@ func TestThousandWaitersSendNoWrites(t *testing.T) {
 	open := func(timeout string) *zklock.Client {
 		return dial(t, p.Addr(), quick("pool_max_sessions", "1", "session_timeout", timeout), zklock.WithHooks(hooks))
 	}
-	// A busy machine may stop this process for seconds, and these two must not lose their places.
+	// A busy machine may stop this process for seconds. The holder and the first in line must not
+	// lose their sessions then.
 	const steady = "30s"
 	holder, first := open(steady), open(steady)
 	held := acquire(t, holder.Mutex("x"))

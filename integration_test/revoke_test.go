@@ -131,7 +131,8 @@ func TestRevocationOfANodeThatIsGone(t *testing.T) {
 	if names := contenders(t, raw, holder.Mutex("x")); len(names) != 1 {
 		t.Errorf("contenders %q", names)
 	}
-	// The holder sees the request for this very node, and saw no other before it.
+	// A request for this very node reaches the holder. It is the first one that the holder sees:
+	// those above did not reach it.
 	if err := operator.Revoke(within(t), "x", at, "the first"); err != nil {
 		t.Fatal(err)
 	}

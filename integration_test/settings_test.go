@@ -228,7 +228,8 @@ func TestReadOnlyServerGrantsNothing(t *testing.T) {
 	if err := e.Server(0).AwaitRole("read-only"); err != nil {
 		t.Fatal(err)
 	}
-	// On a busy machine the server takes seconds to refuse a session, so the calls have time, and share it.
+	// On a busy machine the server takes seconds to refuse a session. So the calls have a long
+	// timeout, and run at the same time.
 	var all sync.WaitGroup
 	for verb := range calls(c) {
 		call := calls(dial(t, e.Server(0).Addr(), quick("connect_timeout", "10s")))[verb] // a client of its own: in one, a try would find the other call

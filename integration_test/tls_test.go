@@ -254,7 +254,8 @@ func TestCertificatesRotate(t *testing.T) {
 		t.Errorf("the client's identity with its new certificate is %s, want after", who)
 	}
 
-	// The server's certificate. The client's list must have the new authority before that.
+	// The server's certificate. Its new authority must be in the client's list before the server
+	// shows it.
 	files.write("ca.pem", first.pem, second.pem)
 	e.show(second.issue(time.Hour, "server", "localhost"))
 	n = reconnects()

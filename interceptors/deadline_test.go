@@ -78,7 +78,8 @@ func TestRecvMsgEndsWithTheContext(t *testing.T) {
 	}
 }
 
-// A message that arrives after the loss is not delivered, though the handler waits for it.
+// A handler waits for a message. If its lock is lost before the message arrives, the message is not
+// delivered.
 func TestNoMessageAfterTheLoss(t *testing.T) {
 	for i := range 40 { // RecvMsg has a choice: the message, or the end of the context
 		synctest.Test(t, func(t *testing.T) {

@@ -26,9 +26,9 @@ func (f failing) TryAcquire(ctx context.Context, _ ...zklock.AcquireOption) (*zk
 	return f.Acquire(ctx)
 }
 
-// kinds make a call that does not get its lock, on either side of the connection. They return
-// the caller's error, there, and the error in the process that locks, here. For a client the
-// two are the same.
+// kinds are the kinds of calls, on servers and on clients. Each function makes a call that does not
+// get its lock. Its result there is the error that the caller gets; its result here is the error in
+// the process that locks. If the client locks, the two are the same.
 var kinds = map[string]func(t *testing.T, ctx context.Context, pick interceptors.Pick, opts ...interceptors.Option) (there, here error){
 	"unary on the server": func(t *testing.T, ctx context.Context, pick interceptors.Pick, opts ...interceptors.Option) (error, error) {
 		here := make(chan error, 1)

@@ -150,8 +150,8 @@ func count(ctx context.Context, conn *grpc.ClientConn) (n int, err error) {
 	}
 }
 
-// TestNothingGoesThroughAStreamOfOneRequestAfterALoss: the handler of a stream with one
-// request receives and sends after the loss.
+// TestNothingGoesThroughAStreamOfOneRequestAfterALoss: the handler of a stream with one request
+// receives and sends after the loss. Both calls fail with the loss.
 func TestNothingGoesThroughAStreamOfOneRequestAfterALoss(t *testing.T) {
 	for _, first := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -248,8 +248,8 @@ func TestBreakByAnOperatorIsALoss(t *testing.T) {
 	}
 }
 
-// TestAnotherLocksLossIsTheHandlersOwn: a handler returns the loss of another lock, which
-// it has acquired itself.
+// TestAnotherLocksLossIsTheHandlersOwn: a handler returns the loss of another lock, which it has
+// acquired itself. The call then fails with that error, as with any other error of the handler.
 func TestAnotherLocksLossIsTheHandlersOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -119,7 +119,7 @@ func WithRetryDelay(d time.Duration) Option { return optionFunc(func(c *config) 
 // WithAcquire adds options for acquiring a call's lock:
 //
 //	zklock.Reenter()             the caller may hold the lock already
-//	zklock.WithMaxWaiters(20)    while that many wait, another one is refused at once, with WithCode
+//	zklock.WithMaxWaiters(20)    while that many wait, another one is refused at once, with the code of WithCode
 //	zklock.WithoutHandover()     each call has a token with a Zxid of its own
 //	zklock.WithAsyncRelease()    a call does not wait until its release is confirmed
 //
@@ -134,8 +134,9 @@ func WithAcquire(opts ...zklock.AcquireOption) Option {
 // returns. By default the time is not limited.
 func WithMaxHold(d time.Duration) Option { return optionFunc(func(c *config) { c.maxHold = d }) }
 
-// WithLogger sets the logger for errors of the program (ReasonError). The status of such a call
-// does not describe the error. The default is slog.Default.
+// WithLogger sets the logger for errors that are a fault of the program or its set-up
+// ([ReasonError]). The status that the caller gets does not describe the fault. The default is
+// slog.Default.
 func WithLogger(l *slog.Logger) Option { return optionFunc(func(c *config) { c.logger = l }) }
 
 // WithFirstMessage makes streams acquire their lock with the first message from the

@@ -59,10 +59,10 @@ func (c *config) checkSequencers(ctx context.Context, call Call) error {
 // call is one of them. A server with WithSequencerCheck refuses calls whose sequencers
 // are stale.
 //
-// The client also sends the sequencers that the metadata already has, such as those of a
-// call that is passed on. Of these it leaves out the ones that have the name of a lock in
-// the context, see fence.AddValues. The receiver trusts them all as those of this
-// process, so pass on only those of trusted callers.
+// The client also sends the sequencers that the metadata already has, such as those of a call that
+// is passed on. If the context carries a lock of the same name as such a sequencer, that sequencer
+// is left out; see fence.AddValues. The receiver trusts them all as those of this process, so pass
+// on only those of trusted callers.
 //
 // It is off by default, because lock names may reveal too much to servers of others. It
 // has no effect on a server. A client that should send the sequencers of the context and

@@ -196,8 +196,8 @@ func TestSequencersTravel(t *testing.T) {
 	})
 }
 
-// TestLateCallOfAHolderThatWasStopped: the first holder's call is delayed until a second
-// holder has the lock, and arrives after the second holder's call.
+// TestLateCallOfAHolderThatWasStopped: the first holder's call is delayed until a second holder has
+// the lock, and arrives after the second holder's call. The server refuses it.
 func TestLateCallOfAHolderThatWasStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -94,7 +94,8 @@ func TestWithoutHandoverGivesEachRequestANode(t *testing.T) {
 	}
 }
 
-// The wait of WithAcquire does not count: WithWait also bounds the reading of the body.
+// A zklock.WithWait among the options of WithAcquire has no effect. The package's own WithWait
+// bounds the wait, since it also bounds the reading of the body.
 func TestWaitIsThatOfWithWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -18,7 +18,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// Handlers, by how they write a response. After a loss, none may be sent.
+// Handlers, by how they write a response. After a loss, none of these responses may be sent.
 var answers = map[string]func(http.ResponseWriter) error{
 	"not at all": func(http.ResponseWriter) error { return zklock.ErrLost },
 	"WriteHeader": func(rw http.ResponseWriter) error {

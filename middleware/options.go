@@ -162,7 +162,7 @@ func WithRetryAfter(d time.Duration) Option {
 // WithAcquire adds options for acquiring a request's lock:
 //
 //	zklock.Reenter()             an outer handler may hold the lock already
-//	zklock.WithMaxWaiters(20)    while that many wait, another one is refused at once, with WithStatus
+//	zklock.WithMaxWaiters(20)    while that many wait, another one is refused at once, with the status of WithStatus
 //	zklock.WithoutHandover()     each request has a token with a Zxid of its own
 //	zklock.WithAsyncRelease()    a request does not wait until its release is confirmed
 //
@@ -215,9 +215,9 @@ func WithFailOpen() Option {
 	return optionFunc(func(c *config) { c.failOpen = true })
 }
 
-// WithLogger sets the logger for requests that WithFailOpen serves without a lock, and for
-// errors of the program (ReasonError). The response to such an error does not describe it. The
-// default is slog.Default.
+// WithLogger sets the logger for requests that WithFailOpen serves without a lock, and for errors
+// that are a fault of the program or its set-up ([ReasonError]). The response that the client gets
+// does not describe the fault. The default is slog.Default.
 func WithLogger(l *slog.Logger) Option { return optionFunc(func(c *config) { c.logger = l }) }
 
 // WithTokenHeader sets the name of a response header with the fencing token of the request's

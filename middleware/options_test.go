@@ -67,8 +67,9 @@ func TestFailOpenServesWithoutALockOnlyWithoutAnEnsemble(t *testing.T) {
 		if served != 0 || log.Len() != 0 {
 			t.Errorf("served %d requests while another client held the lock, logged %q", served, log.String())
 		}
-		// The place of the request above is in the queue still, and the release wakes it. The answer
-		// to its check is the last one before the outage, which counts from then on.
+		// The request above has ended, but its place is still in the queue, and the release wakes
+		// that place. The client then reads its node. The reply is the last one before the outage,
+		// so the outage counts from now on.
 		synctest.Wait()
 
 		w.ensemble.Partition(memdriver.AroundClients(0))

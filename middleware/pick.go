@@ -118,10 +118,11 @@ func only(c *zklock.Client, name naming.Format, values []string) zklock.Acquirer
 	return c.Mutex(name.With(values[0]))
 }
 
-// Optional serves requests without a lock where pick returns Missing, instead of answering 400.
-// It works for the picks of this package, of package ginlock, and for those of the program that
-// return Missing. If the middleware is around several routes, routes that do not have the path
-// value at all are served without a lock too. So a misspelt key is not reported.
+// Optional returns a pick like pick. But if pick returns Missing for a request, the request is
+// served without a lock, and does not get a 400. It works for the picks of this package, of package
+// ginlock, and for those of the program that return Missing. If the middleware is around several
+// routes, routes that do not have the path value at all are served without a lock too. So a
+// misspelt key is not reported.
 func Optional[R any](pick func(R) zklock.Acquirer) func(R) zklock.Acquirer {
 	return func(r R) zklock.Acquirer {
 		a := pick(r)

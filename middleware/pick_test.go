@@ -167,8 +167,8 @@ func TestReadersAreServedTogetherAndWritersAlone(t *testing.T) {
 	})
 }
 
-// TestPathKeyThatNoRequestCanHaveIsLogged: if every request of a route is refused, the program
-// is set up wrong.
+// TestPathKeyThatNoRequestCanHaveIsLogged: if a route does not have the path value of the pick,
+// every request to it is refused. The program is set up wrong, and the middleware logs that.
 func TestPathKeyThatNoRequestCanHaveIsLogged(t *testing.T) {
 	w := newWorld(t)
 	lock := func(pick func(*http.Request) zklock.Acquirer, log *strings.Builder) http.Handler {

@@ -78,12 +78,11 @@ type Transport struct {
 
 var _ http.RoundTripper = (*Transport)(nil)
 
-// RoundTrip implements http.RoundTripper. It also sends the sequencers that the
-// request already has, such as those of a request that is passed on. Of these it
-// leaves out the ones that have the name of a lock in the request's context, see
-// fence.AddValues. The receiver refuses the request if any sequencer is stale. It
-// trusts them all as those of this process, so a proxy must delete the header fence.Key from
-// requests of senders that it does not trust.
+// RoundTrip implements http.RoundTripper. It also sends the sequencers that the request already
+// has, such as those of a request that is passed on. If the request's context carries a lock of the
+// same name as such a sequencer, that sequencer is left out; see fence.AddValues. The receiver
+// refuses the request if any sequencer is stale. It trusts them all as those of this process, so a
+// proxy must delete the header fence.Key from requests of senders that it does not trust.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	base := t.Base
 	if base == nil {

@@ -217,8 +217,8 @@ func TestTransportSendsNothingToTheTargetOfARedirect(t *testing.T) {
 	}
 }
 
-// TestLateCallOfAHolderThatWasStopped: the first holder's call is delayed until a second
-// holder has the lock, and arrives after the second holder's call.
+// TestLateCallOfAHolderThatWasStopped: the first holder's call is delayed until a second holder has
+// the lock, and arrives after the second holder's call. The server refuses it.
 func TestLateCallOfAHolderThatWasStopped(t *testing.T) {
 	w := newWorld(t)
 	stock := serve(t, resource(allSenders))

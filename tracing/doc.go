@@ -20,9 +20,9 @@
 // A place that is handed over inside a process keeps the traceparent of the
 // request that created it, until a holder has stayed for long enough to be written
 // there: then the wait span gets another link. If the newest linked request was fast,
-// follow the links from there: its release span links to the request that got the
-// place next, and the release span of that request may link to another. The node of a
-// kept name has no traceparent until its client has seen the waiter.
+// follow the links from there: its release span links to the request that got the place next, and
+// the release span of that request may link to another. A client that keeps a name (URL key keep)
+// writes no traceparent into its node before it has seen another client's waiter.
 //
 // Clients that may read the queue can read queue nodes, and so the trace ids.
 // Queue nodes contain neither tracestate nor baggage.

@@ -71,8 +71,8 @@ type observer struct {
 // modes is one more than the greatest zklock.Mode.
 const modes = int(zklock.Permit) + 1
 
-// start starts a span. A mute tracer is not called. Then inject uses the span in ctx,
-// as it would with that tracer's span.
+// start starts a span. A tracer that never records anything (o.mute) is not called. inject then
+// uses the span in ctx, as it would with that tracer's span.
 func (o *observer) start(ctx context.Context, name string, opts []trace.SpanStartOption) (context.Context, trace.Span) {
 	if o.mute {
 		return ctx, noop.Span{}

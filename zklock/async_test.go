@@ -46,8 +46,9 @@ func TestAsyncReleaseSharesATransaction(t *testing.T) {
 				turn()
 			}
 		})
-		// The first create and the last delete are alone, and so is a delete if the scheduler
-		// has interrupted the loop before it.
+		// A transaction deletes the node of one turn and creates that of the next. The first create
+		// and the last delete have transactions of their own. So has a delete if the scheduler has
+		// interrupted the loop between it and the next create.
 		if d.Multis > turns*11/10 || d.MultiOps != 3*turns || d.Children > 0 {
 			t.Errorf("%d turns cost %+v, want little more than as many transactions, with three operations for each turn", turns, d)
 		}

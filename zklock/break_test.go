@@ -17,12 +17,12 @@ import (
 // pass the deleted node on inside the process, even to a goroutine that asks for the lock when
 // the next client has it. These tests run this with random delays, and check what is promised:
 //
-//   - A place that was granted at once is passed on for handover_time after its grant, and its
-//     holders have ended a sixth of the session timeout after its grant. One that was granted
-//     after a wait ends when the event of its watch has come.
-//   - The holder of the deleted node has a smaller token than the next client. A resource that
-//     has seen the greater one refuses it.
-//   - What begins later has a greater token again.
+//   - If the place was granted at once, it is passed on until handover_time has passed since the
+//     grant, and its holders have ended when a sixth of the session timeout has passed since the
+//     grant. If it was granted after a wait, it ends when the event of its watch has arrived.
+//   - The holder of the deleted node has a smaller token than the next client. A resource that has
+//     seen the greater token refuses the smaller one.
+//   - A hold that begins later has a greater token than both.
 
 // brokenLock is the schedule: a holds, b deletes a's node, c is granted the lock, a goroutine of
 // a asks for it, and a releases its first lock.
@@ -153,8 +153,8 @@ func TestTokensAfterABreak(t *testing.T) {
 	}
 }
 
-// A client watches a place that was granted after a wait, and that of a holder with
-// WithRevocable. So it learns of the deletion by an event.
+// A client watches the node of a place that was granted after a wait, or to a holder with
+// WithRevocable. So an event reports the deletion to it.
 func TestTokensAfterABreakOfAWatchedPlace(t *testing.T) {
 	passedOn := 0
 	for seed := range uint64(200) {

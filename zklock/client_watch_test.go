@@ -176,7 +176,8 @@ func TestWatchCountsItsRequests(t *testing.T) {
 	})
 }
 
-// A writer that becomes a reader lets others hold, although no node appears or goes.
+// A writer that becomes a reader lets other readers hold, although no queue node appears or goes.
+// Watch reports that too.
 func TestWatchReportsADowngrade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()

@@ -96,7 +96,7 @@ func TestDescriptionsSettle(t *testing.T) {
 					}
 				}
 				time.Sleep(100 * time.Millisecond)
-				if len(waiter) == cap(waiter) { // it is not there yet, or has had the lock
+				if len(waiter) == cap(waiter) { // the other client does not want the lock yet, or has had it
 					comes()
 				}
 				if rng.IntN(3) == 0 && l.Mode() == zklock.Exclusive {

@@ -43,8 +43,8 @@ func TestDowngradeWaitsForTxns(t *testing.T) {
 	})
 }
 
-// A writer's Txn whose outcome is unknown may be applied later. If that happened while
-// readers hold, they would see it. So Downgrade refuses.
+// A writer's Txn whose outcome is unknown may be applied later. If it were applied while readers
+// hold, they would see the change. So Downgrade refuses as long as there is such a Txn.
 func TestNoDowngradeUnderATxnInDoubt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()

@@ -166,8 +166,9 @@ func ExampleLock_Get() {
 	// so far: 2
 }
 
-// Work outside the process takes time to end. MinLease says how much time there is at least
-// while the ensemble answers, and Until, when the lock ends if it does not answer again.
+// Work outside the process takes time to end. MinLease says how much time the lock has left at
+// least, as long as the ensemble answers. Until says when the lock ends if the ensemble does not
+// answer again.
 func ExampleLock_MinLease() {
 	client, err := zklock.Open("mem://?session_timeout=30s")
 	if err != nil {

@@ -90,9 +90,9 @@ func TestDroppedLockIsCountedAndStaysHeld(t *testing.T) {
 	}
 }
 
-// The garbage collector frees a Lock that was released, with all that it refers to. It does so
-// even if other handles, which refer to the Lock, have joined it, and while another handle of
-// its hold is held.
+// The garbage collector frees a Lock that was released, with all that it refers to. It does so even
+// if other Locks have joined it by re-entry and refer to it, and while another Lock of the same
+// hold is not released.
 func TestReleasedLocksAreCollected(t *testing.T) {
 	for name, age := range map[string]time.Duration{
 		"released at once": 0,

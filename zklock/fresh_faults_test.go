@@ -14,9 +14,9 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// The outcome of the transaction is unknown: it was applied, it was not, or it is applied
-// later. It is not repeated. At the end there is no node, and no container although the
-// servers do not look for any.
+// The outcome of the transaction is unknown: it was applied, it was not, or it is applied later. It
+// is not repeated. At the end no node and no container is left: the client has removed them, since
+// the servers of this test do not look for empty containers.
 func TestFreshNameWithAnUnknownOutcome(t *testing.T) {
 	for _, fault := range []faultdriver.Fault{
 		faultdriver.Drop(), faultdriver.LoseReply(), faultdriver.HangReply(), faultdriver.NotSent(), faultdriver.Fail(driver.ErrThrottled),

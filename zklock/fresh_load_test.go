@@ -201,9 +201,9 @@ func TestFreshNamesAfterAnEarlyCut(t *testing.T) {
 	})
 }
 
-// A client wants a thousand fresh names at once. The first 64 transactions are under way
-// alone. When eight of them have been applied, the others share a few transactions, but for
-// those that have begun before.
+// A client wants a thousand fresh names at once. Each of the first 64 names has a transaction of
+// its own. When eight of these have been applied, the other names share a few transactions. Names
+// whose transactions have begun before that do not.
 func TestManyFreshNamesAtOnceShareTransactions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const count, limit = 1000, 64

@@ -56,9 +56,9 @@ func (s *storm) enter(l *zklock.Lock, names []string) {
 
 // Clients use names whose znodes are made and removed all the time: by other clients, by a
 // server that removes idle containers every few milliseconds, and by another program. Replies
-// get lost, and requests arrive late. No name has two holders, tokens rise, each acquisition
-// ends, and nothing stays queued. ZKLOCK_RUNS sets how many runs there are, and ZKLOCK_SEED
-// what the first one begins with.
+// get lost, and requests arrive late. No name has two holders, tokens rise, each acquisition ends,
+// and nothing stays queued. ZKLOCK_RUNS sets the number of runs, and ZKLOCK_SEED the seed of the
+// first one.
 func TestFreshNamesInAStorm(t *testing.T) {
 	first, runs := fromEnvironment(t, "ZKLOCK_SEED", 1), fromEnvironment(t, "ZKLOCK_RUNS", 3)
 	for seed := first; seed < first+runs; seed++ {

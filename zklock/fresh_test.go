@@ -124,7 +124,8 @@ func TestFreshNameIsOneTransaction(t *testing.T) {
 }
 
 // A driver or server may not be able to create a container in a transaction, or may not
-// allow it. The client tries once on a session, and then creates znodes by themselves.
+// allow it. The client tries once on a session, and then creates each znode with a
+// request of its own.
 func TestFreshNamesWithoutContainersInTransactions(t *testing.T) {
 	for what, test := range map[string]struct {
 		multi  func(driver.Session, context.Context, []driver.Op) ([]driver.OpResult, error)
@@ -171,8 +172,8 @@ func TestFreshNamesWithoutContainersInTransactions(t *testing.T) {
 	}
 }
 
-// A client that may not create znodes below the root gets ErrNoAuth, as without the
-// transaction, and tries that once only.
+// A client that may not create znodes below the root gets ErrNoAuth, as from a plain create. It
+// tries a transaction once only.
 func TestFreshNameWithoutRights(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -207,8 +208,8 @@ func TestFreshNameBelowAMissingRoot(t *testing.T) {
 	})
 }
 
-// In the other dialects a lock's znode may be below others, or is persistent. They create it
-// by itself.
+// In the other dialects a lock's znode may be below other znodes, or is persistent. A client
+// creates it with a request of its own.
 func TestFreshNamesOfOtherDialects(t *testing.T) {
 	for _, dialect := range allDialects {
 		synctest.Test(t, func(t *testing.T) {
@@ -266,9 +267,8 @@ func TestTwoClientsOfTheSameFreshNames(t *testing.T) {
 	})
 }
 
-// The znodes of both clients' names belong to the client that has created them, and to
-// another program if that has. A client reads a znode that it has not created, and does not
-// write what is not zklock's.
+// A name's znode belongs to the client or the other program that has created it. A client that has
+// not created it reads it first, and does not write to it if it is not zklock's.
 func TestFreshNameOfAnotherProgram(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()

@@ -98,9 +98,10 @@ func TestHandoverIsUnlimitedWithoutOtherWaiters(t *testing.T) {
 	})
 }
 
-// TestHandoverIsUnlimitedOnceOthersHaveGone: another client is ahead of the goroutines of this
-// client and behind them. They get a place between the other client's two, and then one behind
-// both. Their last place is alone in the queue, so it is passed on to all remaining goroutines.
+// TestHandoverIsUnlimitedOnceOthersHaveGone: a second client has two places in the queue. The
+// goroutines of the first client get a place between those two, where handover_limit bounds the
+// hand-overs, and then one behind both. When the second client has left, that place is alone in the
+// queue, so it is passed on to all remaining goroutines.
 func TestHandoverIsUnlimitedOnceOthersHaveGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -128,17 +129,17 @@ func TestHandoverIsUnlimitedOnceOthersHaveGone(t *testing.T) {
 	})
 }
 
-// In one transaction a holder gives up its node and the next local waiter queues again.
-// The outcome of the transaction is unknown for a while, or for ever. Whatever the outcome is,
-// the client no longer passes on the old node, and a waiter of another process that queued in
-// the meantime, ahead of the client's new node, gets the lock first. The local queue goes on,
-// even if its first waiter gives up.
+// In one transaction a holder's node is deleted, and a node for the next local waiter is created at
+// the tail. The outcome of the transaction is unknown for a while, or for ever. Whatever the
+// outcome is, the client no longer passes on the old node, and a waiter of another process that
+// queued in the meantime, ahead of the client's new node, gets the lock first. The local queue goes
+// on, even if its first waiter gives up.
 func TestRequeueWithUnknownOutcome(t *testing.T) {
 	for _, fault := range []faultdriver.Fault{
 		faultdriver.Drop(), faultdriver.LoseReply(), faultdriver.Hang(), faultdriver.HangReply(),
 		faultdriver.LateAfter(3 * time.Millisecond), faultdriver.LateAfter(30 * time.Second),
 	} {
-		for _, gives := range []bool{false, true} { // the first local waiter gives up before it is known
+		for _, gives := range []bool{false, true} { // whether the first local waiter gives up before the outcome is known
 			t.Run(fmt.Sprint(fault, " gives up: ", gives), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) { requeue(t, fault, gives) })
 			})

@@ -183,7 +183,7 @@ func rule(permits int, ops []operation) bool {
 	return true
 }
 
-// order puts the events of one time into an order: what lets others in is first.
+// order puts the events of one time into an order: those that let others in are first.
 func order(e stay) int {
 	switch {
 	case e.leave:

@@ -141,8 +141,9 @@ func TestKeptNameShowsItsHolder(t *testing.T) {
 	})
 }
 
-// TestRecallIsOneRewrite: the client of a kept name that is in use describes the holder with
-// one read and one write. If readers hold it, the same write makes a writer's node a reader's.
+// TestRecallIsOneRewrite: another client queues for a kept name that is in use. The client that
+// keeps the name then describes the holder in its node, with one read and one write. If readers
+// hold it, the same write makes a writer's node a reader's.
 func TestRecallIsOneRewrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, held := range []zklock.Mode{zklock.Exclusive, zklock.Shared} {
@@ -215,8 +216,9 @@ func TestFirstHolderOfAKeepableName(t *testing.T) {
 	})
 }
 
-// TestWaiterWithAKeepableNode: if a node was created as one that may be kept, but must wait, it
-// shows its waiter and its holder as others do.
+// TestWaiterWithAKeepableNode: after some uses in a row a client creates a node that it may keep,
+// without a label. If the request must wait, the node shows its waiter, and later its holder, as
+// other nodes do.
 func TestWaiterWithAKeepableNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -241,10 +243,10 @@ func TestWaiterWithAKeepableNode(t *testing.T) {
 	})
 }
 
-// TestInheritedPlaceShowsItsHolder: a goroutine takes over the place of one that has given up.
-// The node shows it when it has had the lock for a sixth of the session timeout. If a reader
-// takes over a writer's place, the node shows it at once: the client must write that the place
-// is a reader's.
+// TestInheritedPlaceShowsItsHolder: a goroutine takes over the place of another one that has given
+// up. The node shows the new goroutine when that has had the lock for a sixth of the session
+// timeout. A reader that takes over a writer's place is shown at once: its client must write at
+// that moment that the place is a reader's.
 func TestInheritedPlaceShowsItsHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, reader := range []bool{false, true} {
@@ -277,8 +279,9 @@ func TestInheritedPlaceShowsItsHolder(t *testing.T) {
 	})
 }
 
-// TestLongUsesOfAKeptName: the look for waiters during the first use is the one that keeping the
-// name needs anyway.
+// TestLongUsesOfAKeptName: during a long use of a name that may be kept, the client lists the queue
+// once, to look for waiters. It needs this list anyway to keep the name, so later uses cost no
+// request.
 func TestLongUsesOfAKeptName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -303,8 +306,8 @@ func TestLongUsesOfAKeptName(t *testing.T) {
 }
 
 // TestLabelOfAKeptName: a label that a holder has set is read by others at once, also if the place
-// is kept. Waiters believe it only when the holder's client has seen them: it may be of a holder
-// that has gone.
+// is kept. A waiter shows it only when the holder's client has seen the waiter: before that, the
+// label may be of a holder that has gone.
 func TestLabelOfAKeptName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()

@@ -45,9 +45,9 @@ func TestKeptNamesUnderLoad(t *testing.T) {
 	all.Wait()
 }
 
-// TestSeparatePlaceDuringAnOutage: a request takes a separate place, while a kept place of the
-// same client cannot be deleted. The request does not wait for that longer than
-// connect_timeout.
+// TestSeparatePlaceDuringAnOutage: a request needs a separate place, so its client must first
+// delete the place that it keeps for the name. If the ensemble does not answer, the request waits
+// for that no longer than connect_timeout.
 func TestSeparatePlaceDuringAnOutage(t *testing.T) {
 	for what, acquire := range map[string]func(context.Context, *zklock.Client) error{
 		"All": func(ctx context.Context, c *zklock.Client) error {
@@ -103,8 +103,8 @@ func TestInjectMayPanic(t *testing.T) {
 	})
 }
 
-// TestMaxNamesAndKeptNames: the limit leaves out kept names, and counts them when they are used
-// again.
+// TestMaxNamesAndKeptNames: max_names does not limit the names that a client keeps, but it limits
+// those of them that are in use at the same time.
 func TestMaxNamesAndKeptNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -177,8 +177,10 @@ func TestLossDelayIsForHeldLocks(t *testing.T) {
 	})
 }
 
-// TestReleasedReaderKeepsNothing: the first reader of a kept place is released while another
-// one holds on. The Lock in its context, which the program has dropped, is noticed.
+// TestReleasedReaderKeepsNothing: a reader acquires a kept place with a context that carries
+// another Lock. The reader is released while a second reader still holds the place, and the program
+// drops the Lock in the context. The client notices the dropped Lock: the place does not keep it
+// alive.
 func TestReleasedReaderKeepsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()

@@ -112,8 +112,9 @@ func TestKeptNameCostsNothing(t *testing.T) {
 	})
 }
 
-// TestKeptNameIsRecalled: another client that wants a kept name gets it soon. Then the first
-// client must use the name alone twice as often before it keeps it again, 64 times at most.
+// TestKeptNameIsRecalled: another client that wants a kept name gets it soon. After each such
+// recall the first client must use the name alone twice as many times in a row before it keeps the
+// name again, but no more than 64 times.
 func TestKeptNameIsRecalled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New(memdriver.WithServers(3), memdriver.WithLatency(time.Millisecond))
@@ -164,8 +165,8 @@ func TestUsesInBetweenCount(t *testing.T) {
 	})
 }
 
-// After a recall a place is not said to be kept, however often the name was used before: a try of
-// another client that finds it held fails at once.
+// After a recall a place's node no longer says that it may be kept, however often the name was used
+// before: a try of another client that finds the lock held fails at once.
 func TestRecallEndsTheUsesInARow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -444,8 +445,8 @@ func TestTryThatIsCutOffDuringARecall(t *testing.T) {
 	})
 }
 
-// TestRecallAfterAReconnect: a contender that came while the keeper had no connection is
-// noticed.
+// TestRecallAfterAReconnect: a client that keeps a name notices a contender that has queued while
+// the client had no connection.
 func TestRecallAfterAReconnect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New(memdriver.WithServers(3), memdriver.WithLatency(time.Millisecond))
@@ -678,9 +679,9 @@ func TestManyKeptNames(t *testing.T) {
 	})
 }
 
-// TestRecallStorm: a process keeps a name, and then ninety-nine others want it at the same
-// time. Each of them would keep it. In each round another process is the keeper. At no time do
-// two hold the lock, all get it, and the keeper has given it up by then.
+// TestRecallStorm: a process keeps a name, and then ninety-nine others want it at the same time.
+// Each of them would keep it. In each round another process is the one that keeps it first. At no
+// time do two hold the lock. All get it, and the first process has given up its kept place by then.
 func TestRecallStorm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const clients, rounds = 100, 20

@@ -52,8 +52,9 @@ func relabel(t *testing.T, l *zklock.Lock, label string) {
 	}
 }
 
-// A label that the ensemble has confirmed stays, although a rewrite by the same client was
-// under way: its read, or its write, follows the return of SetLabel.
+// A label that the ensemble has confirmed stays, although the same client was rewriting the node
+// for another purpose, and the read or the write of that rewrite is executed only after SetLabel
+// has returned.
 func TestConfirmedLabelStays(t *testing.T) {
 	for what, kind := range map[string]faultdriver.Kind{"read": faultdriver.Get, "write": faultdriver.Set} {
 		t.Run("after a hand-over/late "+what, func(t *testing.T) {

@@ -138,7 +138,7 @@ func TestSetLabelKeepsWhatOthersWrite(t *testing.T) {
 	})
 }
 
-// Each error of SetLabel says what happened to the lock, or that the label is open.
+// Each error of SetLabel says what happened to the lock, or that the label is not confirmed.
 func TestSetLabelReportsErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()

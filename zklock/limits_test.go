@@ -248,7 +248,8 @@ func TestMaxWaitersRejectsNoneWhileThereIsRoom(t *testing.T) {
 	})
 }
 
-// While the first request asks the ensemble, only the requests behind it are waiters.
+// While a name's first request in a process asks the ensemble, WithMaxWaiters counts only the
+// requests behind it.
 func TestMaxWaitersCountsWaitersOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New(memdriver.WithLatency(10 * time.Millisecond))

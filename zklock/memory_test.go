@@ -273,8 +273,8 @@ func separateWaiters(t *testing.T, kind string, n int64) {
 	}
 }
 
-// A list that no waiter needs is forgotten: those that needed it have left before the one that
-// is under way has ended. Of names that are used once, nothing stays.
+// Waiters share lists of a queue. If all waiters leave while one list is being read and another one
+// is wanted, the client forgets both. It keeps nothing of names that it has used once.
 func TestListsThatAreNotNeededAreForgotten(t *testing.T) {
 	const many = 1000
 	synctest.Test(t, func(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/hook"
 )
 
-// The results of start. They are kept, as the callers of start may keep them: without
-// that the compiler could put on the stack what is on the heap for such callers.
+// The results of start. The tests keep them in variables, as a caller of start may.
+// Otherwise the compiler could put on the stack what such a caller has on the heap.
 var (
 	keptAcquire   hook.End[AcquireResult]
 	keptWait      hook.End[WaitResult]

@@ -14,8 +14,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// The error of a wait names the holder, or the contender ahead and how many are, without any
-// request.
+// The error of a wait names the holder, or the contender ahead and how many contenders are ahead.
+// The client makes no request for that.
 func TestEndedWaitNamesTheHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -68,8 +68,8 @@ func TestEndedWaitNamesTheHolder(t *testing.T) {
 }
 
 // The error of a try says what its client knows without a further request. If the holder is a
-// goroutine of the same process, or the client has read its node, that is as much as in the
-// error of a wait. Otherwise it is what the names in the queue show.
+// goroutine of the same process, or the client has read its node, the error says as much as that of
+// a wait. Otherwise it says what the names of the nodes in the queue show.
 func TestFailedTryNamesTheHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()

@@ -101,8 +101,9 @@ func TestFailFastKnowsALoss(t *testing.T) {
 	})
 }
 
-// A server that sheds every request is not an outage. Neither is an answer that the session is
-// over, however long the client was cut off before.
+// While servers answer, the client does not report an outage: not if they refuse every request
+// because they are overloaded, and not if they answer that the session has expired, however long
+// the client was cut off before.
 func TestFailFastKnowsAnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()

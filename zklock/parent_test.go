@@ -37,9 +37,9 @@ func TestZnodePutInALocksPlaceIsLeftAlone(t *testing.T) {
 	})
 }
 
-// A client looks once at the znode of a name in steady use. After the name was idle in
-// this client, the client reads the znode once more, unless a queue node of its own has kept
-// the znode from being removed.
+// A client looks once at the znode of a name in steady use. After the name was idle in this client,
+// the client reads the znode once more, since the server may have removed it. If a queue node of
+// this client has prevented the removal, the client does not read the znode again.
 func TestIdleNameIsLookedAtAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()

@@ -13,9 +13,9 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// An operator deletes a waiter's node while two others wait behind it. Neither of the two may
-// take the deletion for its turn. Nor may the waiter itself, which is still the next one in the
-// list that it has read, get in while one of the others holds.
+// An operator deletes a waiter's node while two others wait behind it. Neither of the two may take
+// the deletion for its turn. The waiter itself is still the next one in the list that it has read.
+// It must not get in while one of the others holds.
 func TestOwnNodeDeletedWithTwoWaitersBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, after := range []time.Duration{0, time.Second} { // how long after the deletion the holder leaves

@@ -193,8 +193,9 @@ func TestKeptPlaceGoesToAReader(t *testing.T) {
 	})
 }
 
-// All waits with a place of its own. Behind readers on a writer's node it gets its turn in the
-// order of the queue. Later readers do not join the readers that hold.
+// An acquisition of several names (zklock.All) waits with a place of its own. Behind readers on a
+// writer's node it gets its turn in the order of the queue. Later readers do not join the readers
+// that hold.
 func TestAllBehindReadersOnAWritersNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()

@@ -15,8 +15,8 @@ import (
 )
 
 // TestTriesOfIdleKeptNamesFarAway: a try waits for a recall for as long as that takes on the
-// present network, whichever servers it and the keeper are connected to. A try of a name that
-// is in use still fails, after two seconds at the latest.
+// present network, whichever servers it and the client that keeps the name are connected to. A try
+// of a name that is in use still fails, after two seconds at the latest.
 func TestTriesOfIdleKeptNamesFarAway(t *testing.T) {
 	const tries, servers = 80, 5
 	for _, latency := range []time.Duration{time.Millisecond, 30 * time.Millisecond, 60 * time.Millisecond} {

@@ -14,9 +14,10 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// wake has a client rest in a queue, as the third. It calls begin, and lets the contender ahead
-// release that long after. wake reports how many sessions the client has lost twenty seconds
-// later, and whether it got the lock before the contender behind it.
+// wake has a client wait as the third in a queue, so far back that its session rests (proves no
+// lease). It calls begin, pauses for after, and lets the contender ahead release. wake reports how
+// many sessions the client has lost twenty seconds later, and whether it got the lock before the
+// contender behind it.
 func wake(t *testing.T, decide func(faultdriver.Op) faultdriver.Fault, after time.Duration, begin func()) (lost uint64, inOrder bool) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New(memdriver.WithLatency(time.Millisecond))

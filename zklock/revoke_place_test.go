@@ -39,8 +39,9 @@ func TestRevokedPlaceIsNotHandedOver(t *testing.T) {
 	}
 }
 
-// A place goes from a holder without WithRevocable to one with it, and back. The client watches
-// it from the second holder on. A request concerns only the holder of its moment.
+// A place goes from a holder without WithRevocable to one with it, and back. The client watches it
+// from the second holder on. A request reaches only the goroutine that holds the place at that
+// moment.
 func TestRevocationAfterAHandover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()

@@ -119,9 +119,9 @@ func TestCleanUpHasAContext(t *testing.T) {
 	})
 }
 
-// Without WithRevocable there is no channel and no request. With it, a lock that was granted at
-// once costs one read, which arms the watch. Other locks get that watch when they are held for
-// long.
+// Without WithRevocable, Lock.Revoked returns nil, and the client makes no request for it. With it,
+// a lock that was granted at once costs one read, which arms the watch. Other locks get that watch
+// when they are held for long.
 func TestRevocableCosts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()

@@ -17,7 +17,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// A request, a label and a downgrade keep each other, whichever write is in between.
+// Revoke, SetLabel and Downgrade each read the data of a queue node and write it changed. If one of
+// them writes between the read and the write of another, the node has both changes in the end.
 func TestRevocationAndOtherWritersKeepEachOther(t *testing.T) {
 	ops := map[string]func(ctx context.Context, l *zklock.Lock, c *zklock.Client, node string) error{
 		"revoke": func(ctx context.Context, _ *zklock.Lock, c *zklock.Client, node string) error {

@@ -192,7 +192,7 @@ func TestLocalWriterStopsLocalReaders(t *testing.T) {
 // node. The writer goes on waiting for it.
 func TestDowngradeWhileAListIsWalked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		for _, between := range []bool{false, true} { // whether a reader queues and leaves between the two
+		for _, between := range []bool{false, true} { // whether a reader queues between the two, and leaves
 			e := memdriver.New()
 			a, b, c := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
 			l := mustLock(t)(a.Mutex("x").Acquire(t.Context()))

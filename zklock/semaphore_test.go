@@ -167,9 +167,10 @@ func TestPermitReleaseWakesOne(t *testing.T) {
 				synctest.Wait()
 			}
 			d := cost(e, func() { mustRelease(t, held[leaver]); held[leaver] = <-got })
-			// A contender that has waited, or has listed the queue, watches its own
-			// node. So the new holder gets an event for its own mark. A holder that leaves gets
-			// one for its own release, but not the first holder.
+			// A contender that has waited, or has listed the queue, watches its own node. So the
+			// new holder gets an event when it marks its node as a holder's. A holder that leaves
+			// gets an event for its own release; only the first holder does not: it has neither
+			// waited nor listed.
 			events := 2 + 1
 			if leaver > 0 {
 				events++

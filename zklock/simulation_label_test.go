@@ -17,7 +17,7 @@ import (
 // of the hold, whatever else the library writes into the data.
 type nodeLabel struct {
 	is     string       // according to the log
-	calls  []*labelling // those that may have made it what it is
+	calls  []*labelling // the calls that may have set it
 	setter *grip        // the holder whose SetLabel has returned nil last; nil: none
 }
 

@@ -12,7 +12,8 @@ import (
 )
 
 // asking is an acquisition under way. For each queue it knows the greatest number of contenders
-// since it began. Its own node is included; a first one that may be kept is not.
+// since it began. Its own node is included. The first node of a queue is left out if it may be
+// kept.
 type asking struct {
 	most map[string]int // by the lock's znode
 	sure bool           // its client can have learnt of no state of the queue before that

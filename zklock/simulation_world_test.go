@@ -249,9 +249,10 @@ func (w *world) calm() time.Duration {
 	return took
 }
 
-// watches counts the watches that must not stay. A client that does not know yet that an operator
-// has deleted the node of a place lists the queue for it. That arms a watch on the znode of the
-// name, which stays until a contender appears or the znode goes.
+// watches counts the armed watches, but for those that may stay in runs where an operator deletes
+// nodes. If a client does not know yet that the node of its place was deleted, it lists the queue
+// for that place. The list arms a watch on the znode of the name, and this watch stays until a
+// contender appears or the znode goes.
 func (w *world) watches() (n int) {
 	for path, watches := range memcontrol.Of(w.ensemble).Watched() {
 		if withoutGUID(path) != path || !w.p.operator && !w.p.breaker {

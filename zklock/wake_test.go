@@ -11,14 +11,17 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// What it costs when waiters wake and are granted the lock: in requests, and in messages of 1ms
-// that follow one another from the release on, those of the release and its event included.
-// After a minute's rest the lease has run out. One heartbeat of each session proves it again
-// while the waiter reads. A single server answers both at the same time. Of three, the server of
-// the client answers the read alone, and asks the leader for the write.
+// When a lock is released, the waiters that are next wake and are granted it. The test counts their
+// requests. It also measures the time from the release to the last grant, in messages that take 1
+// ms each; those of the release and of its event are included.
 //
-// A session answers in order, and sends one heartbeat or Sync at a time. So a Sync of the session
-// that is under way delays a wake-up. Here the pauses between Syncs have a fixed length, so
+// After a minute's rest the lease of a waiter's session has run out. One heartbeat of each session
+// proves it again while the waiter reads. A single server answers both at the same time. If there
+// are three servers, the client's server answers the read alone, and asks the leader for the
+// heartbeat's write.
+//
+// A session gets its answers in order, and sends one heartbeat or Sync at a time. So a Sync of the
+// session that is under way delays a wake-up. Here the pauses between Syncs have a fixed length, so
 // that happens only to some readers of a crowd: see messages.delay.
 func TestCostOfAWake(t *testing.T) {
 	const message = time.Millisecond

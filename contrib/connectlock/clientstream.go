@@ -119,8 +119,8 @@ func (s *clientStream) CloseRequest() error {
 	return s.StreamingClientConn.CloseRequest()
 }
 
-// await waits until the stream has begun. It returns an error if it will not: connect's methods
-// would wait forever for a response then.
+// await waits until the stream has begun. It returns an error if the stream will never begin:
+// connect's methods would wait for its response forever.
 func (s *clientStream) await() error {
 	select {
 	case <-s.begun:

@@ -74,8 +74,9 @@ func post(t *testing.T, address string, body io.Reader) <-chan string {
 // message is one message of a body.
 const message = "\x00\x00\x00\x00\x03\"x\""
 
-// A Receive that waits ends with the call's deadline, though the client keeps its request open,
-// and the lock is given back. A message that arrives after the loss is not delivered.
+// If the client keeps its request open, a handler's Receive that waits for a message ends at the
+// call's deadline, and the lock is given back. A message that arrives after the loss is not
+// delivered.
 func TestStreamDeadline(t *testing.T) {
 	for what, opts := range starts {
 		for _, loses := range []bool{false, true} {
@@ -187,8 +188,8 @@ func TestReceiveEndsWithTheContext(t *testing.T) {
 	}
 }
 
-// A message that arrives after the lock was lost is not delivered, though the handler waits for
-// it.
+// A handler waits for a message. If its lock is lost before the message arrives, the message is not
+// delivered.
 func TestNoMessageAfterTheLoss(t *testing.T) {
 	for what, opts := range starts {
 		t.Run(what, func(t *testing.T) {

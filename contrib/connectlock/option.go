@@ -107,7 +107,7 @@ func WithMaxHold(d time.Duration) Option { return option(func(c *config) { c.max
 // WithAcquire adds options for acquiring a call's lock:
 //
 //	zklock.Reenter()             the caller may hold the lock already
-//	zklock.WithMaxWaiters(20)    while that many wait, another one is refused at once, with WithCode
+//	zklock.WithMaxWaiters(20)    while that many wait, another one is refused at once, with the code of WithCode
 //	zklock.WithoutHandover()     each call has a token with a Zxid of its own
 //	zklock.WithAsyncRelease()    a call does not wait until its release is confirmed
 //
@@ -116,8 +116,9 @@ func WithAcquire(opts ...zklock.AcquireOption) Option {
 	return option(func(c *config) { c.acquire = append(c.acquire, opts...) })
 }
 
-// WithLogger sets the logger for errors of the program (ReasonError). The error of such a call
-// does not describe them. The default is slog.Default.
+// WithLogger sets the logger for errors that are a fault of the program or its set-up
+// ([ReasonError]). The error that the caller gets does not describe the fault. The default is
+// slog.Default.
 func WithLogger(l *slog.Logger) Option { return option(func(c *config) { c.logger = l }) }
 
 // WithFirstMessage makes the streams of a handler acquire their lock with the first message

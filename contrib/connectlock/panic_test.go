@@ -13,7 +13,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/zklocktest"
 )
 
-// A handler's stream acquires its lock at its start, or with its first message.
+// starts are the two times when a handler's stream can acquire its lock, with the options for each:
+// its start, or its first message.
 var starts = map[string][]connectlock.Option{"start": nil, "first message": {connectlock.WithFirstMessage()}}
 
 // recovers is an interceptor that recovers the panics of handlers' streams.

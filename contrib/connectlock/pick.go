@@ -108,7 +108,8 @@ func ByProcedure(table map[string]Pick) Pick {
 	}
 }
 
-// Optional serves calls without a lock where pick returns Missing, instead of refusing them.
+// Optional returns a Pick like pick. But if pick returns Missing for a call, the call is served
+// without a lock, and not refused.
 func Optional(pick Pick) Pick {
 	return func(ctx context.Context, call Call) zklock.Acquirer {
 		if a := pick(ctx, call); !naming.IsMissing(a) {

@@ -14,7 +14,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/zklocktest"
 )
 
-// The stream of a handler holds its lock from the beginning to the end, by the header.
+// The stream of a handler holds its lock from its beginning to its end. The header picks the lock.
 func TestStreamHandlerHoldsTheLock(t *testing.T) {
 	for protocol, opts := range protocols {
 		t.Run(protocol, func(t *testing.T) {
@@ -249,8 +249,8 @@ func TestStreamClient(t *testing.T) {
 	}
 }
 
-// A client's stream without its lock sends nothing, and none of its methods waits for a
-// response that never arrives.
+// A client's stream that did not get its lock sends nothing, and none of its methods waits for a
+// response: none would ever arrive.
 func TestStreamClientContended(t *testing.T) {
 	c, e := zklocktest.New(t)
 	defer elsewhere(t, e)()

@@ -87,9 +87,9 @@ func TestOnceUnderALocker(t *testing.T) {
 	}
 }
 
-// If the process that runs the job dies during a slot no longer than two session timeouts, no
-// other process runs the job in that slot: they wait for half a slot only, if WithWait sets no
-// longer wait.
+// If the process that runs the job dies during a slot no longer than two session timeouts, no other
+// process runs the job in that slot: the others wait for the lock for half a slot only. WithWait
+// can make them wait longer.
 func TestSlotsThatAreMissed(t *testing.T) {
 	for what, x := range map[string]struct {
 		slot time.Duration

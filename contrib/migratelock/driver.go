@@ -136,8 +136,9 @@ func (w *driver) keep(h *hold) error {
 	return err
 }
 
-// owns reports whether the driver still has hold h, and takes it then if takes is true. Without
-// it, another call has given h back, and the driver may have the hold of another Lock.
+// owns reports whether the driver still has hold h. If it has, and takes is true, owns takes h from
+// the driver. If it has not, another call has given h back, and the driver may have the hold of a
+// later Lock.
 func (w *driver) owns(h *hold, takes bool) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -186,7 +187,8 @@ func (w *driver) Close() error {
 	w.mu.Lock()
 	w.close(errClosed)
 	w.mu.Unlock()
-	// The database's own lock ends with its connection, and a statement may do so.
+	// The end of the connection ends the database's own lock. It may also end the statement that
+	// runs.
 	err := w.Driver.Close()
 	w.running.Wait()
 	if h := w.take(); h != nil {

@@ -168,8 +168,8 @@ func TestDriverClose(t *testing.T) {
 	})
 }
 
-// A driver is closed while it waits for the database's own lock. It holds nothing, says so, and
-// changes nothing in the database, even if it gets that lock.
+// A driver is closed while it waits for the database's own lock. Its Lock then fails, even if the
+// database grants the lock, and the driver changes nothing in the database.
 func TestDriverClosedInTheDatabase(t *testing.T) {
 	for what, got := range map[string]error{"granted": nil, "refused": errors.New("broken")} {
 		t.Run(what, func(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/zklocktest"
 )
 
-// turns is a database driver. Each of its Locks waits for an answer of its own.
+// turns is a database driver. Each call of its Lock waits for an answer of its own.
 type turns struct {
 	fake
 	locks chan chan error
@@ -24,8 +24,9 @@ func (s *turns) Lock() error {
 	return <-answer
 }
 
-// A Lock waits in the database while others unlock and lock the driver. It gives back its own
-// hold only, and does not succeed without it.
+// A call of Lock waits for the database's own lock. At that time others call Unlock, which ends its
+// hold of ZooKeeper's lock, and Lock, which makes a new hold. The first Lock then fails, and does
+// not give back the new hold.
 func TestLockKeepsToItsOwnHold(t *testing.T) {
 	broken := errors.New("broken")
 	for what, answer := range map[string]error{"granted": nil, "refused": broken} {

@@ -1,7 +1,7 @@
 // Command gin is an order service with several replicas, on gin. One request at a time
-// works on an order, whichever replica received it. All replicas together make one report
-// at a time. Without flags the command starts two replicas on an ensemble in memory, sends
-// them a burst of requests, prints a summary, and ends. A second report answers 409:
+// works on an order, whichever replica received it. All replicas together make one report at
+// a time. Without flags the command starts two replicas on an ensemble in memory, sends them
+// a burst of requests, prints a summary, and ends. A second request for a report gets a 409:
 //
 //	go run ./examples/gin -listen 127.0.0.1:8080,127.0.0.1:8081
 //	curl -X POST '127.0.0.1:8080/reports/2025?for=3s' & sleep 1; curl -i -X POST 127.0.0.1:8081/reports/2026

@@ -32,9 +32,9 @@ func serve(ctx context.Context, out io.Writer, mutex func(name string) *zklock.M
 		holds[account] = new(ledger)
 	}
 
-	// The middleware calls this function to learn which lock a request needs. It waits
-	// for the lock, and holds it while the handler runs. Put it inside the mux, because the mux
-	// sets the values of the path.
+	// The middleware calls this function to learn which lock a request needs. The middleware waits
+	// for the lock, and holds it while the handler runs. Put the middleware inside the mux, because
+	// the mux sets the values of the path.
 	oneAtATime := middleware.New(func(r *http.Request) zklock.Acquirer {
 		return mutex("quickstart/accounts/" + r.PathValue("account"))
 	}, middleware.WithWait(time.Minute))

@@ -147,7 +147,7 @@ func TestProcessesAreCombined(t *testing.T) {
 	}
 }
 
-// A contestant that completes no cycle is not quick.
+// A contestant that completes no cycle has no times: a target does not take its 0 for a short time.
 func TestNoCyclesTakeNoTime(t *testing.T) {
 	slow := map[string][]figures{
 		ours:  {combine([]figures{{"cycles": 0, "seconds": 1, "acquire50": 0}})},

@@ -121,8 +121,9 @@ func micros(v float64) string {
 
 var verdictColumns = []string{"workload", "figure", "against", "target", "measured", "lowest–highest run", ""}
 
-// measuredColumns are those of the documentation. The last two are for the terminal: how far single
-// runs differ, and what target and measured show already.
+// measuredColumns is the number of columns that the documentation shows. The last two columns of
+// the table are for the terminal only: how far single runs differ, and what the columns target and
+// measured show already.
 const measuredColumns = 5
 
 func (v verdict) line() []string {

@@ -141,7 +141,8 @@ func rows() []row {
 			who: []string{keeping}, targets: recall,
 		},
 		{
-			// The keeper's uses are as many as a name ever needs to be kept again.
+			// The process that keeps the name uses it 64 times in a row. No name needs more uses to
+			// be kept again.
 			name: "2 processes, 1 name that the other one keeps", kind: worker.Mutex, processes: 2, relay: 64,
 			who: []string{keeping}, targets: recall,
 		},

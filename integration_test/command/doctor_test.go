@@ -70,8 +70,8 @@ func run(t *testing.T, e *ensemble.Ensemble, name string, command ...string) (co
 	return code, stdout, nil
 }
 
-// TestDoctorFindsServersThatAreDown: one of three is something to do; without a quorum the exit
-// code is 69.
+// TestDoctorFindsServersThatAreDown: if one of three servers is down, doctor says what to do.
+// Without a quorum its exit code is 69.
 func TestDoctorFindsServersThatAreDown(t *testing.T) {
 	t.Parallel()
 	e := ownServers(t)

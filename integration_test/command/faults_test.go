@@ -14,8 +14,8 @@ import (
 	"github.com/zklock/go-zklock/internal/testkit/long"
 )
 
-// At most atATime runs of a fault go on at the same time. With more than fewRuns of each, none is
-// left out.
+// At most atATime runs of a fault go on at the same time. If each fault has more than fewRuns runs,
+// no fault is left out.
 const (
 	fewRuns = 2
 	atATime = 10
@@ -37,10 +37,11 @@ type fault struct {
 	strikes bool
 	// soak means that few runs leave the fault out, since another one is nearly the same.
 	soak bool
-	// long means the same of runs that are not long.
+	// long means that the fault is left out without ZKLOCK_LONG (package long).
 	long bool
-	// kept is how long the servers may be away without a loss: then the first run ends with 0.
-	// If they are away for longer, it may end with 0, too. 0 sets no such time.
+	// kept is how long the servers may be away without a loss: the first run then keeps its lock
+	// and must end with exit code 0. After a longer absence it may end with 0 or with code. If kept
+	// is 0, the fault has no such time.
 	kept time.Duration
 	// expires means that the sessions of the first runs expire, so these are short.
 	expires bool
@@ -92,8 +93,8 @@ func cutOff(t *testing.T, s *scene) {
 	}
 }
 
-// outage takes all servers away and brings them back at a fixed time, whatever the first runs
-// do: the servers serve the second runs at once.
+// outage takes all servers away and brings them back at a fixed time, whatever the first runs do.
+// Then the servers serve the second runs at once.
 func outage(lasts time.Duration, away, back func(*testing.T, *scene)) func(*testing.T, *scene) {
 	return func(t *testing.T, s *scene) {
 		began := time.Now()
@@ -186,8 +187,8 @@ func killGuards(t *testing.T, s *scene) {
 	}
 }
 
-// stopForAMoment stops the wrappers for a sixth of a session timeout, which takes no lock: more than
-// half of the lease is left before that.
+// stopForAMoment stops the wrappers for a sixth of a session timeout. That loses no lock: more than
+// half of the lease is left when it begins.
 func stopForAMoment(t *testing.T, s *scene) {
 	toWrapper(syscall.SIGSTOP)(t, s)
 	time.Sleep(longTimeout / 6)

@@ -60,8 +60,9 @@ func createAll(t *testing.T, conn *zk.Conn, requests []*zk.CreateRequest) {
 // when it started the command.
 const maxMemory = 400 << 20
 
-// finishSmall is finish for a command that must not take much memory. It logs what it took. The
-// command has no race detector: lists would take five times as long.
+// finishSmall is finish for a command that must not take much memory. It logs how much the command
+// took. The command is built without the race detector: with it, lists would take five times as
+// long.
 func finishSmall(t *testing.T, url string, args ...string) string {
 	t.Helper()
 	p := prepared(plain.binary(t), args...)

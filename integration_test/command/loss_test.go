@@ -66,7 +66,8 @@ func TestConnectionThatComesBackSendsNothing(t *testing.T) {
 	}
 }
 
-// TestAnotherLeaderSendsNothing: a leader of the servers that is replaced does not end a command.
+// TestAnotherLeaderSendsNothing: if the servers elect another leader, the command gets no signal
+// and goes on.
 func TestAnotherLeaderSendsNothing(t *testing.T) {
 	t.Parallel()
 	e := ownServers(t)
@@ -145,9 +146,10 @@ func TestDeletedNodeKillsTheCommand(t *testing.T) {
 	}
 }
 
-// TestFrozenWrapperIsFenced: a wrapper that is stopped for longer than its session cannot keep
-// the promise. Its command goes on next to the second one: the resource refuses its writes,
-// because its token is older. When the wrapper goes on, it kills the command at once.
+// TestFrozenWrapperIsFenced: a wrapper that is stopped for longer than its session cannot kill its
+// command before the next client has the lock. Its command goes on next to the second one: the
+// resource refuses its writes, because its token is older. When the wrapper goes on, it kills the
+// command at once.
 func TestFrozenWrapperIsFenced(t *testing.T) {
 	t.Parallel()
 	e := servers(t)

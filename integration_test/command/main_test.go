@@ -25,8 +25,9 @@ import (
 // patience bounds every wait of a test. A test that reaches it has found a hang.
 const patience = 2 * time.Minute
 
-// sideBySide is the default of -parallel, also for faults. Tests wait most of their time. With
-// more, the processes that start at once make each other late.
+// sideBySide is the number of tests that run at the same time if -parallel is not set, those of
+// faults included. The tests wait most of their time. If more of them ran, the processes that start
+// at once would make each other late.
 const sideBySide = "3"
 
 // build is the command under test, as it was built with some flags.

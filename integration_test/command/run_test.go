@@ -106,8 +106,9 @@ func TestRunExitCodes(t *testing.T) {
 	}
 }
 
-// TestRunPassesEverythingThrough: standard input, output and error, arguments, and an
-// environment with the names of this run, not those of an outer one.
+// TestRunPassesEverythingThrough: zklock run passes its standard input, output and error, the
+// arguments and the environment to the command. The environment has the lock names of this run, not
+// those of an outer run.
 func TestRunPassesEverythingThrough(t *testing.T) {
 	t.Parallel()
 	e := servers(t)
@@ -166,8 +167,8 @@ func TestRunSharesAndCounts(t *testing.T) {
 	}
 }
 
-// TestRunForwardsSignals: each of the six reaches the command, once, and none is followed by
-// another. A command that ignores them keeps the lock.
+// TestRunForwardsSignals: each of the six signals that zklock run forwards reaches the command
+// once, and no other signal follows it. A command that ignores them keeps the lock.
 func TestRunForwardsSignals(t *testing.T) {
 	e := servers(t)
 	watch, name := observer(t, e), newName(t)

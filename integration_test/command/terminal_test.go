@@ -100,9 +100,10 @@ const (
 	ctrlZ = "\x1a"
 )
 
-// TestTerminalBelongsToTheCommand: the command's group is in the foreground, so it reads keys,
-// and gets the signals of the terminal; at its end, the wrapper's group is there again. The command
-// waits in a read: dash loses a signal that arrives right before it executes another program.
+// TestTerminalBelongsToTheCommand: while the command runs, its group is in the foreground, so it
+// reads keys, and gets the signals of the terminal. When it has ended, the wrapper's group is in
+// the foreground again. The command of this test waits in a read: dash loses a signal that arrives
+// right before it executes another program.
 func TestTerminalBelongsToTheCommand(t *testing.T) {
 	e := servers(t)
 	term := onTerminal(t, urlOf(e.Hosts()), "sh", "-c", `
@@ -124,8 +125,8 @@ func TestTerminalBelongsToTheCommand(t *testing.T) {
 	}
 }
 
-// TestTerminalStopsTheJob: with the key for it, the shell gets the terminal, and the job can go
-// on later, in the foreground.
+// TestTerminalStopsTheJob: when the key that stops a job is pressed, the shell gets the terminal.
+// The job can go on later, in the foreground.
 func TestTerminalStopsTheJob(t *testing.T) {
 	e := servers(t)
 	term := onTerminal(t, urlOf(e.Hosts()), "bash", "--norc", "-c", `

@@ -7,7 +7,7 @@ import (
 )
 
 // unprivileged is the user that runs the servers if the tests run as root, because PostgreSQL
-// refuses to run as root: Linux reserves this id for no user's files.
+// refuses to run as root. Linux reserves the id for a user that owns no files.
 const unprivileged = 65534
 
 // giveAway makes a folder the servers' own.

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestSuitesNameTestsThatExist: not every CI run has the whole matrix, so this test notices a
-// renamed test.
+// TestSuitesNameTestsThatExist: each test that a suite names exists. This notices a renamed test in
+// every CI run; not every CI run has the whole matrix.
 func TestSuitesNameTestsThatExist(t *testing.T) {
 	files, err := filepath.Glob("../*_test.go")
 	if err != nil || len(files) < 30 {

@@ -83,7 +83,8 @@ func TestCopyLeavesAllOrNothing(t *testing.T) {
 	}
 }
 
-// TestNewestThatCanBeFetched: a mirror may list a version without having all of its files.
+// TestNewestThatCanBeFetched: a mirror may list a version without having all of its files. Newest
+// then returns the newest version that has them.
 func TestNewestThatCanBeFetched(t *testing.T) {
 	var ranges []string
 	tool := fake(t, func(pom string) ([]string, string) {

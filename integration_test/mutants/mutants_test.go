@@ -277,7 +277,8 @@ func sourceOf(t *testing.T, functions string) *source {
 	return &source{pkg: "p", fset: fset, files: map[string]*sourceFile{"f.go": {text, tree}}}
 }
 
-// Private functions are seen in Find and in Put. A wildcard hides one.
+// The checker finds the private functions that a mutant names in Find and in Put, because a rename
+// of one would break the mutant. It does not report one that stands behind a wildcard ($).
 func TestPrivateFunctionsAreSeen(t *testing.T) {
 	s := sourceOf(t, "func f(a int) int { close := a; return get(close) + Set(close) }\nfunc get(a int) int { return a }\nfunc Set(a int) int { return a }\n")
 	c := &checker{s, importer.ForCompiler(s.fset, "source", nil), module + "/p"}

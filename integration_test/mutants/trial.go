@@ -37,7 +37,7 @@ type stage struct {
 	skip  string // the tests of these to leave out, as a regular expression
 	seeds int    // the number of simulation runs; 0 leaves the test's default
 	limit time.Duration
-	hang  bool // reaching the limit is a failure: the limit is far more than the tests need
+	hang  bool // tests that reach the time limit have failed: the limit is far more than they need
 }
 
 // long matches the tests that take more than a second. They run only for mutants that

@@ -174,7 +174,8 @@ func TestFiguresAreRead(t *testing.T) {
 	}
 }
 
-// A suite that fails, or that does not print a figure, is not one without violations.
+// A suite that fails, or that does not print a figure, must not pass for one without violations:
+// each failed test is a violation, and a run without a figure has failed.
 func TestFailuresAreViolations(t *testing.T) {
 	s := suite{name: "x", figures: []figure{{runs, `(\d+) runs`}}}
 	for output, want := range map[string]struct {
@@ -197,7 +198,8 @@ func TestFailuresAreViolations(t *testing.T) {
 	}
 }
 
-// The sums leave out runs that do not count, and a page names the runs of other days.
+// A run whose suite was killed does not count: the page says so, and the sums leave it out. The
+// page also names the runs of other days.
 func TestPageSaysWhichRunsCount(t *testing.T) {
 	day := time.Date(2030, 5, 20, 12, 0, 0, 0, time.UTC)
 	some := func(name string, at time.Time, n int, failed string) outcome {

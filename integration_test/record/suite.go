@@ -22,7 +22,8 @@ type suite struct {
 	figures []figure
 }
 
-// With a total time of long or more, suites without a share run at their full length.
+// If all suites together have this time or more, the suites without a share of it run at their full
+// length.
 const long = 30 * time.Minute
 
 // test returns a command that runs the tests of a package that match a pattern.

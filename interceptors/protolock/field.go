@@ -110,8 +110,8 @@ func (p fieldPath) value(m protoreflect.Message) (string, error) {
 			return "", err
 		}
 		if !m.Has(f) {
-			// The rest of the path may be wrong too. Report that as the error of the program
-			// that it is.
+			// The rest of the path may be wrong too. That is an error of the program, so report it
+			// as one.
 			if f.Message() != nil {
 				return "", p[i+1:].check(f.Message())
 			}

@@ -12,10 +12,10 @@ type Outcome struct {
 	panicked any
 }
 
-// Aside calls f on another goroutine, for a caller that must stop waiting when its context
-// ends. The channel gets the outcome, and never blocks that goroutine. A panic of f would end
-// the process there; so it is recovered, and repeated by Return if the caller still waits. Its
-// stack is lost then, so logPanic gets it before.
+// Aside calls f on another goroutine, for a caller that must stop waiting when its context ends.
+// The channel gets the outcome, and never blocks that goroutine. A panic of f on that goroutine
+// would end the process. So Aside recovers it, and Return panics with it again if the caller still
+// waits. The stack of the panic is lost by then, so logPanic gets the stack before.
 func Aside(f func() error, logPanic func(panicked any, stack string)) <-chan Outcome {
 	got := make(chan Outcome, 1)
 	go func() {

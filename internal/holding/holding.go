@@ -42,8 +42,8 @@ func Take(ctx *Context, a zklock.Acquirer, maxHold time.Duration, opts ...zklock
 // Lock returns the lock.
 func (h *Hold) Lock() *zklock.Lock { return h.lock }
 
-// GiveBack releases the lock and returns the error of the release. Later calls wait for that,
-// and return the same error. It does not use the caller's context, which may have ended:
+// GiveBack releases the lock and returns the error of the release. Later calls wait for the first
+// one, and return the same error. GiveBack does not use the caller's context, which may have ended:
 // Release itself waits at most for the session timeout.
 func (h *Hold) GiveBack() error {
 	if !h.begun.CompareAndSwap(false, true) {

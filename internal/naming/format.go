@@ -12,10 +12,10 @@ import (
 // Format makes a name from a value: it replaces the %s of its text by the value.
 type Format struct{ prefix, suffix string }
 
-// MustParse parses a format that has one %s in it, and %% for each percent sign. It panics with
-// anything else, and if no value can make a valid lock name. A program's formats are constants,
-// so a wrong one is wrong from the first request on. owner is the exported function that got
-// the format; the panic names it.
+// MustParse parses a format that has one %s in it, and %% for each percent sign. It panics if the
+// format has another form, or if no value makes a valid lock name of it. A program's formats are
+// constants, so a wrong one is wrong from the first request on. owner is the exported function that
+// got the format; the panic names it.
 func MustParse(owner, format string) Format {
 	f, err := parse(format)
 	if err == nil {

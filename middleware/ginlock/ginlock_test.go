@@ -285,8 +285,8 @@ func TestEngineInsideThePlainMiddleware(t *testing.T) {
 	}
 }
 
-// TestParameterThatTheRouteDoesNotHaveIsLogged: if every request of a route is refused, the
-// program is set up wrong.
+// TestParameterThatTheRouteDoesNotHaveIsLogged: if a route does not have the parameter of the pick,
+// every request to it is refused. The program is set up wrong, and the middleware logs that.
 func TestParameterThatTheRouteDoesNotHaveIsLogged(t *testing.T) {
 	w := newWorld(t)
 	var log strings.Builder

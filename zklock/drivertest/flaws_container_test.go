@@ -7,8 +7,9 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
-// refusing returns the set-up of a session that refuses containers in transactions with err.
-// It returns results if the driver itself does not refuse them.
+// refusing returns the set-up of a session that refuses a transaction with a container. The error
+// is err. If err is driver.ErrBadArguments, the session refuses the transaction without sending it,
+// so there are no results.
 func refusing(err error) func(s *faulty) {
 	return func(s *faulty) {
 		s.multi = func(ctx context.Context, ops []driver.Op) ([]driver.OpResult, error) {

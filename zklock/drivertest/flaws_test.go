@@ -79,7 +79,8 @@ func TestSuiteCatches(t *testing.T) {
 	}
 }
 
-// pattern returns a -test.run pattern for the nouns of the subtests that must fail.
+// pattern returns a -test.run pattern for the subtests that must fail: it matches the nouns in
+// their names, which have the form noun/sentence.
 func (f flaw) pattern() string {
 	var nouns []string
 	for _, name := range f.caught {

@@ -50,7 +50,7 @@ type test struct {
 	// name is "noun/sentence". It is unique, since tests are looked up by it.
 	name string
 
-	// run fails e if the sentence does not hold.
+	// run fails e if the sentence in name is not true of the driver.
 	run func(e *env)
 }
 

@@ -152,7 +152,8 @@ func TestAFailedResignationIsNotForgotten(t *testing.T) {
 	})
 }
 
-// etcd left the node of a candidate that had given up, which then led without knowing.
+// In etcd the node of a candidate that had given up stayed. So that candidate led later without
+// knowing it.
 func TestACandidateThatGivesUpLeavesNoNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()

@@ -169,8 +169,8 @@ func TestATermCountsItsRequests(t *testing.T) {
 		}), memcontrol.Ops{Gets: 1, Sets: 1, Watches: 3, Events: 2})
 		v.next(t, "a value", "A")
 		var next *election.Term
-		// The waiter reads its own node, which it watches from now on, and so does the observer,
-		// which lists the queue.
+		// The waiter reads its own node and watches it from now on. The observer reads that node
+		// too, and lists the queue.
 		wantCost(t, "a resignation", passing(func() {
 			resign(t, first)
 			next = <-second

@@ -98,8 +98,8 @@ func terms() (lead func(context.Context, *election.Term) error, began chan *elec
 	}, began
 }
 
-// begun returns the next term of a Run. Without a term a bubble would go on for ever:
-// heartbeats move its clock.
+// begun returns the next term of a Run. It waits for an hour at most: without a limit, a synctest
+// bubble without a new term would go on for ever, since heartbeats move its clock.
 func begun(t *testing.T, began <-chan *election.Term) *election.Term {
 	t.Helper()
 	select {

@@ -87,8 +87,8 @@ func TestObserverOfALeaderThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// A candidate of this dialect meets a leader of another one. It is at the front of its own
-// recipe's queue for a moment, and then gives up. The leader does not change, and the observer
+// A candidate of this dialect meets a leader of another one. The candidate is at the front of its
+// own recipe's queue for a moment, and then gives up. The leader does not change, and the observer
 // goes on.
 func TestObserverGoesOnAfterAConflict(t *testing.T) {
 	o := observer{election: New(nil, "x")}

@@ -18,13 +18,13 @@ import (
 // between two terms may be.
 //
 // An error that matches [zklock.ErrUnavailable] says that the leader is not known at the
-// moment: an observer must forget the former leader. If this client has no right to read the
-// node of a leader of another dialect, the error's text says so. Neither it nor ErrNoLeader
-// ends the sequence. If the loop goes on, the state is reported again when it is known. Any
-// other error ends the sequence; see [zklock.Client.Watch] for these errors, and for the cost
-// of an observer. One more is [zklock.ErrTokenRegression]: the token of a leader is lower than
-// one that was reported before, as after a restore from an older snapshot. Each loop over the
-// sequence starts again.
+// moment: an observer must forget the former leader. If this client has no right to read the node
+// of a leader of another dialect, the error's text says so. Neither ErrUnavailable nor ErrNoLeader
+// ends the sequence: if the loop goes on, it gets the leader when one is known. Any other error
+// ends the sequence; see [zklock.Client.Watch] for these errors, and for the cost of an observer.
+// One more is [zklock.ErrTokenRegression]: the token of a leader is lower than one that was
+// reported before, as after a restore from an older snapshot. Each loop over the sequence starts
+// again.
 func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	return func(yield func(Leader, error) bool) {
 		if e == nil {

@@ -34,14 +34,14 @@ const stuckAfter = 10 * time.Second
 // the candidacy fails with an error that matches [zklock.ErrConflict].
 func WithValue(value string) Option { return option(func(s *settings) { s.value = value }) }
 
-// WithStuck sets a function that [Election.Run] calls, once a term, when the leader's
-// function has not returned within d after its context ended. If the lock is still held at
-// that moment, no other candidate can lead until the function returns; if it was lost,
-// another may lead already. The function can end the process, for example.
+// WithStuck sets a function that [Election.Run] calls, once a term, when the leader's function has
+// not returned within d after its context ended. If the lock is still held at that moment, no other
+// candidate can lead until the leader's function returns; if it was lost, another may lead already.
+// f can end the process, for example.
 //
-// It runs on a goroutine of its own. Run waits for it before it goes on. d is 10 seconds by
-// default, and if it is zero or less. Run logs a leader that is stuck with or without this
-// option; f may be nil.
+// f runs on a goroutine of its own. Run waits for it before it goes on. d is 10 seconds by default,
+// and if it is zero or less. Run logs a leader that is stuck with or without this option; f may be
+// nil.
 func WithStuck(d time.Duration, f func(*Term)) Option {
 	return option(func(s *settings) {
 		if d <= 0 {

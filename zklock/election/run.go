@@ -21,10 +21,10 @@ import (
 // Run returns:
 //
 //   - an error that matches that of ctx, if ctx has ended and lead has returned. Run first
-//     waits for the ensemble's confirmation that the candidate has resigned, for a session
-//     timeout at most. It does not wait if lead has resigned itself, nor for the removal of the
-//     node of a candidate that only waited. Closing the client does: close it before the
-//     process ends
+//     waits for the ensemble's confirmation that the candidate has resigned, for a session timeout
+//     at most. It does not wait if lead has resigned itself. If the candidate did not lead but
+//     waited, Run does not wait for the removal of its node. [zklock.Client.Close] waits for that:
+//     call it before the process ends
 //   - nil, if lead returned an error that matches [ErrStop]
 //   - an error that matches [zklock.ErrClosed], [zklock.ErrInvalidName],
 //     [zklock.ErrConflict], [zklock.ErrDeadlock] or [zklock.ErrTokenRegression], if the

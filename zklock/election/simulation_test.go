@@ -222,8 +222,8 @@ func (s *simulation) begin(i int, stop context.CancelFunc) bool {
 	return !s.off
 }
 
-// lead is the work of a leader. It checks that it is the only one: no context of another leader
-// is alive, and no other leader with a lease works on.
+// lead is the work of a leader. It checks that it is the only one: no context of another leader is
+// alive, and no other leader that still has its lease is working.
 func (s *simulation) lead(ctx context.Context, term *election.Term, rng *rand.Rand) error {
 	s.mu.Lock()
 	for other, its := range s.leaders {

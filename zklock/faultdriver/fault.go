@@ -59,8 +59,8 @@ func Drop() Fault { return Fault{action: drop} }
 func LoseReply() Fault { return Fault{action: loseReply} }
 
 // Late returns driver.ErrConnLoss to the caller at once. The operation is applied when gate
-// releases it, unless the session has been closed by then. If it strikes an operation that arms
-// a watch, a Connect or a Close, it does the same as [LoseReply].
+// releases it, if the session is still open by then. If Late strikes an operation that arms a
+// watch, a Connect or a Close, it does the same as [LoseReply].
 func Late(gate *Gate) Fault { return Fault{action: late, gate: gate} }
 
 // LateAfter does the same as Late, but applies the operation after d.

@@ -2,8 +2,8 @@ package faultdriver
 
 import "time"
 
-// later arranges that apply runs when fault says so, unless the session is closed before. If
-// the session is closed already, later does nothing and returns false.
+// later arranges that apply runs when fault says so. If the session is closed before that time,
+// apply does not run. If it is closed already, later does nothing and returns false.
 func (s *session) later(fault Fault, apply func()) bool {
 	if fault.action == late {
 		return s.hold(fault.gate, apply)

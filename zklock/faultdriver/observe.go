@@ -50,7 +50,7 @@ func NewCounter(inj Injector) *Counter { return &Counter{inj: inj} }
 // Seen returns for how many operations inj was asked.
 func (c *Counter) Seen() int { return int(c.seen.Load()) }
 
-// Struck returns for how many of them it returned a fault that could strike.
+// Struck returns for how many operations inj has returned a fault that could strike.
 func (c *Counter) Struck() int { return int(c.strikes.Load()) }
 
 // Inject implements [Injector].

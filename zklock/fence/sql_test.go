@@ -224,7 +224,7 @@ func TestSchemaOfEachDialect(t *testing.T) {
 		if !strings.HasPrefix(schema, "CREATE TABLE IF NOT EXISTS zklock_fence (") || strings.Contains(schema, ";") {
 			t.Errorf("%s: %q", dialect, schema)
 		}
-		// A resource that only readers have used has the zero token as its writer's.
+		// A resource that only readers have used has the zero token as its writer's token.
 		if !strings.Contains(schema, fmt.Sprintf("DEFAULT '%v'", zklock.Token{})) {
 			t.Errorf("%s: the zero token is not the default of writer: %s", dialect, schema)
 		}

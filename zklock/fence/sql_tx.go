@@ -24,8 +24,8 @@ type Tx interface {
 //		return err
 //	})
 //
-// The error is the first of those of the begin, the check, fn and the commit. With one that
-// matches [ErrStale] nothing was written.
+// InTx returns the first error of the begin, the check, fn and the commit. If it matches
+// [ErrStale], nothing was written.
 func InTx(ctx context.Context, db *sql.DB, dialect Dialect, lock *zklock.Lock, fn func(tx *sql.Tx) error) error {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {

@@ -162,8 +162,8 @@ func valueOf(answer map[string]any) string {
 	return fmt.Sprint(result["value"])
 }
 
-// until waits until a JavaScript expression is true. While one page follows another, the browser has
-// none that it could ask.
+// until waits until a JavaScript expression is true. While one page replaces another, the browser
+// has no page where it could evaluate the expression.
 func (b *browser) until(expression string) {
 	b.t.Helper()
 	// The page is another process: there is nothing to wait for.

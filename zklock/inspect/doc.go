@@ -16,9 +16,9 @@
 //     more names.
 //   - GET api/locks/{name} is one name. The name is one segment: its slashes are written
 //     %2F.
-//   - GET api/events sends a server-sent event at once, and when the list has changed; with
-//     ?name=, when that name's queue has changed. An event's data is a number. The page, read
-//     again, shows at least that state.
+//   - GET api/events sends a server-sent event at once, and one whenever the list has changed; with
+//     ?name=, whenever that name's queue has changed. An event's data is the number of a state. If
+//     the page is read again after an event, it shows that state or a later one.
 //
 // In JSON, session ids and transaction ids are strings in hexadecimal, because they exceed
 // what JavaScript's numbers can hold. Times are in the format of RFC 3339. Lists are never

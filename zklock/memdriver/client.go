@@ -301,7 +301,7 @@ func (s *session) answered(c *conn, r *request) {
 		s.end(nil, driver.ErrClosed)
 	}
 	if r.done {
-		return // the caller has given it up
+		return // the caller has given the request up
 	}
 	if r.kind.watch() && r.err == nil {
 		r.watch = s.addWatch(awaited{r.path, r.list()})
@@ -329,7 +329,7 @@ func (s *session) notified(c *conn, path string, event driver.EventType) {
 // watcher is a channel that waits for the event of a path.
 type watcher struct {
 	ch  chan driver.Event
-	gen uint64 // the connection's generation when it was last handed out
+	gen uint64 // the connection's generation when the channel was last handed out
 }
 
 // addWatch returns a channel for an event. If there is a channel that was

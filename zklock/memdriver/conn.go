@@ -200,7 +200,7 @@ func (c *conn) answer(r *request) {
 	c.down.send(func() { c.client.answered(c, r) })
 }
 
-// hangUp closes the server's end. The client notices if it is not cut off.
+// hangUp closes the server's end. The client notices that, if the connection is not cut.
 func (c *conn) hangUp() {
 	if !c.serverOpen {
 		return
@@ -238,8 +238,8 @@ func pop(queue []*request) []*request {
 	return queue[1:]
 }
 
-// abandon closes the client's end. The server notices if it is not cut off. Messages that were
-// sent before still arrive.
+// abandon closes the client's end. The server notices that, if the connection is not cut. Messages
+// that were sent before still arrive.
 func (c *conn) abandon() {
 	if !c.clientOpen {
 		return

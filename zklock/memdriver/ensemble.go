@@ -110,8 +110,8 @@ func (e *Ensemble) shut() <-chan struct{} {
 	return e.stop()
 }
 
-// retire is called after a client has ended. It stops the periodic work if there is no client
-// left, and closes an ensemble that no connector can reach.
+// retire is called after a client has ended. It stops the periodic work if there is no client left,
+// and closes the ensemble if no connector can reach it any longer.
 func (e *Ensemble) retire() {
 	e.rest()
 	if e.private && !e.closed && len(e.clients) == 0 {

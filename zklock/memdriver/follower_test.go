@@ -158,9 +158,9 @@ func TestAppliedLater(t *testing.T) {
 	})
 }
 
-// A follower loses its leader, and finds the one before it, which does not know yet that it was
-// deposed. The follower must not go back: the two would commit transactions in addition to
-// those committed since.
+// A follower loses its leader, and finds the leader of the term before, which does not know yet
+// that it was deposed. The follower must not follow that one again: the two would commit other
+// transactions than those that the later leader has committed since.
 func TestFollowerDoesNotGoBackToADeposedLeader(t *testing.T) {
 	bubble(t, func(t *testing.T, e *memdriver.Ensemble) {
 		connect(t, e.Connector(1, 2), 20*time.Second) // without a client the ensemble would stand still

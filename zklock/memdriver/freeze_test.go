@@ -127,7 +127,7 @@ func TestJournalIsTheLog(t *testing.T) {
 		}
 		e.Restart(e.Leader())
 		_, err = s.Multi(ctx, []driver.Op{driver.CreateOp("/x/n-", nil, driver.EphemeralSequential, acl), driver.SetOp("/x", []byte("2"), driver.AnyVersion)})
-		for errors.Is(err, driver.ErrConnLoss) { // the leader changed, and it was not applied
+		for errors.Is(err, driver.ErrConnLoss) { // the leader has changed, and the request was not applied
 			_, err = s.Multi(ctx, []driver.Op{driver.CreateOp("/x/n-", nil, driver.EphemeralSequential, acl), driver.SetOp("/x", []byte("2"), driver.AnyVersion)})
 		}
 		must(err)

@@ -209,9 +209,9 @@ func TestSameFollowerCountsOnce(t *testing.T) {
 	}, memdriver.WithServers(5), memdriver.WithSyncLimit(10))
 }
 
-// A sync can wait behind commits that a lagging server has not applied. It is not an entry of
-// that server's log: the server with the newest log must not look like the one with the oldest
-// because of it.
+// A sync can wait in a lagging server, behind commits that the server has not applied. The sync is
+// no entry of the server's log. If an election took it for the log's last entry, the server with
+// the newest log would seem to have the oldest.
 func TestElectionAfterASyncThatWaits(t *testing.T) {
 	bubble(t, func(t *testing.T, e *memdriver.Ensemble) {
 		s := connect(t, e.Connector(0), 10*time.Second)

@@ -62,7 +62,7 @@ func (p *pipe) resume() {
 }
 
 // flow delivers the held messages, if nothing holds them now. It posts the delivery instead of
-// calling it: its effects must not overtake the messages behind it.
+// calling it, so that the effects of the first message do not overtake the messages behind that.
 func (p *pipe) flow() {
 	if p.cut || p.pauses > 0 || len(p.held) == 0 || p.flowing {
 		return

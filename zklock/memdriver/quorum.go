@@ -116,7 +116,8 @@ func (k *learner) ping() {
 	})
 }
 
-// closeLeader closes the leader's end. The follower notices if it is not cut off.
+// closeLeader closes the leader's end of the link. The follower notices that, if the link is not
+// cut.
 func (k *learner) closeLeader() {
 	if !k.leaderOpen {
 		return
@@ -130,7 +131,8 @@ func (k *learner) closeLeader() {
 	})
 }
 
-// closeFollower closes the follower's end. The leader notices if it is not cut off.
+// closeFollower closes the follower's end of the link. The leader notices that, if the link is not
+// cut.
 func (k *learner) closeFollower() {
 	if !k.followerOpen {
 		return

@@ -35,8 +35,8 @@ func minus(b, a memcontrol.Ops) memcontrol.Ops {
 	}
 }
 
-// A slot costs what a lock costs, and a read. One that runs costs one transaction more, and the
-// first one of a name another one.
+// A call of Do costs what a lock costs, and a read. If it runs its slot, it costs one transaction
+// more. The first call for a name costs one more, too.
 func TestDoCountsItsRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()

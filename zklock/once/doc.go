@@ -14,10 +14,10 @@
 //		return report(ctx, slot)
 //	})
 //
-// A lock alone cannot do that: a process that comes late finds the lock free again, and runs
-// the job a second time. How late it may come depends on how long the job takes and on how far
-// the clocks of the processes differ. Here neither matters. The ledger is compared and written
-// under the lock, by a transaction that is applied only while the lock is held.
+// A lock alone cannot do that: a process that is late finds the lock free again, and runs the job a
+// second time. How late it may be depends on how long the job takes and on how far the clocks of
+// the processes differ. Here neither matters. The ledger is compared and written under the lock, by
+// a transaction that is applied only while the lock is held.
 //
 // # Slots
 //
@@ -26,8 +26,8 @@
 // rise with time: RFC 3339 in UTC without fractions of a second, a date, or a number with
 // leading zeros. [time.RFC3339Nano] does not: it leaves zeros out.
 //
-// A process whose clock is ahead runs a slot early, and the slots before that can not run any
-// more. To run each slot, call Do for each of them in order, or Every with [RunAll].
+// A process whose clock is ahead runs a slot early. From then on the slots before that one cannot
+// run. To run each slot, call Do for each of them in order, or Every with [RunAll].
 //
 // # Guarantees
 //

@@ -26,8 +26,8 @@ import (
 // the slot. A clock that is wrong makes a slot run early or late, never twice.
 //
 // The ledger says where the fleet goes on after an outage, and after a restart of all processes.
-// Without a ledger the first slot is that of the call of Every. [WithMissed] sets what
-// happens to slots that have ended and have not run. The ledger is that of Do, with slots in
+// Without a ledger the schedule begins with the slot at the time of the call. [WithMissed] sets
+// what happens to slots that have ended and have not run. The ledger is that of Do, with slots in
 // RFC 3339: a program that called Do with such slots may go on with Every.
 //
 // If job fails, Every calls it again in the same slot, after a pause: see [WithRetry]. Each failure
@@ -38,9 +38,9 @@ import (
 // its cause. Before that it returns only errors that do not pass. They match [zklock.ErrMisuse] if
 // an argument is wrong, [zklock.ErrConflict] if the ledger has another kind of slots,
 // [zklock.ErrNoAuth] if a right is missing, [zklock.ErrDeadlock] or [zklock.ErrLost] if ctx carries
-// a lock of the name, or [zklock.ErrInvalidName], [zklock.ErrClosed] or [zklock.ErrTokenRegression]. Every notices within a second of a pause
-// that the client was closed. If job panics, the slot stays open, and the panic goes on when the
-// lock is released.
+// a lock of the name, or [zklock.ErrInvalidName], [zklock.ErrClosed] or
+// [zklock.ErrTokenRegression]. If the client is closed during a pause, Every notices that within a
+// second. If job panics, the slot stays open, and the panic goes on when the lock is released.
 func Every(ctx context.Context, client *zklock.Client, name string, period time.Duration, job func(ctx context.Context, slot time.Time) error, opts ...Option) error {
 	s := schedule{name: name, period: period, settings: newSettings(opts)}
 	if err := s.check(job); err != nil {
@@ -88,8 +88,8 @@ func Every(ctx context.Context, client *zklock.Client, name string, period time.
 // schedule is one call of Every. Invariants:
 //
 //   - A slot that has run successfully never runs again, nor does an earlier one: run calls the job
-//     only for a slot above the ledger's, under the lock, and records it there. After a failure, a
-//     process whose clock is behind may run the slot before.
+//     only for a slot above the ledger's, under the lock, and records it there. After a failed call
+//     for a slot, a process whose clock is behind may still run the slot before that one.
 //   - A slot that will never run has a line in the log of the process that passes it over, written
 //     before a later slot runs. Slots are passed over in two places: by next, under the lock, and
 //     when the job was called too often.
@@ -101,7 +101,7 @@ type schedule struct {
 	last   time.Time // the ledger's slot as this process read it last; at first, the one before the present slot
 	closed time.Time // this process runs no slot up to here: it has passed them over
 	logged time.Time // the log has the missed slots up to here
-	ahead  time.Time // the log says that the ledger has this slot, long before its time
+	ahead  time.Time // the ledger's slot that the log has reported as far ahead of the clock
 
 	slot   time.Time // the slot that next has chosen
 	called int       // how often the job was called for it

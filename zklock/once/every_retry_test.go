@@ -18,7 +18,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/once"
 )
 
-// failsIn returns a job that fails in a slot, for as long as times says; 0 means always.
+// failsIn returns a job that fails in the slot of an hour, at its first calls there, as many as
+// times says; if times is 0, at all of them.
 func failsIn(hour, times int) func(context.Context, time.Time) error {
 	calls := 0
 	return func(_ context.Context, slot time.Time) error {
@@ -52,7 +53,8 @@ func TestEveryRetriesASlot(t *testing.T) {
 	})
 }
 
-// A slot that fails until it ends is then one that was missed. RunAll goes on with it.
+// If the job fails until its slot ends, the slot is a missed one from then on. With RunAll, Every
+// goes on with it.
 func TestEveryWithASlotThatKeepsFailing(t *testing.T) {
 	for _, c := range []struct {
 		rule once.Missed
@@ -95,7 +97,8 @@ func TestEveryWithASlotThatKeepsFailing(t *testing.T) {
 	}
 }
 
-// A slot is in one line only, also if the slot after those that were missed fails and is missed too.
+// Each missed slot is in one line of the log only, also if the slot after the missed ones fails and
+// is missed too.
 func TestEveryLogsAMissedSlotOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, d := memdriver.New(), &diary{}
@@ -126,7 +129,8 @@ func TestEveryCutsPausesAtTheNextSlot(t *testing.T) {
 	})
 }
 
-// Without a right Every returns, also if only the ledger cannot be written when the job has run.
+// Every returns if a right is missing. That may show only when the job has run and the ledger
+// cannot be written.
 func TestEveryWithoutRights(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, d := memdriver.New(), &diary{}
@@ -143,7 +147,8 @@ func TestEveryWithoutRights(t *testing.T) {
 	})
 }
 
-// An error of the job is one that passes, whatever it matches.
+// If the job fails, Every calls it again, even if the job's error matches one that would end Every
+// as an error of its own requests.
 func TestEveryGoesOnWhateverTheJobReturns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, d := memdriver.New(), &diary{}
@@ -158,8 +163,8 @@ func TestEveryGoesOnWhateverTheJobReturns(t *testing.T) {
 	})
 }
 
-// A fleet with every kind of trouble: each slot runs, or has a line in a log. No slot runs after one
-// that is in the ledger, if it is not a later one.
+// A fleet with every kind of trouble: each slot runs, or has a line in a log. Once a slot is in the
+// ledger, only later slots run.
 func TestEveryFleet(t *testing.T) {
 	for seed := range uint64(12) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
@@ -276,7 +281,8 @@ func everyFleet(t *testing.T, seed uint64) {
 	}
 }
 
-// A schedule begins with its first slot, also for a process that comes after that slot has failed.
+// A schedule begins with its first slot, also for a process that calls Every after the job has
+// failed in that slot.
 func TestEveryRunsTheFirstSlotAlthoughItFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, d := memdriver.New(), &diary{}

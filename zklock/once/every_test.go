@@ -34,8 +34,8 @@ func TestEveryRunsEachSlotOnce(t *testing.T) {
 	})
 }
 
-// rules are the rules for missed slots, and what they do with 09:00, 10:00 and 11:00, which were
-// missed, at 12:30.
+// rules are the rules for missed slots, and what each of them does at 12:30, when the slots of
+// 09:00, 10:00 and 11:00 were missed.
 var rules = []struct {
 	rule once.Missed
 	ran  []string
@@ -47,7 +47,8 @@ var rules = []struct {
 }
 
 // Slots that were missed follow the rule. One process logs them, in one line, before a later slot
-// runs. The one exception is RunAll: if another process goes on, it logs what is left.
+// runs. With RunAll there is one more line if another process goes on: it logs the missed slots
+// that are left.
 func TestEveryAfterMissedSlots(t *testing.T) {
 	for name, miss := range map[string]func(t *testing.T, e *memdriver.Ensemble, start func(processes int) []*running){
 		"the ensemble was down": func(t *testing.T, e *memdriver.Ensemble, start func(int) []*running) {
@@ -197,8 +198,8 @@ func TestEveryWithClocksThatDiffer(t *testing.T) {
 	})
 }
 
-// A ledger that is far ahead of the clock has one line in the log, and slots run again when their time
-// has come.
+// If the ledger has a slot far ahead of the clock, the log has one line about that. No slot runs
+// before the clock has passed the ledger's slot; later slots run as ever.
 func TestEveryWithALedgerThatIsAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, d := memdriver.New(), &diary{}
@@ -212,8 +213,8 @@ func TestEveryWithALedgerThatIsAhead(t *testing.T) {
 	})
 }
 
-// A program that has called Do with the same slots goes on where that has ended. One that has
-// used another period goes on with the next slot of its own.
+// A program has called Do before, with slots in RFC 3339. Every goes on with the first slot of its
+// own after the last of these, whether that was one of its slots or lies between two of them.
 func TestEveryGoesOnWithALedger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, d := memdriver.New(), &diary{}
@@ -231,8 +232,8 @@ func TestEveryGoesOnWithALedger(t *testing.T) {
 	})
 }
 
-// Every ends with its context, whose cause it returns, and notes a job that was done by then. It
-// does not log that as a failure.
+// Every ends with its context, and returns the context's cause. If the job succeeds after the end
+// of the context, its slot is recorded. The end is not logged as a failure.
 func TestEveryEndsWithItsContext(t *testing.T) {
 	stop := errors.New("the program ends")
 	for what, c := range map[string]struct {
@@ -287,7 +288,7 @@ func TestEveryWithAPanic(t *testing.T) {
 	})
 }
 
-// What does not pass ends Every at once.
+// An error that does not pass ends Every at once.
 func TestEveryEndsWithErrorsThatDoNotPass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()

@@ -18,7 +18,7 @@ import (
 // ledger is the znode that has the last slot of a name. It is read and written under the name's
 // lock. Invariants:
 //
-//   - The slot in a ledger never falls, unless an operator changes the znode.
+//   - The slot in a ledger never falls. Only an operator can lower it, by changing the znode.
 //   - Each write is a transaction that begins with a check of the lock's queue node, and has the
 //     version that was read under the same lock. So a write of a holder that was stopped, or one
 //     that is applied late, changes nothing once another holder may have the lock.
@@ -84,7 +84,7 @@ func (l ledger) open(ctx context.Context, first string) (page, error) {
 
 // record notes that a slot has run. before is what the ledger had when it was opened.
 func (l ledger) record(ctx context.Context, before page, slot string) error {
-	// The job has run, so its context does not count any more.
+	// The job has run, so the end of its context must not stop the write.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.lock.SessionTimeout())
 	defer cancel()
 	now := before
@@ -116,11 +116,11 @@ func (l ledger) encode(slot string) []byte {
 	return append(bytes.Clone(mark), data...)
 }
 
-// change changes the ledger by the operation op, which is for the page now. If the outcome of
-// that is not known, or another program has changed the ledger, change reads the ledger again
-// and repeats the operation, unless done says that this is not necessary any more. No other
-// process writes the ledger while this one holds the lock, so done is true if an operation whose
-// reply was lost has been applied. change ends with the lock, or with ctx.
+// change changes the ledger by the operation op, which is for the page now. If the outcome of that
+// is not known, or another program has changed the ledger, change reads the ledger again, and
+// repeats the operation until it succeeds or done returns true. No other process writes the ledger
+// while this one holds the lock, so done is true if an operation whose reply was lost has been
+// applied. change ends with the lock, or with ctx.
 func (l ledger) change(ctx context.Context, now *page, done func() bool, op func() driver.Op) error {
 	var open error // that the outcome of an earlier operation is not known
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, time.Second) {

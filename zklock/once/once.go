@@ -49,9 +49,10 @@ func Do(ctx context.Context, client *zklock.Client, name, slot string, fn func(c
 	return run(ctx, "do", client, name, "", func(string) (string, error) { return slot, nil }, fn, opts...)
 }
 
-// run is one call of Do or one of Every's, as op says. next chooses the slot: it gets the slot
-// that the ledger has, under the lock, and fn runs if the chosen one is above it. A new ledger begins with
-// first: the slot before the first one of Every, so that no process forgets where the schedule began.
+// run does what Do does, for Do and for each try of Every; op names the caller. next chooses the
+// slot: it gets the slot that the ledger has, under the lock, and fn runs if the chosen one is
+// above it. A new ledger begins with first: the slot before the first one of Every, so that no
+// process forgets where the schedule began.
 func run(ctx context.Context, op string, client *zklock.Client, name, first string, next func(recorded string) (string, error), fn func(context.Context) error, opts ...zklock.AcquireOption) (ran bool, err error) {
 	lock, err := client.Mutex(name).Acquire(ctx, opts...)
 	switch {
@@ -108,7 +109,7 @@ func run(ctx context.Context, op string, client *zklock.Client, name, first stri
 
 // Forget removes the ledger of a name, so that each slot of it can run again. It does nothing if
 // there is none. Forget acquires the lock of the name, and so waits while a job runs; ctx bounds
-// the whole call. Without a Forget the ledger of a job that is not used any more stays: one small
+// the whole call. Without a Forget the ledger of a job that never runs again stays: one small
 // znode.
 func Forget(ctx context.Context, client *zklock.Client, name string, opts ...zklock.AcquireOption) error {
 	lock, err := client.Mutex(name).Acquire(ctx, opts...)

@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// minPause and maxPause bound the pause after a failed round: no server could be used. The
-	// pause doubles from round to round and has jitter.
+	// minPause and maxPause bound the pause after a failed round: every server was tried, and none
+	// could be used. The pause doubles from round to round and has jitter.
 	minPause = 20 * time.Millisecond
 	maxPause = time.Second
 

@@ -120,7 +120,8 @@ func TestCloseWaitsForAConnection(t *testing.T) {
 	recv(t, asked)
 }
 
-// If the ensemble has already expired the session, it has nothing to confirm.
+// If the ensemble has already expired the session, there is nothing to confirm, and Close returns
+// nil.
 func TestCloseOfASessionThatTurnsOutToBeExpired(t *testing.T) {
 	release := make(chan struct{})
 	p := newPeer(t, func(l *link) {
@@ -143,8 +144,9 @@ func TestCloseOfASessionThatTurnsOutToBeExpired(t *testing.T) {
 	}
 }
 
-// Close waits for the outcomes of requests in flight, and abandons the requests if it cannot
-// wait any longer. Closing the client would race with the creation of a container.
+// Close waits for the outcomes of requests in flight, and abandons the requests if it cannot wait
+// any longer. It must not close the client during a request: that would race with a request that
+// creates a container.
 func TestCloseWithRequestsInFlight(t *testing.T) {
 	for name, answers := range map[string]bool{"answered": true, "mute": false} {
 		t.Run(name, func(t *testing.T) {

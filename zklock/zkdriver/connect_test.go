@@ -87,8 +87,8 @@ func TestConnectToOneThatOnlyClosesGivesUpSoon(t *testing.T) {
 	}
 }
 
-// A caller's time often ends while an attempt on a server is under way. Then what the server did to the
-// session before says more than that it has not answered yet.
+// A caller's time often ends while an attempt on a server is under way. Then the error says what
+// the server did to the session before, which is more useful than "no answer yet".
 func TestConnectSaysWhatTheServerDidBefore(t *testing.T) {
 	var hangs atomic.Bool
 	asked := make(chan struct{}, 10)
@@ -116,7 +116,8 @@ func TestConnectSaysWhatTheServerDidBefore(t *testing.T) {
 	}
 }
 
-// A server that was none of ZooKeeper's may be one by now: what it did before does not end a search.
+// A server that was not a ZooKeeper server before may be one by now: what an earlier session has
+// met there does not end a search.
 func TestConnectForgetsAPermanentFailure(t *testing.T) {
 	var hangs atomic.Bool
 	asked := make(chan struct{}, 10)

@@ -306,9 +306,11 @@ func (d *dialer) err(cause error) error {
 	for _, s := range d.config.servers {
 		f, ok := d.errs[s]
 		if !ok {
-			// A failure of an earlier session. Of the server that is being tried now, an answer
-			// that may pass says more than that it has not answered yet. A permanent failure does not
-			// count: it would end the caller's search, and the server may have changed.
+			// This session has recorded no failure of the server, but an earlier one may have. For
+			// the server that is being tried now, that failure is used only if the server closed
+			// the connection before it answered: that says more than "no answer yet". A permanent
+			// failure is not used: it would end the caller's search, and the server may have
+			// changed.
 			f, ok = d.backoff.noted(s)
 			ok = ok && (s != d.current || f.kind == silent)
 		}

@@ -27,8 +27,8 @@ const (
 	codeThrottled            = -127
 )
 
-// codeOversized is the code that the client gets instead of a reply that is too long:
-// ZooKeeper's code for errors of its own. The error for the caller is send.oversized.
+// codeOversized is ZooKeeper's code for errors of its own. In place of a reply that is too long,
+// the client gets an answer with this code. The caller's error is made from send.oversized.
 const codeOversized = 0xffffffff // -1
 
 // serverErrors translates the client's values for a server's error answers. nil marks
@@ -58,8 +58,8 @@ var serverErrors = map[error]error{
 	zk.ErrInvalidFlags: driver.ErrBadArguments,
 }
 
-// codeErrors does the same for codes that the client has no value for. A code that is not
-// listed here is definite, too.
+// codeErrors translates, as serverErrors does, the codes that the client has no value for. A code
+// that is not listed here is definite, too.
 var codeErrors = map[int]error{
 	codeUnimplemented:    driver.ErrUnimplemented,
 	codeConnectionLoss:   driver.ErrConnLoss,

@@ -64,7 +64,7 @@ func fired(t zk.EventType) (driver.EventType, []watchList) {
 type watch struct {
 	path string
 	ch   chan driver.Event
-	gen  uint64 // the connection's generation when it was last handed out; guarded by watches.mu
+	gen  uint64 // the connection's generation when the channel was last handed out; guarded by watches.mu
 }
 
 // arming is one call of a method that sets a watch, until its reply has been read.

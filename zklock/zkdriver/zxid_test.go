@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// A session has seen the zxid of the replies to its requests, whatever else a server sends.
-// After a reconnect it sets its watches from the zxid that it had seen before. The client
-// itself counts all replies, in a goroutine that races with the one that sets watches; the race
-// detector checks that here too.
+// After a reconnect a session sets its watches from the newest zxid that it has seen. That is the
+// newest in the replies to its own requests, whatever else a server sends. The client itself counts
+// all replies, in a goroutine that races with the one that sets watches; the race detector checks
+// that here too.
 func TestWatchesAreSetFromWhatWasSeen(t *testing.T) {
 	const (
 		watches = 300 // with paths so long that they are set in two requests

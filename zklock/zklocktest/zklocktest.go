@@ -17,10 +17,10 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// New returns a client of a new ensemble in memory, which no other test sees. When the test and
-// its subtests have ended, the client is closed, and then the ensemble. If that returns an
-// error, the test fails. For a client with other settings, and for more clients of the
-// ensemble, make its Connector that of a [zklock.Config].
+// New returns a client of a new ensemble in memory, which no other test sees. When the test and its
+// subtests have ended, the client is closed, and then the ensemble. If one of the two cannot be
+// closed without an error, the test fails. For a client with other settings, and for more clients
+// of the ensemble, make its Connector that of a [zklock.Config].
 func New(t testing.TB, opts ...zklock.Option) (*zklock.Client, *memdriver.Ensemble) {
 	t.Helper()
 	ensemble := memdriver.New()

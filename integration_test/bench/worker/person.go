@@ -30,12 +30,13 @@ type person struct {
 	err                error
 }
 
-// work waits for start and then does t's cycles. Unless the task is a single cycle, it does one
-// more before it calls warm.Done, because the first one is slower. gate bounds the number of
-// goroutines that do that at the same time.
+// work waits for start and then does t's cycles. The first cycle of a goroutine is slower than the
+// others. So if the task has a length, and is not just a single cycle, work does one cycle before
+// it calls warm.Done. gate bounds the number of goroutines that do this at the same time.
 //
-// If t's length passes without a cycle that counts, the time that counts is extended until
-// the first cycle ends. So a machine that stood still measures slow cycles instead of none.
+// The cycles that end between p.from and p.to count. If the process completes none, that time is
+// extended until its first cycle ends. So the result of a machine that stood still is a slow cycle,
+// and not none.
 func (p *person) work(ctx context.Context, l Locker, t task, g int, warm *sync.WaitGroup, gate chan struct{}, start <-chan struct{}) {
 	if t.length > 0 {
 		gate <- struct{}{}

@@ -57,8 +57,8 @@ func (m *Member) Say(word string, rest ...string) {
 // test has ended.
 func (m *Member) Await() (string, error) { return m.AwaitIn(context.Background()) }
 
-// AwaitIn is Await in work that must stop when ctx ends. If that happens first, it says
-// "cancelled" and the cause, and returns the cause.
+// AwaitIn waits like Await. If ctx ends first, the member says "cancelled" and the cause, and
+// AwaitIn returns the cause: the member's work must stop.
 func (m *Member) AwaitIn(ctx context.Context) (string, error) {
 	select {
 	case line, ok := <-m.lines:
@@ -166,8 +166,8 @@ func (p *Process) Expect(word string) string {
 	return p.ExpectWithout(word, "")
 }
 
-// ExpectWithout is Expect, and also fails the test if a line that begins with the word other is
-// read before.
+// ExpectWithout waits like Expect. If it reads a line that begins with the word other before that,
+// the test fails.
 func (p *Process) ExpectWithout(word, other string) string {
 	p.t.Helper()
 	limit := time.NewTimer(patience)

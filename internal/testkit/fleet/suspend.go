@@ -31,8 +31,9 @@ func (p *Process) Suspend(url, name string) {
 	}
 }
 
-// HoldsOn keeps the processor until a lock has ended. A process that Suspend stops in
-// HoldsOn goes on here, in most runs before another of its goroutines has noticed the loss.
+// HoldsOn loops on the processor until a lock has ended. If Suspend stops the process during
+// HoldsOn, the process goes on in this loop, in most runs before another of its goroutines has
+// noticed the loss.
 func (m *Member) HoldsOn(lock *zklock.Lock) {
 	runtime.GOMAXPROCS(1) // for good: a change lets other goroutines run
 	m.Say("holds")

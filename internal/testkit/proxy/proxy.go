@@ -56,9 +56,10 @@ type Config struct {
 	// the proxy has already accepted the connection.
 	Patience time.Duration
 
-	// Rewrite may be nil. The proxy calls it once for each connection with the client's stream.
-	// It returns the stream that goes to the server instead. It must not read from the client's
-	// stream before its result is read from.
+	// Rewrite gets the stream of a client's connection, and returns the stream that goes to the
+	// server instead. The proxy calls it once for each connection; if it is nil, the streams are
+	// not changed. Rewrite must not read from the client's stream before the proxy reads from its
+	// result.
 	Rewrite func(client io.Reader) io.Reader
 }
 

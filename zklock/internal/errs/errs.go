@@ -57,9 +57,9 @@ func (e *special) Error() string { return e.text }
 // Unwrap returns the public error that it matches.
 func (e *special) Unwrap() error { return e.of }
 
-// ErrUnanswered is the error of a request that a context ended while the session worked:
-// the ensemble had only not answered yet. An acquisition returns ErrNotAcquired instead;
-// see turnstile.take.
+// ErrUnanswered is the error of a request that a context ended while the session worked: the
+// ensemble just had not answered yet. An acquisition returns ErrNotAcquired instead; see
+// turnstile.take.
 var ErrUnanswered = Case(ErrUnavailable, "the ensemble had not answered yet")
 
 // Errors inside zklock that make an acquisition start again, or that are the causes of
@@ -111,8 +111,8 @@ func Ended(ctx context.Context) error {
 	return fmt.Errorf("%w (%w)", err, cause)
 }
 
-// LeaseUnproven returns the error of a wait for a lease on a session with a connection: no
-// quorum commits for its server.
+// LeaseUnproven returns the error of a caller that has waited for a lease in vain, although the
+// session has a connection: no quorum has committed a write of its server.
 func LeaseUnproven(d time.Duration) error {
 	return fmt.Errorf("%w for %v: no quorum has committed enough to prove a lease", ErrUnavailable, d)
 }

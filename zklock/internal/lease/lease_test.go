@@ -108,8 +108,8 @@ func TestIdleSyncsLeaveEnoughLeaseForTheFirstWrite(t *testing.T) {
 	}
 }
 
-// TestLeaseLasts: what is proven may count if it can be extended before it ends. After a gap in
-// the chain that takes a tick.
+// TestLeaseLasts: Lasts reports whether a proven lease can be extended before it ends. Only then
+// may it count. After a gap in the chain of exchanges, Lasts reports false for a tick.
 func TestLeaseLasts(t *testing.T) {
 	start := time.Unix(1000, 0)
 	at := func(ms int) time.Time { return start.Add(time.Duration(ms) * time.Millisecond) }

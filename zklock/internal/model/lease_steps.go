@@ -151,8 +151,8 @@ func (s *leaseState) request(kind int8) {
 	put(&s.toLeader, kind)
 }
 
-// leaderReads reads the first message of the follower's stream. A deposed leader answers what
-// needs no quorum. A write has no answer then, and nor has what follows it.
+// leaderReads reads the first message of the follower's stream. A deposed leader answers what needs
+// no quorum. It answers no write, and nothing that follows a write.
 func (m Leases) leaderReads(s *leaseState) {
 	switch kind := take(&s.toLeader); {
 	case kind == report:

@@ -306,13 +306,13 @@ func (m Locks) Check(s lockState) error {
 	return nil
 }
 
-// Settled implements System: no waiter whose turn it is waits, and no node blocks the queue
-// that no client uses.
+// Settled implements System: no waiter still waits when it is its turn, and every node that blocks
+// the queue is used by a client.
 func (m Locks) Settled(s lockState) error {
 	alive, used, readers := s.view(0), uint8(0), uint8(0)
 	for _, c := range s.clients[:m.Clients] {
 		if c.phase == holding && c.mode == queue.Shared {
-			readers |= 1 << c.own // a writer's node is a reader's, if its holder has become one
+			readers |= 1 << c.own // the writer that created the node has become a reader
 		}
 	}
 	for _, c := range s.clients[:m.Clients] {

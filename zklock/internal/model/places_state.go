@@ -118,8 +118,9 @@ func (m Places) Canonical(s placeState) placeState {
 	return s
 }
 
-// number makes the numbers of the creations, turns and hand-overs as small as possible:
-// only their order matters. Turns that begin near their end keep their numbers.
+// number makes the numbers of the creations, turns and hand-overs as small as possible: only their
+// order matters. It leaves the turns alone in a model whose turns begin near the end of their range
+// (FirstTurn).
 func (m Places) number(s *placeState) {
 	for i := range s.processes {
 		p := &s.processes[i]
@@ -173,11 +174,12 @@ func compareProcesses(a, b process) int {
 		cmp.Compare(a.standing.Turn, b.standing.Turn), cmp.Compare(a.standing.Handovers, b.standing.Handovers))
 }
 
-// within is handover_time; a place's limits have counted for that long, or not at all.
+// within is handover_time. In this model the limits of a place have counted for exactly that long,
+// or not at all.
 const within = time.Second
 
-// known returns the standing of a place as the library sees it. The rules that the model does
-// without see what they have to.
+// known returns the standing of a place as the library sees it. If the model does without a rule
+// (m.Without), known changes the fact that the rule looks at, so that the rule never applies.
 func (m Places) known(p *process) place.Standing {
 	s := p.standing
 	if p.late {

@@ -142,9 +142,9 @@ func TestLineIsWalkedWhileItIsShort(t *testing.T) {
 	}
 }
 
-// A line takes its own session's contenders from Desk.peers, so that one that has left is not
-// asked for. What many waiters keep does not grow with the line: none of them has what is in
-// Desk.peers.
+// A line takes its own session's contenders from Desk.peers, so the waiter need not ask whether one
+// of them has left. The memory of many waiters does not grow with the line: no waiter has a copy of
+// what is in Desk.peers.
 func TestLineSharesItsSessionsContenders(t *testing.T) {
 	first := lineOf()
 	desk := first.p.Desk

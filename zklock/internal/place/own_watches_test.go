@@ -7,8 +7,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
-// After many places were held at once, those that have left are removed from the due ones as early
-// as before.
+// A client lists the held places whose own nodes it will soon watch (due). After a burst of many
+// held places, it removes places that have left from that list as early as before the burst.
 func TestDueShrinksAfterABurst(t *testing.T) {
 	const many = 100_000
 	own := &ownWatches{Desk: &Desk{Session: &session.Session{Timeout: 30 * time.Second}}, added: make(chan struct{}, 1)}

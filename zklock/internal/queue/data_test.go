@@ -36,8 +36,8 @@ func FuzzNodeData(f *testing.F) {
 	})
 }
 
-// Another client writes the reason of a request to give a lock back. However long it is, it
-// costs the holder's own texts nothing.
+// Another client writes the reason of a request to give a lock back. However long the reason is, it
+// does not shorten the holder's own texts.
 func TestReasonShortensNoOtherText(t *testing.T) {
 	d := Data{Host: "web-3.example.com", PID: 812, Label: strings.Repeat("l", MaxLabel), Trace: strings.Repeat("t", 55), Mode: Exclusive.String(), Since: 1}
 	node := Default.Prefix(GUID{Session: 1, Serial: 1}, Kind{}) + "0000000000"

@@ -47,9 +47,9 @@ func TestDecideAgreesWithBruteForce(t *testing.T) {
 	}
 }
 
-// The first in line is the waiter that holds when all holders have left. If it is a shared one,
-// the shared ones behind it are first in line too. Among contenders for permits it is the one
-// behind the holders.
+// The first in line is the waiter that holds next, when all holders have left. If it is a shared
+// contender, the shared contenders right behind it are first in line too. Among contenders for
+// permits, the first in line is the first waiter behind the holders.
 func TestFirstInLineIsNext(t *testing.T) {
 	const most = 10 // contenders: all orders of readers and writers
 	for _, q := range orders(most) {

@@ -76,9 +76,9 @@ func TestLoneWriteGoesAtOnce(t *testing.T) {
 	})
 }
 
-// A write that is sent apart does not wait for the transactions under way and shares none. At
-// most as many such writes as lone requests are under way at the same time. Each is settled
-// once.
+// A write that is sent apart does not wait for the transactions under way and shares none. The
+// limit on lone requests under way (committer.lone) is also the limit on such writes. Each is
+// settled once.
 func TestWriteApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var wg sync.WaitGroup

@@ -136,8 +136,9 @@ func TestSilentSessionEnds(t *testing.T) {
 	})
 }
 
-// A heartbeat that a caller waits for follows the last one after the least interval of
-// exchanges, however recent the last Sync is. A Sync keeps its distance from both.
+// If a caller waits for a heartbeat, the session sends it when lease.MinPeriod has passed since the
+// last heartbeat, however recent the last Sync is. A Sync keeps that interval from the last
+// heartbeat and from the last Sync.
 func TestUrgentHeartbeatWaitsForAWriteOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := busySession(&onConn{generation: 1}, time.Second)

@@ -45,8 +45,8 @@ func (r *reconnecting) Timeout() time.Duration { return 10 * time.Second }
 func (r *reconnecting) Server() string         { return "" }
 func (r *reconnecting) ID() int64              { return 1 }
 
-// A machine is suspended between a reconnect's handshake and its reply. The lease must not
-// count from after the suspension, even if the keeper ran in between.
+// A machine is suspended between a reconnect's handshake and its reply. The new lease must not
+// begin after the suspension, even if the session's overseer ran in between.
 func TestSuspensionDuringAReconnectShortensTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ds := &reconnecting{state: driver.Connected, gen: 1, handshake: time.Now(), changed: make(chan struct{})}

@@ -8,8 +8,9 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// runSession is the default session timeout of commands that run others. With the library's
-// 10 s an election of a leader among the servers would end commands.
+// runSession is the default session timeout of zklock commands that run another command. With the
+// library's default of 10 s, a session could expire while the servers elect a leader, and zklock
+// would then end the other command.
 const runSession = 30 * time.Second
 
 // config returns the settings of the URL of the ensemble.

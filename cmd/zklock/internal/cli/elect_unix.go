@@ -110,7 +110,8 @@ func (a *app) elect(ctx context.Context, f runFlags, name string, command []stri
 	c := &candidacy{wrapper: w, end: end, election: election.New(w.client, name,
 		election.WithValue(f.label), election.WithLogger(a.messages.logger()), election.WithRevocable())}
 	stop := c.listen(ctx)
-	// Later on, Run stands again after any failure that may end. A mistake in the URL does not.
+	// The ping finds a mistake in the URL at once. Run would stand again after each failure, and a
+	// mistake does not end by itself.
 	err = w.client.Ping(ctx)
 	if err == nil {
 		err = c.election.Run(ctx, func(_ context.Context, t *election.Term) error {
@@ -132,7 +133,8 @@ func (a *app) elect(ctx context.Context, f runFlags, name string, command []stri
 	return failed(err)
 }
 
-// lead runs the command for one term. It ends the candidacy if that is over.
+// lead runs the command for one term. It ends the candidacy if the command's end says that the
+// candidate must not stand again.
 func (c *candidacy) lead(t *election.Term) error {
 	result, err := c.wrapper.run(t.Lock)
 	switch {

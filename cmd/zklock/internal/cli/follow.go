@@ -13,9 +13,10 @@ import (
 // rootEvery is how often a command that goes on looks for a root that does not exist.
 const rootEvery = time.Second
 
-// follow calls show with each state of a sequence until ctx ends, and then returns nil. While
-// there is no root, it shows none once: the name is not in use. While the ensemble is
-// unreachable, show gets that error. follow returns an error that ends the sequence.
+// follow calls show with each state of a sequence until ctx ends, and then returns nil. If the root
+// does not exist, the name is not in use: follow then calls show once with the error none, and
+// looks again until the root exists. While the ensemble is unreachable, show gets that error.
+// follow returns an error that ends the sequence.
 func follow[T any](ctx context.Context, states iter.Seq2[T, error], none error, show func(T, error) error) error {
 	for rootless := false; ; {
 		var last error

@@ -28,8 +28,8 @@ func TestFollowersEndWithAPermanentError(t *testing.T) {
 	}
 }
 
-// TestFollowersWaitForTheRoot: without a root there is no contender, and the first one is
-// reported when it arrives.
+// TestFollowersWaitForTheRoot: if the root does not exist, a command that follows a name shows no
+// contender, and then the first one when it arrives.
 func TestFollowersWaitForTheRoot(t *testing.T) {
 	for args, want := range map[string][2]string{
 		"watch x":           {"", " exclusive "},
@@ -78,7 +78,8 @@ func TestFollowersWaitForTheRoot(t *testing.T) {
 	}
 }
 
-// TestRevokeWithoutARoot: there is no such holder, as if the root existed.
+// TestRevokeWithoutARoot: revoke reports that it finds no such holder, as it does if the root
+// exists.
 func TestRevokeWithoutARoot(t *testing.T) {
 	e := memdriver.New()
 	defer e.Close()

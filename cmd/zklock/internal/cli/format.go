@@ -112,8 +112,8 @@ func writeJSON(w io.Writer, v any) error {
 	return e.Encode(v)
 }
 
-// node returns a contender's name for the command release. No other contender ever has the
-// same.
+// node returns the text that names a contender to the command release. No two contenders ever have
+// the same.
 func node(c zklock.Contender) string { return escape(c.Node) + "@" + hexID(c.Zxid) }
 
 // owner returns what is known of the process of a contender.

@@ -78,8 +78,8 @@ func TestLsReportsThatItCannotWrite(t *testing.T) {
 	}
 }
 
-// TestReleaseTakesTheVeryNode: a node whose zxid is another one, or that has left, stays or stays
-// away, and the exit code is 1.
+// TestReleaseTakesTheVeryNode: if the node with that name has another zxid, or has left the queue,
+// release deletes nothing, and the exit code is 1.
 func TestReleaseTakesTheVeryNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -119,7 +119,8 @@ func TestReleaseTakesTheVeryNode(t *testing.T) {
 	})
 }
 
-// TestSessionTimeoutOfRun: a URL that sets the key keeps it.
+// TestSessionTimeoutOfRun: if the URL sets a session timeout, run uses that, and not its own
+// default.
 func TestSessionTimeoutOfRun(t *testing.T) {
 	for text, want := range map[string]time.Duration{
 		"mem://h/x":                      30 * time.Second,

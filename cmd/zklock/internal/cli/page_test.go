@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestPageRefusesForeignHosts: a browser sends the name of the site that it thinks it reads.
+// TestPageRefusesForeignHosts: a browser sends the name of the site that it has asked for, in the
+// header Host. The page refuses all names that are not its own.
 func TestPageRefusesForeignHosts(t *testing.T) {
 	ok := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	for _, c := range []struct {

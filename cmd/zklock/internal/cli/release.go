@@ -55,8 +55,8 @@ func parseNode(text string) (node string, zxid int64, err error) {
 	return "", 0, fmt.Errorf("%q is not a node with its zxid: copy NODE from the list of the queue, such as _c_…-0000000003@0x10000002a", text)
 }
 
-// release deletes a node from the queue of a name, if it is the very one: the servers compare it when
-// they delete it.
+// release deletes a node from the queue of a name, if it has that zxid: the servers compare the
+// zxids when they delete the node.
 func release(ctx context.Context, c *zklock.Client, name, node string, zxid int64) error {
 	err := c.Break(ctx, name, fmt.Sprintf("%s@%#x", node, zxid))
 	if errors.Is(err, driver.ErrNoNode) || errors.Is(err, zklock.ErrConflict) || isRootMissing(err) {

@@ -45,7 +45,7 @@ asked. A waiter is asked as soon as it holds the lock.`,
 	return cmd
 }
 
-// revoke asks a holder to give the lock back, if its node is the very one.
+// revoke asks a holder to give the lock back, if its node has that zxid.
 func revoke(ctx context.Context, c *zklock.Client, name, node string, zxid int64, reason string) error {
 	err := c.Revoke(ctx, name, fmt.Sprintf("%s@%#x", node, zxid), reason)
 	if errors.Is(err, driver.ErrNoNode) || errors.Is(err, zklock.ErrConflict) || isRootMissing(err) {

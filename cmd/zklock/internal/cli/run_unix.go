@@ -269,8 +269,8 @@ func (f *runFlags) acquire(ctx context.Context, client *zklock.Client, signals *
 // closed, and with it the node goes.
 const releaseTime = 10 * time.Second
 
-// release gives the locks back, after the last process of the command has ended. Unless quiet
-// is set, it reports that the ensemble has not confirmed that.
+// release gives the locks back, after the last process of the command has ended. It prints a
+// message if the ensemble does not confirm that, and quiet is not set.
 func (a *app) release(lock *zklock.Lock, quiet bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), releaseTime)
 	defer cancel()

@@ -74,7 +74,7 @@ func top(ctx context.Context, c *zklock.Client, prefix string, every time.Durati
 	signal.Notify(resized, syscall.SIGWINCH)
 	defer signal.Stop(resized)
 	var o overview
-	patience := time.Duration(0) // the first look may take long: the screen must show something
+	patience := time.Duration(0) // 0 for the first look: the screen must not stay empty until it ends
 	last := time.Duration(0)     // what the last look has taken
 	for ctx.Err() == nil {
 		const otherLines = 5 // around the rows
@@ -118,9 +118,11 @@ func top(ctx context.Context, c *zklock.Client, prefix string, every time.Durati
 	return nil
 }
 
-// pause returns how long to wait between two looks, if each took that long. A change right
-// after its name was read shows at the end of the next look. A fifth of the time is left for
-// everything else, such as the terminal.
+// pause returns how long to wait between two looks, if each takes as long as took. A change must be
+// on the screen within the time every. In the worst case it happens right after a look has read its
+// name, and shows at the end of the next look. So two looks and the pause take four fifths of
+// every; the last fifth is for everything else, such as the terminal. The pause is at least as long
+// as a look: the servers need a rest.
 func pause(every, took time.Duration) time.Duration {
 	return max(every*4/5-2*took, took, minEvery/2)
 }

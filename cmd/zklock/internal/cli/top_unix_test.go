@@ -11,8 +11,9 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// TestPauseOfTop: two looks and the pause between them leave a fifth of the time that a change
-// may take to show, unless the looks alone take half of it.
+// TestPauseOfTop: a change must show within a second. Two looks at the ensemble and the pause
+// between them take at most 0.8 seconds of it. If one look takes longer than the whole second, the
+// pause is at least as long as the look.
 func TestPauseOfTop(t *testing.T) {
 	for _, took := range []time.Duration{0, time.Millisecond, 200 * time.Millisecond, 260 * time.Millisecond} {
 		if got := pause(time.Second, took); got+2*took > 800*time.Millisecond {
@@ -24,7 +25,8 @@ func TestPauseOfTop(t *testing.T) {
 	}
 }
 
-// TestTopSaysThatItConnects: from the beginning, and above what was known before an outage.
+// TestTopSaysThatItConnects: top says so from its first screen on. In an outage it says so above
+// what it knew before.
 func TestTopSaysThatItConnects(t *testing.T) {
 	var o overview
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)

@@ -78,8 +78,8 @@ func (w *wrapper) run(lock *zklock.Lock) (run.Result, error) {
 	return result, nil
 }
 
-// reportRevocation prints an operator's reason for asking for a lock. The returned function
-// ends that.
+// reportRevocation prints an operator's reason when the operator asks for the lock. After a call of
+// stop it prints nothing.
 func (w *wrapper) reportRevocation(lock *zklock.Lock) (stop func()) {
 	ctx, cancel := lock.Context(context.Background())
 	deregister := context.AfterFunc(ctx, func() {

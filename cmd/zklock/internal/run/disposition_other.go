@@ -11,6 +11,6 @@ const stopSignal = syscall.SIGTTIN
 // disposition is what a signal does to this process.
 type disposition struct{}
 
-// setDisposition does nothing. Once TSTP was caught, it stops the wrapper only while there is a
-// command: package signal leaves its handler in place.
+// setDisposition does nothing on this system. So the handler of package signal stays once TSTP was
+// caught, and from then on TSTP stops the wrapper only while it has a command.
 func setDisposition(disposition) disposition { return disposition{} }

@@ -1,5 +1,5 @@
-// Package run runs a command under a lock, so that the command is dead before another
-// client can have the lock.
+// Package run runs a command under a lock, so that the command is dead before another client can
+// have the lock. The process that calls [Run] is the wrapper.
 //
 // Four parts keep that promise, each with one duty:
 //

@@ -70,9 +70,10 @@ func (g *group) stop() {
 	}
 }
 
-// signal sends a signal to all processes of the group, and to the command's first process
-// if that has left the group. If it leads a group of its own, as coreutils timeout does, that group gets the
-// signal: its number is that of the first process, which no other process gets before that is collected.
+// signal sends a signal to all processes of the group, and to the command's first process if that
+// has left the group. If the first process leads a group of its own, as coreutils timeout does,
+// that group gets the signal. Its number is the process id of the first process. No other process
+// gets this id before the first process is collected.
 func (g *group) signal(sig syscall.Signal) {
 	if g.guarded {
 		_ = syscall.Kill(-g.id, sig)
@@ -96,15 +97,15 @@ func (g *group) toMain(sig syscall.Signal) {
 	}
 }
 
-// isEmpty reports whether all processes of the group have ended, except for the guard, and
-// the command's first process, too. The group gets KILL before that is true. A look at the processes of a
-// busy machine takes long: isEmpty calls heed before each one.
+// isEmpty reports whether the command's first process and all other processes of the group have
+// ended. The guard may still live. The group gets KILL before isEmpty reports true. A look at the
+// processes of a busy machine takes long, so isEmpty calls heed before each look.
 //
-// One look can miss a process: the processes are listed first. A process that is forked after
-// that is missed if its parent ends before the parent's state is read. The kernel sends KILL to
-// all processes of a group at once, and a process that has got KILL forks no other one. So
-// after a KILL one look is enough. The second look before it is for a process that the first
-// one has missed, and that should get TERM first.
+// One look can miss a process: it lists the processes, and then reads the state of each. If a
+// process is forked after the list was made, and its parent ends before the parent's state is read,
+// the look finds neither. The kernel sends KILL to all processes of a group at once, and a process
+// that has got KILL forks no other one. So after a KILL one look is enough. Before the KILL there
+// are two looks, since a process that the first look has missed should get TERM before KILL.
 func (g *group) isEmpty(heed func()) bool {
 	if g.main != 0 || g.launching != nil {
 		return false

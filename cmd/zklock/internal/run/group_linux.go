@@ -27,8 +27,9 @@ func dieWithWrapper(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKIL
 const guardedToTheEnd = true
 
 // changed returns a child that has ended or was stopped; 0 if there is none. It collects the child,
-// except for a guard that has ended, which keeps the group's number. Once there is one, changed
-// returns the command's first process only: orphans wait until there is another guard.
+// except for a guard that has ended, which keeps the group's number. Once the guard has ended,
+// changed returns the command's first process only. Orphans that have ended are collected when the
+// group has another guard.
 func (g *group) changed() (pid int, status syscall.WaitStatus) {
 	if g.guard != nil && g.guard.ended {
 		if g.main == 0 {
@@ -71,7 +72,8 @@ const (
 	dumped      = 3
 )
 
-// waitid reports a child that has changed its state, one or any, and does not collect it.
+// waitid reports a child that has changed its state: the child with that pid, or any. It does not
+// collect the child.
 func waitid(which, pid, options int) (info childInfo, err error) {
 	for {
 		_, _, errno := syscall.Syscall6(syscall.SYS_WAITID, uintptr(which), uintptr(pid), uintptr(unsafe.Pointer(&info)), uintptr(options|syscall.WNOWAIT), 0, 0)

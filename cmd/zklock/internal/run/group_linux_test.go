@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestPeekNamesTheChild: that has stopped or ended, and leaves it to be collected. Where the kernel puts
-// the process id depends on the architecture.
+// TestPeekNamesTheChild: peek names a child that has stopped or ended, and does not collect it.
+// Where the kernel puts the process id depends on the architecture.
 func TestPeekNamesTheChild(t *testing.T) {
 	if pid, _ := peek(); pid != 0 {
 		t.Fatalf("there is a child already: %d", pid)
@@ -44,8 +44,8 @@ func TestPeekNamesTheChild(t *testing.T) {
 	}
 }
 
-// TestGroupOfTheFirstProcessIsKilled: the program timeout makes a group of its own, with a process that
-// ignores TERM.
+// TestGroupOfTheFirstProcessIsKilled: the command is the program timeout, which makes a group of
+// its own, with a process that ignores TERM. That process is killed too.
 func TestGroupOfTheFirstProcessIsKilled(t *testing.T) {
 	command := newWitness(t)
 	w := begin(t, short, shell(`exec timeout 60 sh -c "$2" sh "$1"`, command.path, stubborn))
@@ -57,8 +57,9 @@ func TestGroupOfTheFirstProcessIsKilled(t *testing.T) {
 	command.dies()
 }
 
-// TestProcOfOtherProcessIDs: a wrapper has its own namespace of process ids but another one's
-// /proc, so it cannot see the group. What the command has left behind gets TERM before KILL.
+// TestProcOfOtherProcessIDs: if a wrapper has its own namespace of process ids but the /proc of
+// another namespace, it cannot see the processes of the group. A process that the command has left
+// behind gets TERM before KILL nevertheless.
 func TestProcOfOtherProcessIDs(t *testing.T) {
 	said := filepath.Join(t.TempDir(), "said")
 	w := wrapper(t, `sh -c 'trap "echo TERM >$1; exit" TERM; echo ready >"$1"; while :; do sleep 0.01; done' sh "$1" &
@@ -121,8 +122,9 @@ func TestLeaseIsHeededBeforeEachLook(t *testing.T) {
 	}
 }
 
-// TestNextCommandInheritsNoIgnoredSignal: the wrapper ignores TTOU while a command runs. The
-// next command does so only if the wrapper was started to ignore it.
+// TestNextCommandInheritsNoIgnoredSignal: the wrapper ignores TTOU while a command runs. The next
+// command that it starts does not inherit that. It ignores TTOU only if the wrapper ignored it from
+// its own start on.
 func TestNextCommandInheritsNoIgnoredSignal(t *testing.T) {
 	status := filepath.Join(t.TempDir(), "status")
 	for n := range 2 {

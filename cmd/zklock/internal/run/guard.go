@@ -21,7 +21,7 @@ func IsGuard() bool { return len(os.Args) == 1 && os.Args[0] == guardName }
 // Descriptors of a guard, above the three standard ones.
 const (
 	guardAlive = 3 // a pipe that ends with the wrapper
-	guardReady = 4 // a pipe: the guard writes one byte to it
+	guardReady = 4 // a pipe: the guard writes one byte to it when it works
 )
 
 // BeGuard waits for the wrapper's end and then kills the process group, and with it this

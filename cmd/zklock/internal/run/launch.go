@@ -84,8 +84,8 @@ func isGone(pid int) bool {
 	}
 }
 
-// collect returns a child that has ended or was stopped, and collects it: that with the process id
-// of, or any one if of is -1. It returns 0 if there is none.
+// collect returns a child that has ended or was stopped, and collects it. Its argument is the
+// child's process id, or -1 for any child. collect returns 0 if it finds none.
 func collect(of int) (pid int, status syscall.WaitStatus) {
 	for {
 		pid, err := syscall.Wait4(of, &status, syscall.WNOHANG|syscall.WUNTRACED, nil)

@@ -44,7 +44,8 @@ func LookUp(name string) (string, error) {
 func startError(path string, err error) error {
 	switch {
 	case errors.Is(err, syscall.ENOENT), errors.Is(err, syscall.ENOTDIR):
-		// The file was there a moment ago: or the interpreter in its first line is missing.
+		// LookUp has found the file a moment ago. Either it was removed since, or the interpreter
+		// that its first line names is missing.
 		return fmt.Errorf("%w: %s or the interpreter that its first line names: %v", ErrNotFound, path, err)
 	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.ENOEXEC), errors.Is(err, syscall.EPERM),
 		errors.Is(err, syscall.E2BIG), errors.Is(err, syscall.EISDIR), errors.Is(err, syscall.ETXTBSY):

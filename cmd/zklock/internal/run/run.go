@@ -57,7 +57,8 @@ func Run(c Config) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	// However long the guard took: the lease has enough left when the command starts.
+	// The start of the guard may have taken long. The command starts only if enough of the lease is
+	// left now.
 	if ready, sig := r.isReady(); !ready {
 		g.close()
 		return Result{Lost: sig == nil, Signal: sig}, nil
@@ -136,8 +137,8 @@ func (r *runner) isReady() (bool, os.Signal) {
 }
 
 // heedLeaseDuring calls start, which starts the command. The kernel may take long to load a
-// program. If the lease demands a KILL before it is loaded, the group gets it, and the program
-// never runs.
+// program. If the lease demands a KILL before the program is loaded, the group gets the KILL, and
+// the program never runs.
 func (r *runner) heedLeaseDuring(start func() error) error {
 	halt, done := make(chan struct{}), make(chan struct{})
 	killed := false
@@ -214,11 +215,11 @@ func (r *runner) loop() {
 	}
 }
 
-// heedLease sends the signals that the lease demands, and returns for how long the answer
-// stays the same at least.
+// heedLease sends the signals that the lease demands. It returns how long, at least, the lease
+// demands nothing else.
 //
-// A TERM for the lease sets the time of KILL. That time stays even if the lease is then proven
-// for longer: the grace is over.
+// A TERM for the lease sets the time of KILL. That time stays even if the lease is proven for
+// longer afterwards: at that time the command has had its grace.
 func (r *runner) heedLease(now time.Time) time.Duration {
 	left := time.Duration(0)
 	if until := r.Lease.Until(); !until.IsZero() {
@@ -253,7 +254,8 @@ func (r *runner) killForLease() {
 	r.group.kill()
 }
 
-// ask sends TERM to the group, and sets the time of KILL. An earlier time stays.
+// ask sends TERM to the group, and sets the time of KILL. If an earlier time is set already, that
+// one stays.
 func (r *runner) ask(killAt time.Time) {
 	if !r.asked || killAt.Before(r.killAt) {
 		r.killAt = killAt

@@ -21,7 +21,7 @@ const sleeper = `exec 3>"$1"; exec sleep 30`
 const stubborn = `trap "" TERM; exec 3>"$1"; sleep 30 & wait; wait`
 
 // TestLeaseIsLookedAtAfterTheGuard: the guard takes so long to start that the lease ends. The
-// command starts when there is a lease again, or never.
+// command starts only when there is a lease again. If there is none, it never starts.
 func TestLeaseIsLookedAtAfterTheGuard(t *testing.T) {
 	for what, renewed := range map[string]bool{"the lease is renewed": true, "the lock is lost": false} {
 		t.Run(what, func(t *testing.T) {
@@ -47,7 +47,8 @@ func TestLeaseIsLookedAtAfterTheGuard(t *testing.T) {
 	}
 }
 
-// TestLeaseEndsDuringTheStart: the kernel takes long to load the command's program.
+// TestLeaseEndsDuringTheStart: the kernel takes so long to load the command's program that the
+// lease ends. The program never runs.
 func TestLeaseEndsDuringTheStart(t *testing.T) {
 	l, said := newLease(), messages{}
 	g, err := newGroup(said.log)
@@ -109,7 +110,8 @@ func TestLeaseIsHeededWhileAGuardStarts(t *testing.T) {
 	}
 }
 
-// TestGuardIsReplaced: also one that replaces another one. None is left.
+// TestGuardIsReplaced: if a guard is killed, another one is started, and again if that one is
+// killed. At the end no guard is left.
 func TestGuardIsReplaced(t *testing.T) {
 	command := newWitness(t)
 	w := begin(t, short, shell(sleeper, command.path))
@@ -132,8 +134,9 @@ func TestGuardIsReplaced(t *testing.T) {
 	}
 }
 
-// TestGuardThatDiesWithItsCommandIsNotReported: a command that kills its whole group. The wrapper may
-// learn of the guard's end first, and start another one.
+// TestGuardThatDiesWithItsCommandIsNotReported: a command kills its whole group, and so its guard.
+// The wrapper may learn of the guard's end first, and start another one. It prints no message about
+// that.
 func TestGuardThatDiesWithItsCommandIsNotReported(t *testing.T) {
 	command := newWitness(t)
 	w := begin(t, short, shell(`trap "kill -9 0" TERM; exec 3>"$1"; while :; do sleep 0.01; done`, command.path))

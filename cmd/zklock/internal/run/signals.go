@@ -14,7 +14,7 @@ var forwarded = []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, sys
 // Signals are the signals that the wrapper gets. There is one in a process: it changes what
 // signals do to the process.
 type Signals struct {
-	caught    chan os.Signal // those in forwarded, in the order of their arrival
+	caught    chan os.Signal // signals of the list forwarded, in the order of their arrival
 	continued chan os.Signal // CONT
 	pipe      chan os.Signal // PIPE, which is not read
 	children  chan os.Signal // CHLD
@@ -45,8 +45,9 @@ func CatchSignals() *Signals {
 	return s
 }
 
-// pass makes a command that is started next begin with the default for TTOU, which the wrapper ignores
-// since the last command: a child inherits what is ignored, and not what is caught.
+// pass makes the next command begin with the default for TTOU. The wrapper has ignored TTOU since
+// the last command, so pass catches it: a child inherits that a signal is ignored, and not that it
+// is caught.
 func (s *Signals) pass() {
 	if s.ttou != nil {
 		signal.Notify(s.ttou, syscall.SIGTTOU)

@@ -15,7 +15,8 @@ const stopTime = 500 * time.Millisecond
 
 // stopper catches TSTP, the signal of the key that stops a job, while there is a command. A
 // stopped wrapper renews no lease, so it must stop the command first. The key's signal may not
-// reach the command: if standard input is not a terminal, its group is not in the foreground.
+// reach the command: if standard input is not a terminal, the command's group is not in the
+// foreground.
 type stopper struct {
 	caught   chan os.Signal // nil if the wrapper was started to ignore TSTP
 	works    disposition    // that of TSTP while it is caught; zero before it was first caught
@@ -23,8 +24,8 @@ type stopper struct {
 	resumeAt time.Time      // when a wrapper goes on that could not be stopped; zero: it has not asked for that
 }
 
-// catch begins to catch TSTP, unless the wrapper was started to ignore it. It may be called
-// again.
+// catch begins to catch TSTP. If the wrapper was started to ignore TSTP, catch does nothing. It may
+// be called again.
 func (s *stopper) catch() {
 	if s.caught == nil {
 		if signal.Ignored(syscall.SIGTSTP) {
@@ -65,15 +66,15 @@ func (r *runner) noteMain(status syscall.WaitStatus) {
 		return
 	}
 	if sig != syscall.SIGTSTP && r.terminal.foreground() {
-		r.resume() // it wants the terminal, which the shell has just given to the wrapper
+		r.resume() // the command wants the terminal, which the shell has just given to the wrapper
 		return
 	}
 	r.suspend(0) // the whole job, as the key demands
 }
 
-// suspend stops the command and then the wrapper: a process, or, if that is 0, all of the wrapper's
-// group. A shell gets the terminal back. All processes of the command are stopped, also those
-// that ignore TSTP: they must not run while the wrapper does not look at the lease.
+// suspend stops the command and then the wrapper. pid is the wrapper's process id, or 0 to stop all
+// of the wrapper's group. A shell gets the terminal back. All processes of the command are stopped,
+// also those that ignore TSTP: they must not run while the wrapper does not look at the lease.
 func (r *runner) suspend(pid int) {
 	r.group.stop()
 	r.terminal.take()

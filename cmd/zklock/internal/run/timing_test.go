@@ -35,8 +35,8 @@ func TestTimingOfASession(t *testing.T) {
 	}
 }
 
-// TestTimingDemands: the demands follow one another as the lease gets shorter, and each lasts as
-// long as is said.
+// TestTimingDemands: the demands follow one another as the lease gets shorter, and each lasts at
+// least as long as demands has said.
 func TestTimingDemands(t *testing.T) {
 	timing := Timing{Grace: 5 * time.Second, Margin: 600 * ms}
 	last := nothing

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// wrap is a wrapper that is a process of its own, of the script in its arguments.
+// wrap is what a wrapper does that is a process of its own: it runs the script in its arguments.
 func wrap() {
 	_, _ = Run(Config{Command: shell(os.Args[1], os.Args[2:]...), Lease: newLease(), Timing: Timing{Grace: patience}, Signals: CatchSignals(), Log: func(string, ...any) {}})
 }
