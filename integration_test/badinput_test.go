@@ -17,6 +17,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/zklock/go-zklock/internal/testkit/ports"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
 )
@@ -88,7 +89,7 @@ func saysAll(t *testing.T, err error, words []string) {
 func TestBadNameIsRefusedWithoutARequest(t *testing.T) {
 	t.Parallel()
 	// No server listens there: a request would fail only after connect_timeout.
-	c := dial(t, unusedAddr(t), quick("connect_timeout", patience.String()))
+	c := dial(t, ports.Refusing(t), quick("connect_timeout", patience.String()))
 	for _, b := range []struct{ what, name, says string }{
 		{"empty", "", "empty"},
 		{"..", "orders/../42", `".."`},
@@ -131,7 +132,7 @@ func TestBadNameIsRefusedWithoutARequest(t *testing.T) {
 	}
 }
 
-// unusedAddr returns an address where connections are refused.
+// unusedAddr returns an address for a server that is started next.
 func unusedAddr(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -271,7 +272,7 @@ func TestPasswordIsInNoOutput(t *testing.T) {
 }
 
 // unusedAddrs returns a list of addresses where connections are refused.
-func unusedAddrs(t testing.TB) string { return unusedAddr(t) + "," + unusedAddr(t) }
+func unusedAddrs(t testing.TB) string { return ports.Refusing(t) + "," + ports.Refusing(t) }
 
 // refuse opens all URLs, uses the clients that open, and prints every error in several
 // formats.

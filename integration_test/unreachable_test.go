@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/testkit/ports"
 	"github.com/zklock/go-zklock/zklock"
 )
 
@@ -23,7 +24,7 @@ func TestPortWithoutAnAnswerIsReported(t *testing.T) {
 		name, addr string
 		says       []string
 	}{
-		{"refuses", unusedAddr(t), []string{"refused"}},
+		{"refuses", ports.Refusing(t), []string{"refused"}},
 		{"hangs up", answering(t, ""), []string{"not a ZooKeeper server", "quorum"}},
 		{"says nothing", web.Listener.Addr().String(), []string{"connected, but got no ZooKeeper answer"}},
 	} {
@@ -55,7 +56,7 @@ func TestCallerInAHurryGetsTheReason(t *testing.T) {
 	}
 	defer silent.Close()
 	for _, c := range []struct{ addr, says string }{
-		{unusedAddr(t), "refused"},
+		{ports.Refusing(t), "refused"},
 		{silent.Addr().String(), "connected, but got no ZooKeeper answer yet"},
 	} {
 		client := dial(t, c.addr, quick("connect_timeout", "1m"))

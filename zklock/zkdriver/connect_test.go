@@ -4,12 +4,12 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"net"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/testkit/ports"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/zkdriver"
 )
@@ -146,15 +146,10 @@ func TestConnectForgetsAPermanentFailure(t *testing.T) {
 
 func TestConnectFailsWithinItsContext(t *testing.T) {
 	hang := newPeer(t, func(l *link) { _, _ = l.readFrame(); _, _ = l.readFrame() })
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	refused := ln.Addr().String()
-	_ = ln.Close()
+	refused := ports.Refusing(t)
 	u := driver.URL{Scheme: "zk", Hosts: []string{hang.addr(), refused}}
 	start := time.Now()
-	_, err = open(t, u).Connect(within(t, 2500*time.Millisecond), 4*time.Second)
+	_, err := open(t, u).Connect(within(t, 2500*time.Millisecond), 4*time.Second)
 	if took := time.Since(start); took > atOnce { // it would go on for ever without the context
 		t.Errorf("Connect took %v, longer than its context", took)
 	}
