@@ -2,7 +2,10 @@
 // that the computation uses.
 package lease
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Lease is what a session can prove about its own life. A connection proves nothing: a
 // server that has lost its leader goes on answering pings and reads for syncLimit
@@ -89,13 +92,9 @@ func (l *Lease) Acknowledged(sent, answered time.Time, committed bool) {
 	if sent.Before(last.answered) || sent.Sub(last.sent) < l.Timeout/chainSteps {
 		return
 	}
-	l.chain = append(l.chain, exchange{sent, answered})
 	// An exchange older than the timeout cannot prove anything about the future.
-	drop := 0
-	for drop < len(l.chain)-1 && answered.Sub(l.chain[drop].sent) > l.Timeout {
-		drop++
-	}
-	l.chain = append(l.chain[:0], l.chain[drop:]...)
+	l.chain = slices.DeleteFunc(l.chain, func(e exchange) bool { return answered.Sub(e.sent) > l.Timeout })
+	l.chain = append(l.chain, exchange{sent, answered})
 }
 
 // latestAnswered returns the latest exchange answered at or before i.
