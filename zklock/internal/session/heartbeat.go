@@ -125,7 +125,7 @@ func (s heart) exchange(next turn) bool {
 	if !s.request("heartbeat", true) {
 		return false
 	}
-	s.report(driver.Connected, nil)
+	s.report(driver.Connected)
 	return true
 }
 

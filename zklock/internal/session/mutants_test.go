@@ -176,8 +176,8 @@ var _ = []mutant.Mutant{
 		Name:   "closed-before-handles-end",
 		Breaks: "a session is closed, so other clients get its locks, before all its handles have ended",
 		In:     (*Session).lose,
-		Find:   "lost := slices.DeleteFunc($$args)",
-		Put:    "leave(); lost := slices.DeleteFunc($$args)",
+		Find:   "lost = slices.DeleteFunc($$args)",
+		Put:    "leave(); lost = slices.DeleteFunc($$args)",
 		And: []mutant.Change{
 			{In: (*Session).lose, Find: "leave()", Put: ""},
 		},

@@ -42,7 +42,7 @@ func (s *Session) oversee(suspendedThen time.Duration) {
 				s.cut = time.Now().Add(-s.silenceLocked())
 			}
 			s.mu.Unlock()
-			s.report(state, nil)
+			s.report(state)
 		}
 
 		s.mu.Lock()
@@ -55,7 +55,7 @@ func (s *Session) oversee(suspendedThen time.Duration) {
 			}
 		}
 		if d := time.Since(cut); back && d > s.lease.ExchangeEvery() && !s.IsOver() {
-			s.notices.lost(func() {
+			s.notices.call(func() {
 				s.settings.Logger.Warn("zklock: connected again, no lock was lost", "session", HexID(s.DS.ID()), "disconnected", d.Round(time.Millisecond))
 			})
 		}

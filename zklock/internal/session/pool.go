@@ -218,10 +218,9 @@ func (p *Pool) connect(ctx context.Context) (*Session, error) {
 		return nil, err
 	}
 	p.Settings.reportTimeout(ds.ID(), ds.Timeout())
+	p.Opened.Add(1)
 	s := newSession(p, ds, suspendedThen)
 	s.User = p.Attend(s)
-	p.wg.Go(s.notices.run)
-	p.Opened.Add(1)
 	return s, nil
 }
 

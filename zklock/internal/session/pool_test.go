@@ -62,13 +62,12 @@ func TestSlotBacksOff(t *testing.T) {
 
 // While a hook is slow, all losses wait for it, and of the states only the newest.
 func TestNoticesAreBounded(t *testing.T) {
-	var n notices
-	n.init(func(State) {})
+	n := notices{changed: func(State) {}, running: true} // run is held up by a hook
 	for range 10 * maxNotices {
 		n.session(State{State: driver.Suspended})
 		n.session(State{State: driver.Connected})
 		n.session(State{State: driver.Connected, Lease: time.Second})
-		n.lost(func() {})
+		n.call(func() {})
 	}
 	states, losses := 0, 0
 	var last State

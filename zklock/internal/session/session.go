@@ -43,7 +43,7 @@ type Session struct {
 	deadline deadline
 	Commits  committer
 	Watches  watches
-	notices  notices // its goroutine ends last, so the pool waits for it
+	notices  notices // its goroutine may end last, so the pool waits for it
 
 	rouse chan struct{} // cap 1: wakes the heart, which then checks whether an exchange is due
 	look  chan struct{} // cap 1: wakes the overseer, which then checks the state and the lease
@@ -100,8 +100,8 @@ func newSession(p *Pool, ds driver.Session, suspendedThen time.Duration) *Sessio
 	// Only the handshake of the first connection created the session. After a reconnect the
 	// time of that handshake is not known, and proves nothing.
 	s.lease.Connected(handshake.Add(suspendedThen), lease.Now(), gen == 1)
-	s.notices.init(s.settings.Changed)
-	s.report(driver.Connected, nil)
+	s.notices.changed, s.notices.wg = s.settings.Changed, &p.wg
+	s.report(driver.Connected)
 	s.wg.Go(func() { s.oversee(suspendedThen) })
 	s.wg.Go(heart{s}.beat)
 	return s
@@ -181,9 +181,9 @@ func (s *Session) Exchanged(gen uint64, sent time.Time, committed bool) {
 }
 
 // report queues the session's state for the Session hook, and does not wait for the hook.
-func (s *Session) report(state driver.State, err error) {
+func (s *Session) report(state driver.State) {
 	left, _ := s.Left()
-	s.notices.session(State{ID: s.DS.ID(), Server: s.DS.Server(), State: state, Lease: left, Err: err})
+	s.notices.session(State{ID: s.DS.ID(), Server: s.DS.Server(), State: state, Lease: left})
 }
 
 // Latency returns how long the newest write took.
@@ -217,7 +217,8 @@ func (s *Session) End(state driver.State, cause error) {
 //     client is woken, and callers that ask the pool for a session wait (see Pool.look).
 //   - Then the session leaves the pool, and the pool begins to close it at the ensemble, so
 //     that other clients may be granted its locks. Its waiters are woken.
-//   - Last, the notices go to a goroutine of their own, since hooks and loggers may be slow.
+//   - Last, the losses and the end are reported, by the goroutine of the notices: hooks and
+//     loggers may be slow.
 func (s *Session) endIf(state driver.State, cause error, condition func() bool) {
 	s.mu.Lock()
 	if s.over != nil || !condition() {
@@ -239,14 +240,20 @@ func (s *Session) endIf(state driver.State, cause error, condition func() bool) 
 	if isLoss(cause) {
 		s.pool.Lost.Add(1) // before any caller can notice the loss
 	}
+	report := s.notices.expect(true)
 	s.mu.Unlock()
 
-	s.lose(tenants, cause, lease.Wall(at), func() {
+	lost := s.lose(tenants, cause, lease.Wall(at), func() {
 		s.pool.discard(s, isLoss(cause))
 		s.stop()
 	})
-	s.report(state, cause)
-	s.notices.end()
+	ended := State{ID: s.DS.ID(), Server: s.DS.Server(), State: state, Err: cause}
+	report <- func() {
+		s.reportLoss(lost, cause)
+		if s.settings.Changed != nil {
+			s.settings.Changed(ended)
+		}
+	}
 }
 
 // shutdown ends the session at the ensemble and waits for all goroutines of the session.
