@@ -107,7 +107,7 @@ func (p *Pool) look(n int) (*Session, *opening, error) {
 	}
 	sl := &p.slots[n]
 	over := sl.session != nil && sl.session.IsOver() // it is about to leave the slot
-	if life := p.Settings.PoolMaxLifetime; sl.session != nil && !over && life > 0 && time.Since(sl.since) >= life {
+	if sl.session != nil && !over && sl.session.Worn() {
 		old := sl.session
 		sl.session = nil
 		p.retired[old] = struct{}{}
@@ -196,7 +196,7 @@ func (p *Pool) fill(n int, s *Session) error {
 	if cause := s.Cause(); cause != nil {
 		return fmt.Errorf("a session ended as soon as it was opened: %v", cause)
 	}
-	p.slots[n].session, p.slots[n].since, p.slots[n].wanted = s, time.Now(), time.Time{}
+	p.slots[n].session, p.slots[n].wanted = s, time.Time{}
 	return nil
 }
 
@@ -243,7 +243,7 @@ func (p *Pool) discard(s *Session, lost bool) {
 		if sl := &p.slots[i]; sl.session == s {
 			sl.session = nil
 			if sl.wanted = time.Now(); lost {
-				sl.backOff(s.Timeout, p.Settings.ConnectTimeout/4, p.Settings.Jitter)
+				sl.backOff(lease.Now().Sub(s.born), s.Timeout, p.Settings.ConnectTimeout/4, p.Settings.Jitter)
 			}
 			sl.cut = s.cutAtItsEnd()
 		}

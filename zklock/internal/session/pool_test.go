@@ -18,7 +18,7 @@ func TestSessionThatIsOverIsNeverGivenOut(t *testing.T) {
 	if err := p.fill(0, over); err == nil || p.slots[0].session != nil {
 		t.Errorf("fill with a session that is over: error %v, and the slot has %p; want an error and no session", err, p.slots[0].session)
 	}
-	alive := &Session{}
+	alive := &Session{settings: set}
 	if err := p.fill(0, alive); err != nil {
 		t.Fatal(err)
 	}
@@ -37,10 +37,10 @@ func TestSessionThatIsOverIsNeverGivenOut(t *testing.T) {
 // longer. A session that has lived for a timeout makes it short again.
 func TestSlotBacksOff(t *testing.T) {
 	whole := func(d time.Duration) time.Duration { return d }
-	sl := slot{since: time.Now()}
+	var sl slot
 	var got []time.Duration
 	for range 5 {
-		sl.backOff(10*time.Second, time.Minute, whole)
+		sl.backOff(time.Second, 10*time.Second, time.Minute, whole)
 		got = append(got, sl.backoff)
 	}
 	for i, want := range []time.Duration{500 * time.Millisecond, time.Second, 1250 * time.Millisecond, 1250 * time.Millisecond, 1250 * time.Millisecond} {
@@ -48,13 +48,12 @@ func TestSlotBacksOff(t *testing.T) {
 			t.Errorf("loss %d in a row: the slot stays empty for up to %v, want %v", i+1, got[i], want)
 		}
 	}
-	sl.since = time.Now().Add(-10 * time.Second)
-	if sl.backOff(10*time.Second, time.Minute, whole); sl.backoff != 500*time.Millisecond {
+	if sl.backOff(10*time.Second, 10*time.Second, time.Minute, whole); sl.backoff != 500*time.Millisecond {
 		t.Errorf("after a session that lived for a timeout, the slot stays empty for up to %v, want 500ms", sl.backoff)
 	}
-	sl = slot{since: time.Now()}
+	sl = slot{}
 	for range 5 {
-		if sl.backOff(40*time.Second, 250*time.Millisecond, whole); sl.backoff > 250*time.Millisecond {
+		if sl.backOff(time.Second, 40*time.Second, 250*time.Millisecond, whole); sl.backoff > 250*time.Millisecond {
 			t.Errorf("the slot stays empty for up to %v, want at most 250ms, a quarter of a connect_timeout of 1s", sl.backoff)
 		}
 	}

@@ -15,8 +15,7 @@ import (
 // slot is one position of a pool, for one session at a time.
 type slot struct {
 	session *Session
-	since   time.Time // when the session was opened
-	opening *opening  // the attempt that is under way; nil if there is none
+	opening *opening // the attempt that is under way; nil if there is none
 
 	// After a loss, the next session is opened no earlier than notBefore: many clients
 	// may lose their sessions at the same moment, and must not all open new ones at once.
@@ -103,12 +102,12 @@ func (p *Pool) slot(path string) int {
 	return int(h % uint64(len(p.slots)))
 }
 
-// backOff keeps a slot empty for a while after the loss of a session. The pause is random:
-// up to a twentieth of the timeout after the first loss. The limit doubles with each further
-// session that is lost before it has lived for a timeout, up to an eighth of the timeout. It
+// backOff keeps a slot empty for a while after the loss of a session that has lived for lived. The
+// pause is random: up to a twentieth of the timeout after the first loss. The limit doubles with each
+// further session that is lost before it has lived for a timeout, up to an eighth of the timeout. It
 // is never more than most, because callers that wait for a session wait for the pause, too.
-func (sl *slot) backOff(timeout, most time.Duration, jitter func(time.Duration) time.Duration) {
-	if time.Since(sl.since) >= timeout {
+func (sl *slot) backOff(lived, timeout, most time.Duration, jitter func(time.Duration) time.Duration) {
+	if lived >= timeout {
 		sl.backoff = 0
 	}
 	sl.backoff = min(max(2*sl.backoff, timeout/20), timeout/8, most)
