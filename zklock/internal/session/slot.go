@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -94,12 +96,9 @@ func (s *Session) cutAtItsEnd() time.Time {
 // against names that were chosen to collide: names in one slot share a session and its losses, and
 // nothing gets slow.
 func (p *Pool) slot(path string) int {
-	const offset, prime = 14695981039346656037, 1099511628211
-	h := uint64(offset)
-	for i := range len(path) {
-		h = (h ^ uint64(path[i])) * prime
-	}
-	return int(h % uint64(len(p.slots)))
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(path)) // never fails
+	return int(h.Sum64() % uint64(len(p.slots)))
 }
 
 // backOff keeps a slot empty for a while after the loss of a session that has lived for lived. The
@@ -119,15 +118,10 @@ var errPausing = errors.New("a session was lost, and the next one is opened afte
 
 // Permanent reports whether trying again does not help against err.
 func Permanent(err error) bool {
-	for _, e := range []error{
+	return slices.ContainsFunc([]error{
 		errs.ErrSessionTimeout, errs.ErrRootMissing, errs.ErrNoAuth, driver.ErrAuthFailed, driver.ErrInvalidACL,
 		driver.ErrBadArguments, driver.ErrProtocol, driver.ErrTLS, driver.ErrClosed,
-	} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return false
+	}, func(permanent error) bool { return errors.Is(err, permanent) })
 }
 
 // diagnose returns why an attempt has not succeeded so far; nil if that is not known.
@@ -145,16 +139,12 @@ func (p *Pool) diagnose(o *opening) error {
 // session's timeout, and no lease that counts there has run out. It makes no request. Without a
 // session it starts to open one, and does not wait for it.
 func (p *Pool) Healthy() error {
-	all := p.All()
-	for _, s := range all {
-		if isProven(s) {
-			return nil
-		}
-	}
-	for _, s := range all {
-		if !s.IsOver() {
-			return fmt.Errorf("%w: the ensemble has not answered for a session timeout", errs.ErrUnavailable)
-		}
+	living := slices.DeleteFunc(p.All(), (*Session).IsOver)
+	switch {
+	case slices.ContainsFunc(living, isProven):
+		return nil
+	case len(living) > 0:
+		return fmt.Errorf("%w: the ensemble has not answered for a session timeout", errs.ErrUnavailable)
 	}
 	s, o, err := p.look(p.slot(""))
 	switch {
