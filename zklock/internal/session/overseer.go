@@ -38,7 +38,11 @@ func (s *Session) oversee(suspendedThen time.Duration) {
 		if state != reported {
 			reported = state
 			s.mu.Lock()
-			if s.cut = (time.Time{}); state != driver.Connected {
+			switch {
+			case s.over != nil: // endIf has set cut for good
+			case state == driver.Connected:
+				s.cut = time.Time{}
+			default:
 				s.cut = time.Now().Add(-s.silenceLocked())
 			}
 			s.mu.Unlock()

@@ -245,7 +245,7 @@ func (p *Pool) discard(s *Session, lost bool) {
 			if sl.wanted = time.Now(); lost {
 				sl.backOff(lease.Now().Sub(s.born), s.Timeout, p.Settings.ConnectTimeout/4, p.Settings.Jitter)
 			}
-			sl.cut = s.cutAtItsEnd()
+			sl.cut = s.CutSince()
 		}
 	}
 	delete(p.retired, s)

@@ -71,7 +71,7 @@ type Session struct {
 	due      time.Time           // guarded by mu; an instant: the heart waits until then at most; zero: it does not wait
 	frozen   time.Duration       // guarded by mu; lease.Suspended when the heart began to wait
 	pause    string              // guarded by mu; the last pause of the process since the lease was renewed; "": none
-	cut      time.Time           // guarded by mu; since when there has been no connection; zero: there is one
+	cut      time.Time           // guarded by mu; since when there has been no connection; zero: there is one; stays when the session is over
 }
 
 // newSession makes a Session of ds and starts its goroutines. suspendedThen is what
@@ -110,7 +110,8 @@ func newSession(p *Pool, ds driver.Session, suspendedThen time.Duration) *Sessio
 // IsOver reports whether the session has ended. Ctx may end some time later.
 func (s *Session) IsOver() bool { return s.Cause() != nil }
 
-// CutSince returns since when the session has had no connection; the zero time if it has one.
+// CutSince returns since when the session has had no connection; the zero time if it has one. A
+// session that is over has none.
 func (s *Session) CutSince() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -233,6 +234,9 @@ func (s *Session) endIf(state driver.State, cause error, condition func() bool) 
 		cause = fmt.Errorf("%w, because %s", cause, pause)
 	}
 	s.over = cause
+	if s.cut.IsZero() || !errors.Is(cause, errs.ErrLeaseOver) {
+		s.cut = time.Now() // other ends are the ensemble's answer, so there was a connection
+	}
 	s.publishLocked()
 	tenants := slices.Collect(maps.Keys(s.tenants))
 	s.tenants = nil

@@ -73,23 +73,12 @@ func (p *Pool) CutSince(path string) time.Time {
 	defer p.mu.Unlock()
 	sl := &p.slots[p.slot(path)]
 	switch {
-	case sl.session != nil && !sl.session.IsOver():
+	case sl.session != nil: // it may be over, and about to leave the slot: see discard
 		return sl.session.CutSince()
-	case sl.session != nil: // it is about to leave the slot: see discard
-		return sl.session.cutAtItsEnd()
 	case sl.opening != nil || time.Since(sl.wanted) <= cutMemory:
 		return sl.cut
 	}
 	return time.Time{}
-}
-
-// cutAtItsEnd returns since when a slot has had no connection whose session is over. If the lease ran
-// out, the connection was cut before; other ends are the ensemble's answer.
-func (s *Session) cutAtItsEnd() time.Time {
-	if cut := s.CutSince(); errors.Is(s.Cause(), errs.ErrLeaseOver) && !cut.IsZero() {
-		return cut
-	}
-	return time.Now()
 }
 
 // slot returns the number of the slot of a path, by its FNV-1a hash. That needs no random seed
