@@ -205,13 +205,13 @@ func (s *Session) AwaitLease(ctx context.Context) error {
 		}
 		select {
 		case <-renewed:
+			continue
 		case <-s.Ctx.Done():
-			return errs.ErrSessionOver
 		case <-ctx.Done():
-			return s.WaitEnded(ctx, began)
 		case <-limit.C:
 			return errs.LeaseUnproven(s.settings.ConnectTimeout)
 		}
+		return s.WaitEnded(ctx, began)
 	}
 }
 

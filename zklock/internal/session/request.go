@@ -69,19 +69,9 @@ func (s *Session) Await(ctx context.Context, done <-chan struct{}) error {
 	case <-done:
 		return nil
 	case <-ctx.Done():
-		return s.WaitEnded(ctx, began)
 	case <-s.Ctx.Done():
-		return errs.ErrSessionOver
 	}
-}
-
-// Interrupted returns the error of an operation that began at the instant began, and whose
-// pause was interrupted by ctx or by the end of the session.
-func (s *Session) Interrupted(ctx context.Context, began time.Time) error {
-	if ctx.Err() != nil {
-		return s.WaitEnded(ctx, began)
-	}
-	return errs.ErrSessionOver
+	return s.WaitEnded(ctx, began)
 }
 
 // MaxLone is how many requests of a session may be under way at once, not counting group

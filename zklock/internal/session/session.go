@@ -287,13 +287,17 @@ func (s *Session) shutdown() {
 }
 
 // WaitEnded returns the error of an operation on the session that began at the instant began
-// and that ctx ended. (The wait for another holder is not such an operation.) If the session
-// works, the operation waited for an answer, and the error matches errs.ErrUnanswered. Else
-// it waited for a session that works, and the error matches errs.ErrUnavailable.
+// and that ctx or the end of the session ended. (The wait for another holder is not such an
+// operation.) If only the session has ended, that is errs.ErrSessionOver. If the session works, the
+// operation waited for an answer, and the error matches errs.ErrUnanswered. Else it waited for a
+// session that works, and the error matches errs.ErrUnavailable.
 //
 // A session works if it is connected, and has answered within the last interval of its
 // exchanges, or if the operation began within that interval.
 func (s *Session) WaitEnded(ctx context.Context, began time.Time) error {
+	if ctx.Err() == nil || ctx == s.Ctx {
+		return errs.ErrSessionOver
+	}
 	state, _ := s.DS.State()
 	quiet := lease.Now().Sub(began)
 	s.mu.Lock()
