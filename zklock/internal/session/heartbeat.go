@@ -135,18 +135,16 @@ func (s heart) request(kind string, write bool) bool {
 	_, end := hook.Start(s.settings.Operation, s.Ctx, Operation{Kind: kind, Group: 1, Server: s.DS.Server(), Session: s.DS.ID()})
 	ctx, cancel := context.WithTimeout(s.Ctx, s.requestTimeout())
 	defer cancel()
-	gen, sent := s.BeforeExchange()
-	s.waits(sent.Add(s.requestTimeout()))
-	var err error
-	if write {
-		_, err = s.DS.Multi(ctx, []driver.Op{driver.CheckOp(root, driver.AnyVersion)})
-	} else {
-		err = s.DS.Sync(ctx, root)
-	}
-	s.waits(time.Time{})
-	if err == nil {
-		s.Exchanged(gen, sent, write)
-	}
+	err := s.prove(write, func() (err error) {
+		s.waits(lease.Now().Add(s.requestTimeout()))
+		defer s.waits(time.Time{})
+		if write {
+			_, err = s.DS.Multi(ctx, []driver.Op{driver.CheckOp(root, driver.AnyVersion)})
+		} else {
+			err = s.DS.Sync(ctx, root)
+		}
+		return err
+	})
 	end.Call(err)
 	return err == nil
 }

@@ -42,7 +42,7 @@ var _ = []mutant.Mutant{
 	{
 		Name:   "late-reply-renews",
 		Breaks: "a heartbeat's reply renews a lease that has run out",
-		In:     (*Session).Exchanged,
+		In:     (*Session).prove,
 		Find:   "s.counting && !answered.Before(s.lease.Until)",
 		Put:    "false",
 		Tests:  []string{"TestLeaseThatRanOutIsNotRenewed"},
@@ -50,18 +50,18 @@ var _ = []mutant.Mutant{
 	{
 		Name:   "exchange-across-connections",
 		Breaks: "an exchange that began on one connection and ended on another proves the lease",
-		In:     (*Session).Exchanged,
-		Find:   "if after != gen { return }",
-		Put:    "_ = after",
+		In:     (*Session).prove,
+		Find:   "err != nil || after != gen",
+		Put:    "err != nil || false && after != gen",
 		And: []mutant.Change{
-			{In: (*Session).Exchanged, Find: "s.over != nil || gen != s.gen", Put: "s.over != nil"},
+			{In: (*Session).prove, Find: "s.over != nil || gen != s.gen", Put: "s.over != nil"},
 		},
 		Tests: []string{"TestReplyOfAnOlderConnectionProvesNothing"},
 	},
 	{
 		Name:   "lease-news-missing",
 		Breaks: "a goroutine that waits for a lease does not wake up when the lease begins to count",
-		In:     (*Session).Exchanged,
+		In:     (*Session).prove,
 		Find:   "s.$count()",
 		Put:    "s.counting = true",
 		With:   map[string]any{"count": (*Session).countLocked},
@@ -87,7 +87,7 @@ var _ = []mutant.Mutant{
 	{
 		Name:   "scrap-of-a-new-lease-counts",
 		Breaks: "a lease that is too short for a grant begins to count, and the session ends with it although every write is answered",
-		In:     (*Session).Exchanged,
+		In:     (*Session).prove,
 		Find:   "s.lease.$lasts(answered)",
 		Put:    "answered.Before(s.lease.Until)",
 		Tests:  []string{"TestWakeAfterAStall"},
@@ -96,7 +96,7 @@ var _ = []mutant.Mutant{
 	{
 		Name:   "write-during-a-rest-counts",
 		Breaks: "a write of a session at rest makes its lease count, and the session ends with it",
-		In:     (*Session).Exchanged,
+		In:     (*Session).prove,
 		Find:   "s.work > s.resting",
 		Put:    "s.work > 0",
 		Tests:  []string{"TestWriteDuringARestDoesNotCount"},

@@ -33,6 +33,9 @@ func busySession(ds driver.Session, left time.Duration) *Session {
 	return s
 }
 
+// exchange has a request answered at once.
+func exchange(s *Session, committed bool) { _ = s.prove(committed, func() error { return nil }) }
+
 // A reply after the end of the lease does not extend it, whatever it proves: a caller may have
 // seen the end already.
 func TestLeaseThatRanOutIsNotRenewed(t *testing.T) {
@@ -42,9 +45,7 @@ func TestLeaseThatRanOutIsNotRenewed(t *testing.T) {
 			alive bool
 		}{{2 * time.Second, true}, {time.Second, false}} {
 			s := busySession(&onConn{generation: 1}, c.left)
-			gen, sent := s.BeforeExchange()
-			time.Sleep(time.Second)
-			s.Exchanged(gen, sent, true)
+			_ = s.prove(true, func() error { time.Sleep(time.Second); return nil })
 			if s.Alive() != c.alive {
 				t.Errorf("a lease of %v, and a reply after 1s: Alive is %v, want %v", c.left, s.Alive(), c.alive)
 			}
@@ -67,11 +68,8 @@ func TestReplyOfAnOlderConnectionProvesNothing(t *testing.T) {
 		} {
 			ds := &onConn{generation: 1}
 			s := busySession(ds, 2*time.Second)
-			gen, sent := s.BeforeExchange()
-			time.Sleep(time.Second)
-			c.then(ds, s)
 			before := s.lease.Until
-			s.Exchanged(gen, sent, true)
+			_ = s.prove(true, func() error { time.Sleep(time.Second); c.then(ds, s); return nil })
 			if moved := !s.lease.Until.Equal(before); moved != c.moves {
 				t.Errorf("%s: the lease was extended: %v, want %v", c.what, moved, c.moves)
 			}

@@ -133,12 +133,11 @@ func (s *Session) multi(ctx context.Context, kind string, group int, ops []drive
 }
 
 // Transact sends a transaction. If it is committed, it proves the lease.
-func (s *Session) Transact(ctx context.Context, ops []driver.Op) ([]driver.OpResult, error) {
-	gen, sent := s.BeforeExchange()
-	results, err := s.DS.Multi(ctx, ops)
-	if err == nil {
-		s.Exchanged(gen, sent, true)
-	}
+func (s *Session) Transact(ctx context.Context, ops []driver.Op) (results []driver.OpResult, err error) {
+	err = s.prove(true, func() (err error) {
+		results, err = s.DS.Multi(ctx, ops)
+		return err
+	})
 	return results, err
 }
 

@@ -137,26 +137,20 @@ func (s *Session) Spawn(f func()) bool {
 	return true
 }
 
-// BeforeExchange returns the values that Exchanged needs from before a request was sent: the
-// connection's generation, and the present instant.
-func (s *Session) BeforeExchange() (gen uint64, sent time.Time) {
-	gen, _ = s.DS.Conn()
-	return gen, lease.Now()
-}
-
-// Exchanged records that a request was answered without an error, and extends the lease by
-// what that proves. gen and sent come from BeforeExchange; committed says that the request
-// was a write. The exchange counts only if it began and ended on the connection of the
-// lease's chain.
-func (s *Session) Exchanged(gen uint64, sent time.Time, committed bool) {
-	after, _ := s.DS.Conn()
-	if after != gen {
-		return
+// prove runs a request. If it is answered without an error, prove extends the lease by what that
+// proves; committed says that the request is a write. The exchange counts only if it began and
+// ended on the connection of the lease's chain.
+func (s *Session) prove(committed bool, request func() error) error {
+	gen, _ := s.DS.Conn()
+	sent := lease.Now()
+	err := request()
+	if after, _ := s.DS.Conn(); err != nil || after != gen {
+		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.over != nil || gen != s.gen {
-		return
+		return nil
 	}
 	answered := lease.Now()
 	if s.heard = answered; committed {
@@ -164,7 +158,7 @@ func (s *Session) Exchanged(gen uint64, sent time.Time, committed bool) {
 	}
 	if s.counting && !answered.Before(s.lease.Until) {
 		Poke(s.look) // the reply came too late: the overseer ends the session
-		return
+		return nil
 	}
 	if committed || !s.counting {
 		s.pause = ""
@@ -179,6 +173,7 @@ func (s *Session) Exchanged(gen uint64, sent time.Time, committed bool) {
 	case committed && !s.counting && s.work > s.resting && s.lease.Lasts(answered):
 		s.countLocked() // wake AwaitLease, even if the end of the lease is the same
 	}
+	return nil
 }
 
 // report queues the session's state for the Session hook, and does not wait for the hook.

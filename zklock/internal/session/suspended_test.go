@@ -69,8 +69,7 @@ func TestSuspensionDuringAReconnectShortensTheLease(t *testing.T) {
 		synctest.Wait()
 		ds.set(driver.Connected, 2, sent)
 		synctest.Wait()
-		gen, at := s.BeforeExchange()
-		s.Exchanged(gen, at, true)
+		exchange(s, true)
 
 		s.mu.Lock()
 		defer s.mu.Unlock()
