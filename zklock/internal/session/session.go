@@ -92,7 +92,7 @@ func newSession(p *Pool, ds driver.Session, suspendedThen time.Duration) *Sessio
 		tenants:  make(map[Tenant]struct{}),
 	}
 	s.Ctx, s.stop = context.WithCancel(context.Background())
-	s.Watches.s = s
+	s.Watches.s, s.Watches.byKey = s, make(map[watchKey]*Watched)
 	s.Commits = committer{multi: s.multi, settle: settle, ctx: s.Ctx, wg: &s.wg, lone: s.lone}
 	s.lease = s.settings.lease(s.Timeout)
 	gen, handshake := ds.Conn()
