@@ -85,10 +85,9 @@ type flight struct {
 
 // groups returns a committer that sends its transactions to flights, where the test answers
 // them. If guilty is not "", operations on that path fail.
-func groups(ctx context.Context, wg *sync.WaitGroup, guilty string) (c *committer, flights chan flight, settled *[]*Write) {
-	flights, settled = make(chan flight, 16), new([]*Write)
+func groups(ctx context.Context, wg *sync.WaitGroup, guilty string) (c *committer, flights chan flight) {
+	flights = make(chan flight, 16)
 	c = &committer{ctx: ctx, wg: wg}
-	c.settle = func(group []*Write) { *settled = append(*settled, group...) }
 	c.multi = func(_ context.Context, _ string, _ int, ops []driver.Op) ([]driver.OpResult, error) {
 		f := flight{ops, make(chan error, 1)}
 		flights <- f
@@ -106,7 +105,7 @@ func groups(ctx context.Context, wg *sync.WaitGroup, guilty string) (c *committe
 		results[at].Err = driver.ErrNoNode // only the first operation that fails has its own error
 		return results, driver.ErrNoNode
 	}
-	return c, flights, settled
+	return c, flights
 }
 
 // busy submits writes until the maximum of transactions is under way, so that further writes
@@ -128,13 +127,13 @@ func removal(path string) *Write {
 
 func creation(dir, node string) *Write {
 	return &Write{Kind: "enqueue", Ops: []driver.Op{driver.CreateOp(dir+"/"+node, nil, driver.EphemeralSequential, nil)},
-		Creates: entry{}}
+		Creates: new(entry)}
 }
 
-// entry is an Entry that records nothing.
-type entry struct{}
+// entry is an Entry that counts how often it is settled.
+type entry int
 
-func (entry) Settle(*Write) []int32 { return nil }
+func (e *entry) Settle(*Write) []int32 { *e++; return nil }
 
 func paths(f flight) (found []string) {
 	for _, op := range f.ops {

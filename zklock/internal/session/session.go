@@ -93,7 +93,7 @@ func newSession(p *Pool, ds driver.Session, suspendedThen time.Duration) *Sessio
 	}
 	s.Ctx, s.stop = context.WithCancel(context.Background())
 	s.Watches.s, s.Watches.byKey = s, make(map[watchKey]*Watched)
-	s.Commits = committer{multi: s.multi, settle: settle, ctx: s.Ctx, wg: &s.wg, lone: s.lone}
+	s.Commits = committer{multi: s.multi, ctx: s.Ctx, wg: &s.wg, lone: s.lone}
 	s.lease = s.settings.lease(s.Timeout)
 	gen, handshake := ds.Conn()
 	s.gen = gen
