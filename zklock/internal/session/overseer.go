@@ -112,8 +112,6 @@ func (s *Session) noticeConnection(suspendedThen time.Duration) {
 		s.cut = time.Now() // there was a connection in between, if only for a moment
 	}
 	s.lease.Connected(handshake.Add(suspendedThen), lease.Now(), false)
-	close(s.moved)
-	s.moved = make(chan struct{})
 	s.urgent = true
 	s.mu.Unlock()
 	s.pool.Reconnects.Add(1)

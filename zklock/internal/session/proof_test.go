@@ -24,7 +24,7 @@ func (c *onConn) Conn() (uint64, time.Time) { return c.generation, time.Time{} }
 func busySession(ds driver.Session, left time.Duration) *Session {
 	s := &Session{
 		DS: ds, Timeout: 10 * time.Second, born: lease.Now(), gen: 1, work: 1, counting: true,
-		look: make(chan struct{}, 1), moved: make(chan struct{}), renewed: make(chan struct{}),
+		look: make(chan struct{}, 1), renewed: make(chan struct{}),
 	}
 	s.lease = lease.Lease{Timeout: 10 * time.Second, Tick: 2 * time.Second}
 	s.lease.Connected(lease.Now(), lease.Now(), false)

@@ -60,7 +60,6 @@ type Session struct {
 	waits    time.Time           // guarded by mu; an instant: since when, as far as the overseer has noticed, places wait without a lease; zero: they do not
 	spared   time.Time           // guarded by mu; an instant: until then the nodes of lost locks stay
 	gen      uint64              // guarded by mu; generation of the connection that the lease's chain belongs to
-	moved    chan struct{}       // guarded by mu; closed and replaced when gen grows
 	renewed  chan struct{}       // guarded by mu; closed and replaced when the lease changes
 	work     int                 // guarded by mu; number of places, each from before its creation until it is gone
 	resting  int                 // guarded by mu; number of these that do not need the lease for now; see Rest
@@ -87,7 +86,6 @@ func newSession(p *Pool, ds driver.Session, suspendedThen time.Duration) *Sessio
 		rouse:    make(chan struct{}, 1),
 		look:     make(chan struct{}, 1),
 		lone:     make(chan struct{}, MaxLone),
-		moved:    make(chan struct{}),
 		renewed:  make(chan struct{}),
 		tenants:  make(map[Tenant]struct{}),
 	}
@@ -187,14 +185,6 @@ func (s *Session) Latency() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.latency
-}
-
-// Connection returns the generation of the present connection, as far as the overseer has
-// noticed, and a channel that is closed when the overseer has noticed a newer one.
-func (s *Session) Connection() (uint64, <-chan struct{}) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.gen, s.moved
 }
 
 // End ends the session for this client, for ever: everything that is held on it is lost with
