@@ -77,7 +77,7 @@ type attempt struct {
 func (s heart) plan(now time.Time, last attempt, early func(time.Duration) time.Duration) turn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	busy, every := s.work > s.resting, s.lease.SyncEvery()
+	busy, every := s.needing > 0, s.lease.SyncEvery()
 	if busy {
 		every = s.lease.ExchangeEvery()
 	}

@@ -88,11 +88,11 @@ func TestWriteDuringARestDoesNotCount(t *testing.T) {
 		if !s.counting {
 			t.Error("the lease does not count when a place needs it")
 		}
-		if s.leaveLocked() || s.counting {
+		if s.Leave(); s.work != 1 || s.counting {
 			t.Error("the lease counts when the only place that needed it has left")
 		}
-		s.resting--
-		if !s.leaveLocked() || !s.lease.Until.IsZero() {
+		s.Stir()
+		if s.Leave(); s.work != 0 || !s.lease.Until.IsZero() {
 			t.Error("the lease is kept after the last place has left")
 		}
 	})
@@ -120,8 +120,8 @@ func TestSilentSessionEnds(t *testing.T) {
 		exchange(s, false)
 		time.Sleep(s.Timeout / 2)
 		ends("half a session timeout after a Sync", s.Timeout/2, errs.ErrSilent)
-		s.resting--
-		s.leaveLocked()
+		s.Stir()
+		s.Leave()
 		ends("without a place", s.Timeout, nil)
 		time.Sleep(time.Minute)
 		s.Enter()

@@ -79,9 +79,9 @@ var _ = []mutant.Mutant{
 	{
 		Name:   "rest-stops-the-lease-of-others",
 		Breaks: "a waiter far from the front stops the lease of the locks that its session holds",
-		In:     (*Session).Rest,
-		Find:   "s.work == s.resting",
-		Put:    "s.work > 0",
+		In:     (*Session).tallyLocked,
+		Find:   "before > 0 && s.needing == 0",
+		Put:    "s.needing < before",
 		Tests:  []string{"TestRestedLeaseCountsAgain"},
 	},
 	{
@@ -97,7 +97,7 @@ var _ = []mutant.Mutant{
 		Name:   "write-during-a-rest-counts",
 		Breaks: "a write of a session at rest makes its lease count, and the session ends with it",
 		In:     (*Session).prove,
-		Find:   "s.work > s.resting",
+		Find:   "s.needing > 0",
 		Put:    "s.work > 0",
 		Tests:  []string{"TestWriteDuringARestDoesNotCount"},
 	},

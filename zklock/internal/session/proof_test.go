@@ -23,7 +23,7 @@ func (c *onConn) Conn() (uint64, time.Time) { return c.generation, time.Time{} }
 // busySession returns a session with one place, on connection 1, whose lease ends after left.
 func busySession(ds driver.Session, left time.Duration) *Session {
 	s := &Session{
-		DS: ds, Timeout: 10 * time.Second, born: lease.Now(), gen: 1, work: 1, counting: true,
+		pool: &Pool{}, DS: ds, Timeout: 10 * time.Second, born: lease.Now(), gen: 1, work: 1, needing: 1, counting: true,
 		look: make(chan struct{}, 1), renewed: make(chan struct{}),
 	}
 	s.lease = lease.Lease{Timeout: 10 * time.Second, Tick: 2 * time.Second}

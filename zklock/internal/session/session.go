@@ -62,7 +62,7 @@ type Session struct {
 	gen      uint64              // guarded by mu; generation of the connection that the lease's chain belongs to
 	renewed  chan struct{}       // guarded by mu; closed and replaced when the lease changes
 	work     int                 // guarded by mu; number of places, each from before its creation until it is gone
-	resting  int                 // guarded by mu; number of these that do not need the lease for now; see Rest
+	needing  int                 // guarded by mu; number of these that need the lease: all but those that rest, see Rest
 	counting bool                // guarded by mu; the lease counts: a place needs it, and the session ends with the lease
 	urgent   bool                // guarded by mu; the next heartbeat must not wait for its time
 	tenants  map[Tenant]struct{} // guarded by mu
@@ -168,7 +168,7 @@ func (s *Session) prove(committed bool, request func() error) error {
 	switch {
 	case s.counting && !s.lease.Until.Equal(before):
 		s.renewedLocked()
-	case committed && !s.counting && s.work > s.resting && s.lease.Lasts(answered):
+	case committed && !s.counting && s.needing > 0 && s.lease.Lasts(answered):
 		s.countLocked() // wake AwaitLease, even if the end of the lease is the same
 	}
 	return nil
