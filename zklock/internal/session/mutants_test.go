@@ -188,8 +188,8 @@ var _ = []mutant.Mutant{
 		Name:   "dying-session-given-out",
 		Breaks: "a session that is over is given to callers until it has left its slot in the pool",
 		In:     (*Pool).look,
-		Find:   "sl.session != nil && sl.session.$IsOver()",
-		Put:    "false",
+		Find:   "s == nil || s.$IsOver()",
+		Put:    "s == nil",
 		Tests:  []string{"TestSessionThatIsOverIsNeverGivenOut"},
 	},
 	{

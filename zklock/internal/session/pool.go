@@ -106,15 +106,14 @@ func (p *Pool) look(n int) (*Session, *opening, error) {
 		return nil, nil, errs.ErrClosed
 	}
 	sl := &p.slots[n]
-	over := sl.session != nil && sl.session.IsOver() // it is about to leave the slot
-	if sl.session != nil && !over && sl.session.Worn() {
-		old := sl.session
+	switch s := sl.session; {
+	case s == nil || s.IsOver(): // if it is over, it is about to leave the slot
+	case s.Worn():
 		sl.session = nil
-		p.retired[old] = struct{}{}
-		p.wg.Go(func() { p.retire(old) }) // closes it at once if it is idle
-	}
-	if sl.session != nil && !over {
-		return sl.session, nil, nil
+		p.retired[s] = struct{}{}
+		p.wg.Go(func() { p.retire(s) }) // closes it at once if it is idle
+	default:
+		return s, nil, nil
 	}
 	if sl.opening == nil {
 		o, before := &opening{done: make(chan struct{})}, sl.session
@@ -129,26 +128,35 @@ func (p *Pool) look(n int) (*Session, *opening, error) {
 
 // open tries to open a session for slot n. It gives up shortly before connect_timeout, so that
 // callers that wait for that long learn why it failed. before, if not nil, is a session that is
-// over and still in the slot.
+// over and still in the slot: open waits until it has left, and then for the pause after a loss.
 func (p *Pool) open(n int, o *opening, before *Session) {
 	ctx, cancel := context.WithTimeout(p.Ctx, p.Settings.ConnectTimeout*19/20)
 	defer cancel()
-	var err error
-	if p.awaitSlot(ctx, n, o, before) {
-		for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
-			var s *Session
-			if s, err = p.connect(ctx); err == nil {
-				err = p.fill(n, s)
-			}
-			if err == nil {
-				break
-			}
-			failure := err
-			o.last.Store(&failure)
-			if Permanent(err) || !Sleep(ctx, p.Settings.Jitter(pause), nil) {
-				break
-			}
+	if before != nil {
+		select {
+		case <-before.Ctx.Done():
+		case <-ctx.Done():
 		}
+	}
+	p.mu.Lock()
+	wait := time.Until(p.slots[n].notBefore)
+	p.mu.Unlock()
+	if wait > 0 {
+		o.last.Store(&errPausing)
+		Sleep(ctx, wait, nil)
+		o.last.Store(nil)
+	}
+	err := ctx.Err()
+	if err == nil { // else before may still be in the slot
+		err = p.connect(ctx, n)
+	}
+	for pause := 20 * time.Millisecond; err != nil; pause = min(2*pause, time.Second) {
+		failure := err
+		o.last.Store(&failure)
+		if Permanent(err) || !Sleep(ctx, p.Settings.Jitter(pause), nil) {
+			break
+		}
+		err = p.connect(ctx, n)
 	}
 	p.mu.Lock()
 	o.err = err
@@ -158,30 +166,6 @@ func (p *Pool) open(n int, o *opening, before *Session) {
 	}
 	p.mu.Unlock()
 	close(o.done)
-}
-
-// awaitSlot waits until the session before has left slot n, and then for the pause after a
-// loss. It returns false if ctx has ended.
-func (p *Pool) awaitSlot(ctx context.Context, n int, o *opening, before *Session) bool {
-	if before != nil {
-		select {
-		case <-before.Ctx.Done():
-		case <-ctx.Done():
-			return false
-		}
-	}
-	p.mu.Lock()
-	wait := time.Until(p.slots[n].notBefore)
-	p.mu.Unlock()
-	if wait <= 0 {
-		return true
-	}
-	o.last.Store(&errPausing)
-	if !Sleep(ctx, wait, nil) {
-		return false
-	}
-	o.last.Store(nil)
-	return true
 }
 
 // fill puts a session into slot n. It returns an error instead if the session has ended
@@ -200,12 +184,12 @@ func (p *Pool) fill(n int, s *Session) error {
 	return nil
 }
 
-// connect opens one session and prepares it: see Pool.Prepare.
-func (p *Pool) connect(ctx context.Context) (*Session, error) {
+// connect opens one session for slot n and prepares it: see Pool.Prepare.
+func (p *Pool) connect(ctx context.Context, n int) error {
 	suspendedThen := lease.Suspended()
 	ds, err := p.connector.Connect(ctx, p.Settings.SessionTimeout)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	err = p.Settings.checkTimeout(ds.Timeout())
 	if err == nil {
@@ -215,13 +199,13 @@ func (p *Pool) connect(ctx context.Context) (*Session, error) {
 		closeCtx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		_ = ds.Close(closeCtx) // it has no ephemeral nodes; if this fails, it expires
-		return nil, err
+		return err
 	}
 	p.Settings.reportTimeout(ds.ID(), ds.Timeout())
 	p.Opened.Add(1)
 	s := newSession(p, ds, suspendedThen)
 	s.User = p.Attend(s)
-	return s, nil
+	return p.fill(n, s)
 }
 
 // retire ends a session that was replaced because of its age, if it has no places.
