@@ -95,11 +95,12 @@ func (s heart) plan(now time.Time, last attempt, early func(time.Duration) time.
 		s.urgent = next.at.After(now) // what becomes urgent later needs another turn
 		return next
 	}
+	period := max(every-early(every), lease.MinPeriod)
 	again := last.at.Add(lease.MinPeriod)
 	if last.failed {
-		again = last.at.Add(max(every-early(every), lease.MinPeriod))
+		again = last.at.Add(period)
 	}
-	at := s.lease.LastSent().Add(max(every-early(every), lease.MinPeriod))
+	at := s.lease.LastSent().Add(period)
 	write := busy && !s.counting // nothing is proven yet
 	if busy && s.counting {
 		// A Sync soon after an exchange would not become a link of the chain.

@@ -172,9 +172,6 @@ func (w *Watched) stale(gen uint64) bool {
 
 // Fires returns the event if the watch has fired, and else nil.
 func (w *Watched) Fires() *driver.Event {
-	if e := w.fired.Load(); e != nil {
-		return e
-	}
 	select {
 	case e, ok := <-w.Event:
 		w.Received(e, ok)
