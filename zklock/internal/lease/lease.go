@@ -46,9 +46,9 @@ type Lease struct {
 	Timeout time.Duration // the negotiated timeout minus loss_delay; the smallest of the session's life
 	Tick    time.Duration // at least the servers' tickTime
 
-	// chain holds exchanges of the present connection, the oldest first. Each was sent
-	// after the one before it was answered; the handshake is the first. Exchanges are
-	// left out to keep it short: with fewer exchanges the chain never proves more.
+	// chain holds exchanges of the present connection, the oldest first. Each was sent after
+	// the one before it was answered; the handshake is the first. Exchanges are left out to
+	// keep it short, but never the newest: with fewer exchanges the chain never proves more.
 	chain     []exchange
 	handshake exchange
 
@@ -62,7 +62,7 @@ type exchange struct{ sent, answered time.Time }
 // Timeout/chainSteps apart.
 const chainSteps = 40
 
-// Connected starts a new chain with a handshake that succeeded. sent and answered are its
+// Connected starts a new chain with a handshake that succeeded. It is called first. sent and answered are its
 // instants; created means that it created the session.
 func (l *Lease) Connected(sent, answered time.Time, created bool) {
 	l.handshake = exchange{sent, answered}
@@ -75,9 +75,6 @@ func (l *Lease) Connected(sent, answered time.Time, created bool) {
 // Acknowledged records an exchange that began and ended on the connection of the present
 // chain. committed means that it was a write, which a quorum has committed.
 func (l *Lease) Acknowledged(sent, answered time.Time, committed bool) {
-	if len(l.chain) == 0 {
-		return
-	}
 	if committed {
 		if !sent.Before(l.handshake.answered) {
 			l.prove(l.handshake.sent)
@@ -107,14 +104,9 @@ func (l *Lease) latestAnswered(i time.Time) (exchange, bool) {
 	return exchange{}, false
 }
 
-// LastSent returns the instant when the newest exchange of the chain was sent; zero if the chain
-// is empty. The next one is due an interval after it.
-func (l *Lease) LastSent() time.Time {
-	if len(l.chain) == 0 {
-		return time.Time{}
-	}
-	return l.chain[len(l.chain)-1].sent
-}
+// LastSent returns the instant when the newest exchange of the chain was sent. The next one is
+// due an interval after it.
+func (l *Lease) LastSent() time.Time { return l.chain[len(l.chain)-1].sent }
 
 // prove moves the end of the lease to what a touch of the session at sent proves, if
 // that is later.
