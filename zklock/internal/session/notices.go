@@ -58,19 +58,13 @@ func (n *notices) session(e State) {
 	n.addLocked(notice{state: &e})
 }
 
-// call queues a function, for example one that writes a line to the log.
-func (n *notices) call(f func()) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.addLocked(notice{call: f})
-}
-
-// expect queues a function that the caller sends once, after a loss. What is queued later waits
-// for it. last means that it reports the end of the session.
+// expect queues a function that the caller sends, once: it reports a loss that is under way, or
+// writes another line to the log. What is queued later waits for it. last means that it reports
+// the end of the session.
 func (n *notices) expect(last bool) (report chan<- func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.over = last
+	n.over = n.over || last
 	sent := make(chan func(), 1)
 	n.addLocked(notice{call: func() { (<-sent)() }})
 	return sent

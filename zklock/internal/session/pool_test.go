@@ -66,7 +66,7 @@ func TestNoticesAreBounded(t *testing.T) {
 		n.session(State{State: driver.Suspended})
 		n.session(State{State: driver.Connected})
 		n.session(State{State: driver.Connected, Lease: time.Second})
-		n.call(func() {})
+		n.expect(false)
 	}
 	states, losses := 0, 0
 	var last State
