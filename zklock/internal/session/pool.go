@@ -245,9 +245,9 @@ func (p *Pool) All() []*Session {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var all []*Session
-	for i := range p.slots {
-		if s := p.slots[i].session; s != nil {
-			all = append(all, s)
+	for _, sl := range p.slots {
+		if sl.session != nil {
+			all = append(all, sl.session)
 		}
 	}
 	return slices.AppendSeq(all, maps.Keys(p.retired))

@@ -136,11 +136,8 @@ func (p *Pool) Healthy() error {
 		return fmt.Errorf("%w: the ensemble has not answered for a session timeout", errs.ErrUnavailable)
 	}
 	s, o, err := p.look(p.slot(""))
-	switch {
-	case err != nil:
+	if s != nil || err != nil { // s, if there is one, has just been opened
 		return err
-	case s != nil: // it has just been opened
-		return nil
 	}
 	if why := p.diagnose(o); why != nil {
 		return fmt.Errorf("%w: none has been opened yet: %w", errs.ErrUnavailable, why)
