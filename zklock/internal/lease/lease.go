@@ -157,7 +157,7 @@ func (l *Lease) Short() time.Duration { return l.Least() + 60*time.Millisecond -
 
 // SyncEvery returns the interval of an idle session's Syncs. Its first write has to find exchanges
 // that prove a usable lease. At that write, p is at most one interval old, and j at most two
-// intervals and a tick. After the margin, a quarter of the timeout has to be left.
+// intervals and a tick. After the margin, a quarter of the timeout must be left.
 func (l *Lease) SyncEvery() time.Duration {
 	return max(min(l.Timeout/3, (l.Timeout*65/100-l.Tick)/2), MinPeriod)
 }
@@ -185,5 +185,5 @@ func (l *Lease) Lasts(now time.Time) bool {
 	return !l.Until.Before(next.Add(l.Tick + l.ExchangeEvery()))
 }
 
-// Least returns how much of the lease has to be left for a lock to be granted.
+// Least returns how much of the lease must be left for a lock to be granted.
 func (l *Lease) Least() time.Duration { return l.Timeout / 4 }

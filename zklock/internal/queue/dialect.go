@@ -147,7 +147,7 @@ func (d *Dialect) Parse(node string) (q Node, foreign *Dialect, ok bool) {
 // classify takes a node's name apart around its marker, as the recipes do. of is the dialect
 // that works with the library that made the node; nil if the name is of no recipe. For Curator's
 // read and write locks anything may follow the marker; numbered reports whether it is a sequence
-// number. For the others it has to be one.
+// number. For the others it must be one.
 func classify(node string) (q Node, of *Dialect, numbered bool) {
 	for _, of := range Dialects {
 		for mode, marker := range of.markers {

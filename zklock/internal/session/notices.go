@@ -6,8 +6,8 @@ import (
 )
 
 // notices calls the Session and Lost hooks of one session. The goroutine that notices a change,
-// for example the overseer, must not wait for a hook. So a goroutine of its own calls them, which
-// runs only while there is something to report.
+// for example the overseer, must not wait for a hook. So a goroutine of its own calls them. It runs
+// only while there is something to report.
 //
 // Invariants:
 //   - Hooks are called one at a time, in the order of the events that they report.
@@ -59,7 +59,7 @@ func (n *notices) session(e State) {
 }
 
 // expect queues a function that the caller sends, once: it reports a loss that is under way, or
-// writes another line to the log. What is queued later waits for it. last means that it reports
+// writes a line to the log. What is queued later waits for it. last means that it reports
 // the end of the session.
 func (n *notices) expect(last bool) (report chan<- func()) {
 	n.mu.Lock()
