@@ -1,7 +1,10 @@
 package session
 
 import (
+	"slices"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
@@ -80,4 +83,27 @@ func TestNoticesAreBounded(t *testing.T) {
 	if states != maxNotices || losses != 10*maxNotices || last.Lease != time.Second {
 		t.Errorf("%d states, the last %+v, and %d losses wait; want %d states and %d losses", states, last, losses, maxNotices, 10*maxNotices)
 	}
+}
+
+// Notices keep the order in which they were queued: one that is not known yet holds up those behind
+// it, and the pool waits for all of them. The end of the session is the last one.
+func TestEndOfASessionIsItsLastNotice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var wg sync.WaitGroup
+		var got []string
+		report := func(what string) func() { return func() { got = append(got, what) } }
+		n := notices{changed: func(e State) { report(e.State.String())() }, wg: &wg}
+		n.session(State{State: driver.Connected})
+		loss := n.expect(false)
+		n.session(State{State: driver.Suspended})
+		end := n.expect(true)
+		n.session(State{State: driver.Connected})
+		end <- report("end")
+		synctest.Wait()
+		loss <- report("loss")
+		wg.Wait()
+		if want := []string{driver.Connected.String(), "loss", driver.Suspended.String(), "end"}; !slices.Equal(got, want) {
+			t.Errorf("reported %q, want %q", got, want)
+		}
+	})
 }
