@@ -21,11 +21,8 @@ func Suspended() time.Duration {
 	d := int64(suspendGrowth())
 	for {
 		seen := suspendedMax.Load()
-		if d <= seen {
-			return time.Duration(seen)
-		}
-		if suspendedMax.CompareAndSwap(seen, d) {
-			return time.Duration(d)
+		if d <= seen || suspendedMax.CompareAndSwap(seen, d) {
+			return time.Duration(max(seen, d))
 		}
 	}
 }
@@ -42,7 +39,7 @@ func Now() time.Time {
 	t := time.Now()
 	ran := t.Sub(start)
 	skew := t.UnixNano() - int64(ran)
-	if since := int64(ran) - askedAt.Load(); since >= 0 && since < askEvery && near(skew, askedSkew.Load()) {
+	if since := int64(ran) - askedAt.Load(); since >= 0 && since < askEvery && time.Duration(skew-askedSkew.Load()).Abs() < maxSkew {
 		return t.Add(time.Duration(suspendedMax.Load()))
 	}
 	d := Suspended()
@@ -61,10 +58,8 @@ var (
 
 const (
 	askEvery = int64(10 * time.Millisecond)
-	maxSkew  = int64(time.Millisecond)
+	maxSkew  = time.Millisecond
 )
-
-func near(a, b int64) bool { return a-b < maxSkew && b-a < maxSkew }
 
 // Wall returns the time that time.Now will return at the instant i, if the machine is not
 // suspended again before that.

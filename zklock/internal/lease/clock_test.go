@@ -26,7 +26,7 @@ func TestNowAsksForTheClocks(t *testing.T) {
 		if !asks() {
 			rested++
 		}
-		askedSkew.Add(2 * maxSkew)
+		askedSkew.Add(int64(2 * maxSkew))
 		if asks() {
 			noticed++
 		}

@@ -2,7 +2,10 @@
 // that the computation uses.
 package lease
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Lease is what a session can prove about its own life. A connection proves nothing: a
 // server that has lost its leader goes on answering pings and reads for syncLimit
@@ -43,9 +46,9 @@ type Lease struct {
 	Timeout time.Duration // the negotiated timeout minus loss_delay; the smallest of the session's life
 	Tick    time.Duration // at least the servers' tickTime
 
-	// chain holds exchanges of the present connection, the oldest first. Each was sent
-	// after the one before it was answered; the handshake is the first. Exchanges are
-	// left out to keep it short: with fewer exchanges the chain never proves more.
+	// chain holds exchanges of the present connection, the oldest first. Each was sent after
+	// the one before it was answered; the handshake is the first. Exchanges are left out to
+	// keep it short, but never the newest: with fewer exchanges the chain never proves more.
 	chain     []exchange
 	handshake exchange
 
@@ -59,7 +62,7 @@ type exchange struct{ sent, answered time.Time }
 // Timeout/chainSteps apart.
 const chainSteps = 40
 
-// Connected starts a new chain with a handshake that succeeded. sent and answered are its
+// Connected starts a new chain with a handshake that succeeded. It is called first. sent and answered are its
 // instants; created means that it created the session.
 func (l *Lease) Connected(sent, answered time.Time, created bool) {
 	l.handshake = exchange{sent, answered}
@@ -72,9 +75,6 @@ func (l *Lease) Connected(sent, answered time.Time, created bool) {
 // Acknowledged records an exchange that began and ended on the connection of the present
 // chain. committed means that it was a write, which a quorum has committed.
 func (l *Lease) Acknowledged(sent, answered time.Time, committed bool) {
-	if len(l.chain) == 0 {
-		return
-	}
 	if committed {
 		if !sent.Before(l.handshake.answered) {
 			l.prove(l.handshake.sent)
@@ -89,13 +89,9 @@ func (l *Lease) Acknowledged(sent, answered time.Time, committed bool) {
 	if sent.Before(last.answered) || sent.Sub(last.sent) < l.Timeout/chainSteps {
 		return
 	}
-	l.chain = append(l.chain, exchange{sent, answered})
 	// An exchange older than the timeout cannot prove anything about the future.
-	drop := 0
-	for drop < len(l.chain)-1 && answered.Sub(l.chain[drop].sent) > l.Timeout {
-		drop++
-	}
-	l.chain = append(l.chain[:0], l.chain[drop:]...)
+	l.chain = slices.DeleteFunc(l.chain, func(e exchange) bool { return answered.Sub(e.sent) > l.Timeout })
+	l.chain = append(l.chain, exchange{sent, answered})
 }
 
 // latestAnswered returns the latest exchange answered at or before i.
@@ -108,14 +104,9 @@ func (l *Lease) latestAnswered(i time.Time) (exchange, bool) {
 	return exchange{}, false
 }
 
-// LastSent returns the instant when the newest exchange of the chain was sent; zero if the chain
-// is empty. The next one is due an interval after it.
-func (l *Lease) LastSent() time.Time {
-	if len(l.chain) == 0 {
-		return time.Time{}
-	}
-	return l.chain[len(l.chain)-1].sent
-}
+// LastSent returns the instant when the newest exchange of the chain was sent. The next one is
+// due an interval after it.
+func (l *Lease) LastSent() time.Time { return l.chain[len(l.chain)-1].sent }
 
 // prove moves the end of the lease to what a touch of the session at sent proves, if
 // that is later.
@@ -166,7 +157,7 @@ func (l *Lease) Short() time.Duration { return l.Least() + 60*time.Millisecond -
 
 // SyncEvery returns the interval of an idle session's Syncs. Its first write has to find exchanges
 // that prove a usable lease. At that write, p is at most one interval old, and j at most two
-// intervals and a tick. After the margin, a quarter of the timeout has to be left.
+// intervals and a tick. After the margin, a quarter of the timeout must be left.
 func (l *Lease) SyncEvery() time.Duration {
 	return max(min(l.Timeout/3, (l.Timeout*65/100-l.Tick)/2), MinPeriod)
 }
@@ -194,5 +185,5 @@ func (l *Lease) Lasts(now time.Time) bool {
 	return !l.Until.Before(next.Add(l.Tick + l.ExchangeEvery()))
 }
 
-// Least returns how much of the lease has to be left for a lock to be granted.
+// Least returns how much of the lease must be left for a lock to be granted.
 func (l *Lease) Least() time.Duration { return l.Timeout / 4 }

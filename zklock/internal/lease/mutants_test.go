@@ -98,7 +98,7 @@ var _ = []mutant.Mutant{
 		Name:   "suspension-not-looked-for",
 		Breaks: "the clocks are not compared although the wall clock has moved against the monotonic one",
 		In:     Now,
-		Find:   "$recent && $near(skew, askedSkew.Load())",
+		Find:   "$recent && time.Duration(skew-askedSkew.Load()).$abs() < maxSkew",
 		Put:    "$recent",
 		Tests:  []string{"TestNowAsksForTheClocks"},
 	},

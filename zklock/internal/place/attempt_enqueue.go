@@ -54,7 +54,7 @@ func (a Attempt) enqueue(ctx, waiter context.Context, replaces *Place) (p *Place
 			break
 		}
 		if !session.Sleep(ctx, desk.cfg.Jitter(time.Duration(reaped)*5*time.Millisecond), desk.Ctx.Done()) {
-			err = desk.Interrupted(ctx, began)
+			err = desk.WaitEnded(ctx, began)
 			break
 		}
 	}
@@ -190,7 +190,7 @@ func (c *creation) sleep(ctx context.Context, w *session.Write, pause time.Durat
 		w = nil // abandon looks for the nodes
 	}
 	c.p.abandon(w, c.parents)
-	return desk.Interrupted(ctx, c.began)
+	return desk.WaitEnded(ctx, c.began)
 }
 
 // because adds to the error of a wait without a session, as text, what happened to the last try: a

@@ -162,8 +162,8 @@ func (a Attempt) blocked(ctx context.Context) (recalls bool, err error) {
 		// ordered behind every new contender.
 		q = slices.DeleteFunc(q, func(c queue.Node) bool { return c.Seq >= queue.MaxSequence })
 		q = append(q, queue.Node{Kind: want.Kind})
-		if other, ok := queue.Conflict(q, len(q)-1); ok {
-			return false, queue.KindConflict(other)
+		if err := queue.Conflict(q, len(q)-1); err != nil {
+			return false, err
 		}
 		position, ahead, err := z.blockedBy(ctx, want.Kind, q)
 		switch {

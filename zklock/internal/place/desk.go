@@ -121,7 +121,8 @@ func (d *Desk) awaitChange(ctx context.Context, ahead, own []*session.Watched) (
 	all := append(slices.Clip(ahead), own...)
 	armed := slices.MinFunc(all, func(a, b *session.Watched) int { return cmp.Compare(a.Gen, b.Gen) }).Gen
 	for {
-		gen, moved := d.Connection()
+		_, moved := d.DS.State() // closed when there is another connection
+		gen, _ := d.DS.Conn()
 		survived := gen > armed
 		var look time.Duration
 		switch {

@@ -97,8 +97,8 @@ func (p *Place) listQueue(ctx context.Context, c *contender) ([]queue.Node, erro
 	desk.mu.Lock()
 	q[i].Kind = c.kind // the node's name may still be a writer's
 	desk.mu.Unlock()
-	if other, ok := queue.Conflict(q, i); ok {
-		return nil, queue.KindConflict(other)
+	if err := queue.Conflict(q, i); err != nil {
+		return nil, err
 	}
 	count := i + 1
 	if q[0].MayBeKept() {

@@ -213,7 +213,8 @@ type guarded struct {
 func (g *guard) run() {
 	desk := g.watches.Desk
 	for g.gather() {
-		gen, moved := desk.Connection()
+		_, moved := desk.DS.State() // closed when there is another connection
+		gen, _ := desk.DS.Conn()
 		if slices.ContainsFunc(g.nodes, func(n guarded) bool { return n.event != nil && n.gen < gen }) {
 			// A watch may not survive a new connection, so the nodes are read again.
 			// Many clients may reconnect at the same time, so each waits for a random
@@ -302,7 +303,7 @@ func (g *guard) recall(n *guarded) {
 }
 
 // wait returns true when the guard has something to do: after an event, when a node was
-// entrusted to it, or on a new connection. It returns false if the session is over.
+// entrusted to it, or when the connection has changed. It returns false if the session is over.
 func (g *guard) wait(moved <-chan struct{}) bool {
 	const others = 3
 	g.cases = append(g.cases[:0], receive(g.watches.Ctx.Done()), receive(moved), receive(g.wake))

@@ -62,11 +62,10 @@ func (v *View) Look(ctx context.Context) (Queue, error) {
 func (v *View) list(ctx context.Context) error {
 	w, names, err := v.Watches.WatchChildren(ctx, v.Path)
 	for errors.Is(err, driver.ErrNoNode) {
-		var found bool
-		if w, found, err = v.Watches.WatchExists(ctx, v.Path); err != nil {
+		if w, err = v.Watches.WatchExists(ctx, v.Path); err != nil {
 			return err
 		}
-		if !found {
+		if !w.Found {
 			v.queue, v.head, v.last = w, nil, Queue{}
 			return nil
 		}

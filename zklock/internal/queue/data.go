@@ -42,22 +42,16 @@ func (d Data) Encode() []byte {
 		// reason of a request, which must not cost the texts of the holder any length. A label
 		// that has at most MaxLabel bytes with its escapes is never cut here: the value of a
 		// leader is one, and other programs may use it as an address.
-		if len(d.Revoked) > len(noReason) {
+		label, _ := json.Marshal(d.Label) // impossible to fail for a text
+		switch {
+		case len(d.Revoked) > len(noReason):
 			d.Revoked = Truncate(d.Revoked, max(len(d.Revoked)/2, len(noReason)))
-			continue
-		}
-		if escaped(d.Label) > MaxLabel {
+		case len(label)-len(`""`) > MaxLabel:
 			d.Label = Truncate(d.Label, len(d.Label)/2)
-			continue
+		default:
+			d.Host, d.Trace = Truncate(d.Host, len(d.Host)/2), Truncate(d.Trace, len(d.Trace)/2)
 		}
-		d.Host, d.Trace = Truncate(d.Host, len(d.Host)/2), Truncate(d.Trace, len(d.Trace)/2)
 	}
-}
-
-// escaped returns the length of a text in JSON, without the quotes around it.
-func escaped(text string) int {
-	b, _ := json.Marshal(text) // impossible to fail for a text
-	return len(b) - len(`""`)
 }
 
 // Decode reads a queue node's data. Any client may have written it: ok is false if it is

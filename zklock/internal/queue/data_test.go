@@ -40,7 +40,7 @@ func FuzzNodeData(f *testing.F) {
 // does not shorten the holder's own texts.
 func TestReasonShortensNoOtherText(t *testing.T) {
 	d := Data{Host: "web-3.example.com", PID: 812, Label: strings.Repeat("l", MaxLabel), Trace: strings.Repeat("t", 55), Mode: Exclusive.String(), Since: 1}
-	node := Default.Prefix(GUID{Session: 1, Serial: 1}, Kind{}) + "0000000000"
+	node := Default.Prefix(GUID{Session: 1, Serial: 1}, Kind{Mode: Exclusive}) + "0000000000"
 	for _, reason := range []string{"r", strings.Repeat("r", 2*MaxReason), strings.Repeat("\n", MaxReason), strings.Repeat("\x01", MaxReason), strings.Repeat("\u2028", MaxReason), strings.Repeat("\xff", MaxReason)} {
 		data, err := Revoke(node, d.Encode(), reason)
 		got, ok := Decode(data)

@@ -2,7 +2,6 @@ package queue
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -45,20 +44,20 @@ import (
 // zklock's own mark. In kazoo these znodes are persistent and stay, because kazoo's locks create
 // them once and rely on them.
 type Dialect struct {
-	Name   string
-	Family family
-	modes  []Mode // the modes that its recipe has
-	serves string // the name of its recipe, for errors
+	Name    string
+	Family  family
+	markers markers
+	serves  string // the name of its recipe, for errors
 }
 
 // Default is the dialect of a URL that does not name one. It and each of the others share
 // locks with one recipe.
 var (
-	Default        = &Dialect{"zklock", familyReadWrite, []Mode{Exclusive, Shared, Permit}, "Curator's InterProcessReadWriteLock"}
-	dialectCurator = &Dialect{"curator", familyMutex, []Mode{Exclusive}, "Curator's InterProcessMutex and LeaderSelector"}
-	dialectZK      = &Dialect{"zk", familyMutex, []Mode{Exclusive}, "go-zookeeper's Lock"}
-	dialectKazoo   = &Dialect{"kazoo", FamilyKazoo, []Mode{Exclusive, Shared}, "kazoo's Lock, ReadLock and WriteLock"}
-	dialectLatch   = &Dialect{"latch", familyLatch, []Mode{Exclusive}, "Curator's LeaderLatch"}
+	Default        = &Dialect{"zklock", familyReadWrite, markers{Exclusive: "__WRIT__", Shared: "__READ__", Permit: "__PERM"}, "Curator's InterProcessReadWriteLock"}
+	dialectCurator = &Dialect{"curator", familyMutex, markers{Exclusive: "lock-"}, "Curator's InterProcessMutex and LeaderSelector"}
+	dialectZK      = &Dialect{"zk", familyMutex, markers{Exclusive: "lock-"}, "go-zookeeper's Lock"}
+	dialectKazoo   = &Dialect{"kazoo", FamilyKazoo, markers{Exclusive: "__lock__", Shared: "__rlock__"}, "kazoo's Lock, ReadLock and WriteLock"}
+	dialectLatch   = &Dialect{"latch", familyLatch, markers{Exclusive: "latch-"}, "Curator's LeaderLatch"}
 )
 
 // Dialects has all dialects, the default first.
@@ -93,34 +92,14 @@ const (
 	Families = iota // the number of families
 )
 
+// markers has, by mode, the text that a recipe looks for to find the sequence number in a name; ""
+// if the recipe has no locks of that mode.
+type markers [Permit + 1]string
+
 const (
 	protectedPrefix = "_c_"
-
-	writeMarker     = "__WRIT__"
-	readMarker      = "__READ__"
-	permitMarker    = "__PERM"
-	permitMarkerEnd = "__"
-	mutexMarker     = "lock-"
-	latchMarker     = "latch-"
-	kazooMarker     = "__lock__"
-	kazooReadMarker = "__rlock__"
+	permitMarkerEnd = "__" // behind the number that follows a permit's marker
 )
-
-// markers has the texts that the recipes look for to find the sequence number in a name, in the
-// order of classify.
-var markers = []struct {
-	text string
-	mode Mode
-	of   *Dialect
-}{
-	{writeMarker, Exclusive, Default},
-	{readMarker, Shared, Default},
-	{permitMarker, Permit, Default},
-	{kazooReadMarker, Shared, dialectKazoo},
-	{kazooMarker, Exclusive, dialectKazoo},
-	{mutexMarker, Exclusive, dialectCurator},
-	{latchMarker, Exclusive, dialectLatch},
-}
 
 // Literal reports whether a lock's name is, unchanged, the path of its znode below the root.
 func (d *Dialect) Literal() bool { return d.Family != familyReadWrite }
@@ -128,7 +107,7 @@ func (d *Dialect) Literal() bool { return d.Family != familyReadWrite }
 // Allows returns nil if the dialect has that kind of lock, and else an error that matches
 // ErrConflict.
 func (d *Dialect) Allows(k Kind) error {
-	if slices.Contains(d.modes, k.Mode) {
+	if d.markers[k.Mode] != "" {
 		return nil
 	}
 	return fmt.Errorf("%w: dialect=%s has no locks of mode %v, because %s has none", errs.ErrConflict, d.Name, k.Mode, d.serves)
@@ -136,24 +115,15 @@ func (d *Dialect) Allows(k Kind) error {
 
 // Prefix returns the name of a queue node up to its sequence suffix.
 func (d *Dialect) Prefix(g GUID, k Kind) string {
-	switch {
-	case d == dialectKazoo && k.Mode == Shared:
-		return g.hex() + kazooReadMarker
-	case d == dialectKazoo:
-		return g.hex() + kazooMarker
-	case d == dialectZK:
-		return protectedPrefix + g.hex() + "-" + mutexMarker
+	marker := d.markers[k.Mode]
+	if k.Mode == Permit {
+		marker += strconv.Itoa(k.Permits) + permitMarkerEnd
 	}
-	marker := writeMarker
-	switch {
-	case d == dialectCurator:
-		marker = mutexMarker
-	case d == dialectLatch:
-		marker = latchMarker
-	case k.Mode == Shared:
-		marker = readMarker
-	case k.Mode == Permit:
-		marker = permitMarker + strconv.Itoa(k.Permits) + permitMarkerEnd
+	switch d {
+	case dialectKazoo:
+		return g.hex() + marker
+	case dialectZK:
+		return protectedPrefix + g.hex() + "-" + marker
 	}
 	return protectedPrefix + g.String() + "-" + marker
 }
@@ -177,37 +147,38 @@ func (d *Dialect) Parse(node string) (q Node, foreign *Dialect, ok bool) {
 // classify takes a node's name apart around its marker, as the recipes do. of is the dialect
 // that works with the library that made the node; nil if the name is of no recipe. For Curator's
 // read and write locks anything may follow the marker; numbered reports whether it is a sequence
-// number. For the others it has to be one.
+// number. For the others it must be one.
 func classify(node string) (q Node, of *Dialect, numbered bool) {
-	for _, m := range markers {
-		i := strings.LastIndex(node, m.text)
-		if i < 0 {
-			continue
-		}
-		head, suffix, kind := node[:i], node[i+len(m.text):], Kind{Mode: m.mode}
-		if m.mode == Permit {
-			digits, rest, found := strings.Cut(suffix, permitMarkerEnd)
-			kind.Permits, _ = strconv.Atoi(digits)
-			if suffix = rest; !found || kind.Permits <= 0 || strconv.Itoa(kind.Permits) != digits {
+	for _, of := range Dialects {
+		for mode, marker := range of.markers {
+			i := strings.LastIndex(node, marker)
+			if marker == "" || i < 0 {
 				continue
 			}
-		}
-		seq, numbered := sequence(suffix)
-		if !numbered && m.of != Default {
-			continue
-		}
-		of = m.of
-		if of != dialectKazoo {
-			text, protected := strings.CutPrefix(head, protectedPrefix)
-			text, dashed := strings.CutSuffix(text, "-")
-			if head = text; !protected || !dashed {
-				head = ""
+			head, suffix, kind := node[:i], node[i+len(marker):], Kind{Mode: Mode(mode)}
+			if kind.Mode == Permit {
+				digits, rest, found := strings.Cut(suffix, permitMarkerEnd)
+				kind.Permits, _ = strconv.Atoi(digits)
+				if suffix = rest; !found || kind.Permits <= 0 || strconv.Itoa(kind.Permits) != digits {
+					continue
+				}
 			}
+			seq, numbered := sequence(suffix)
+			if !numbered && of != Default {
+				continue
+			}
+			if of != dialectKazoo {
+				text, protected := strings.CutPrefix(head, protectedPrefix)
+				text, dashed := strings.CutSuffix(text, "-")
+				if head = text; !protected || !dashed {
+					head = ""
+				}
+			}
+			if of == dialectCurator && len(head) == hexLen {
+				of = dialectZK // Curator writes UUIDs with dashes, and go-zookeeper without
+			}
+			return Node{Name: node, Seq: seq, Kind: kind, GUID: parseGUID(head)}, of, numbered
 		}
-		if m.text == mutexMarker && len(head) == hexLen {
-			of = dialectZK // Curator writes UUIDs with dashes, and go-zookeeper without
-		}
-		return Node{Name: node, Seq: seq, Kind: kind, GUID: parseGUID(head)}, of, numbered
 	}
 	return Node{}, nil, false
 }

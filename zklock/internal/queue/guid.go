@@ -30,10 +30,6 @@ func (g GUID) Kept() GUID {
 	return g
 }
 
-// ours reports whether a GUID has the form that this library makes. A random UUID does not
-// have it: its variant's bits are set where a serial number has zeros.
-func (g GUID) ours() bool { return g != GUID{} && g.Serial>>48 == 0 }
-
 // String returns the guid in the form of a UUID.
 func (g GUID) String() string {
 	b := g.digits()

@@ -3,8 +3,6 @@ package queue
 import (
 	"fmt"
 	"strconv"
-
-	"github.com/zklock/go-zklock/zklock/internal/errs"
 )
 
 // Mode says how a lock is held.
@@ -47,11 +45,4 @@ func (k Kind) String() string {
 		return fmt.Sprintf("one of %d permits", k.Permits)
 	}
 	return "the " + k.Mode.String() + " lock"
-}
-
-// KindConflict returns the error of a contender that gives way because a contender of an
-// incompatible kind is ahead of it; see Conflict.
-func KindConflict(ahead Node) error {
-	return fmt.Errorf("%w: %s is in the queue and wants %v; all clients have to use one kind of lock for a name, and semaphores with the same number of permits",
-		errs.ErrConflict, ahead.Name, ahead.Kind)
 }

@@ -84,14 +84,11 @@ func encodeName(name string) string {
 	var b strings.Builder
 	b.Grow(3 * len(name))
 	for i := range len(name) {
-		c := name[i]
-		if isPlain(c) {
+		if c := name[i]; isPlain(c) {
 			b.WriteByte(c)
-			continue
+		} else {
+			b.Write([]byte{'%', upperHex[c>>4], upperHex[c&15]})
 		}
-		b.WriteByte('%')
-		b.WriteByte(upperHex[c>>4])
-		b.WriteByte(upperHex[c&15])
 	}
 	return b.String()
 }

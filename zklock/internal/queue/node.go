@@ -19,8 +19,9 @@ type Node struct {
 	GUID GUID // zero if the node's name has none
 }
 
-// Ours reports whether a contender was made by this library.
-func (n Node) Ours() bool { return n.GUID.ours() }
+// Ours reports whether a contender was made by this library. A random UUID does not pass for one
+// of its GUIDs: the variant's bits are set where a serial number has zeros.
+func (n Node) Ours() bool { return n.GUID != GUID{} && n.GUID.Serial>>48 == 0 }
 
 // MayBeKept reports whether the contender's client may keep it in the queue while no
 // goroutine uses it.

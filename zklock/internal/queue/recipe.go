@@ -1,5 +1,11 @@
 package queue
 
+import (
+	"fmt"
+
+	"github.com/zklock/go-zklock/zklock/internal/errs"
+)
+
 // Decide reports whether the contender at index self of a queue holds the lock. If it does
 // not, Decide returns the indexes of the contenders to watch: those whose departure (or, for
 // permits, whose grant) can let self hold. q is ordered by sequence number, oldest first,
@@ -63,15 +69,16 @@ func First(q []Node, self int) bool {
 	return self <= 1 || q[0].Kind.Mode == Shared || q[self].Kind.Mode == Shared
 }
 
-// Conflict returns the first contender ahead of self whose kind is not compatible with that
-// of self: one is for a permit and the other is not, or the two semaphores have different
-// numbers of permits. Contenders of incompatible kinds do not wait for each other, so the
-// later one has to give way, or both would hold at the same time.
-func Conflict(q []Node, self int) (Node, bool) {
+// Conflict returns an error that matches ErrConflict if a contender ahead of self is of a kind that
+// is not compatible with that of self: one is for a permit and the other is not, or the two
+// semaphores have different numbers of permits. Contenders of incompatible kinds do not wait for
+// each other, so the later one has to give way, or both would hold at the same time.
+func Conflict(q []Node, self int) error {
 	for i := range self {
 		if q[i].Kind.Permits != q[self].Kind.Permits {
-			return q[i], true
+			return fmt.Errorf("%w: %s is in the queue and wants %v; all clients have to use one kind of lock for a name, and semaphores with the same number of permits",
+				errs.ErrConflict, q[i].Name, q[i].Kind)
 		}
 	}
-	return Node{}, false
+	return nil
 }

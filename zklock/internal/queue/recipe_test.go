@@ -200,7 +200,7 @@ func TestKindsThatDoNotKnowEachOtherConflict(t *testing.T) {
 		{[]Node{perm(1), rw(Shared)}, true},
 		{[]Node{perm(1)}, false},
 	} {
-		if _, got := Conflict(c.q, len(c.q)-1); got != c.want {
+		if got := Conflict(c.q, len(c.q)-1); (got != nil) != c.want {
 			t.Errorf("Conflict(%v) = %v, want %v", c.q, got, c.want)
 		}
 	}

@@ -58,11 +58,10 @@ type Entry interface {
 //     each might make it fail once more, and the rest would wait for all of these transactions.
 //   - If the outcome of a group is unknown, so is the outcome of every member.
 type committer struct {
-	multi  func(ctx context.Context, kind string, group int, ops []driver.Op) ([]driver.OpResult, error)
-	settle func(group []*Write) // records the created nodes, before the members are answered
-	ctx    context.Context      // the session's
-	wg     *sync.WaitGroup      // the session's; joined after ctx has ended
-	lone   chan struct{}        // the session's
+	multi func(ctx context.Context, kind string, group int, ops []driver.Op) ([]driver.OpResult, error)
+	ctx   context.Context // the session's
+	wg    *sync.WaitGroup // the session's; joined after ctx has ended
+	lone  chan struct{}   // the session's
 
 	mu      sync.Mutex
 	pending []*Write // guarded by mu
@@ -119,8 +118,7 @@ func (c *committer) sendApart(w *Write) {
 			c.enqueue(w)
 			return
 		case <-w.GivenUp:
-			w.Err = driver.ErrNotSent
-			c.answer([]*Write{w})
+			answer([]*Write{w}, driver.ErrNotSent)
 			return
 		case <-c.ctx.Done(): // the write is answered without a request
 		}
@@ -131,7 +129,7 @@ func (c *committer) sendApart(w *Write) {
 // Apart sends writes in groups that no other caller's writes join. It returns when all of
 // them are answered.
 func (c *committer) Apart(writes []*Write) {
-	apart := committer{multi: c.multi, settle: c.settle, ctx: c.ctx, pending: writes}
+	apart := committer{multi: c.multi, ctx: c.ctx, pending: writes}
 	for group := apart.next(); group != nil; group = apart.next() {
 		apart.send(group)
 	}
@@ -235,28 +233,17 @@ func (c *committer) send(group []*Write) {
 			c.send(group[half:])
 			return
 		}
-		if c.ctx.Err() != nil { // the session is over
-			for _, w := range group {
-				w.Err = driver.ErrClosed
-			}
-			c.answer(group)
-			return
+		err := driver.ErrClosed // the session is over
+		if c.ctx.Err() == nil {
+			err = c.transact(group)
 		}
-		err := c.transact(group)
-		guilty := -1
-		if err != nil {
-			guilty = slices.IndexFunc(group, func(w *Write) bool { return AtFault(w.Results) != nil })
-		}
+		guilty := slices.IndexFunc(group, func(w *Write) bool { return AtFault(w.Results) != nil })
 		if guilty < 0 { // the group was applied, or the error is about all of it
-			for _, w := range group {
-				w.Err = err
-			}
-			c.answer(group)
+			answer(group, err)
 			return
 		}
 		w := group[guilty]
-		w.Err = AtFault(w.Results)
-		c.answer(group[guilty : guilty+1])
+		answer(group[guilty:guilty+1], AtFault(w.Results))
 		group = slices.Delete(group, guilty, guilty+1)
 		if w.Risky {
 			group = c.setApart(group)
@@ -298,21 +285,16 @@ func (c *committer) transact(group []*Write) error {
 	return err
 }
 
-// answer wakes those that wait for a group, whose results are set.
-func (c *committer) answer(group []*Write) {
-	c.settle(group)
+// answer gives a group its error, records what its transaction has created, and then wakes those that
+// wait for it.
+func answer(group []*Write, err error) {
 	for _, w := range group {
-		close(w.Done)
-	}
-}
-
-// settle records what a group's transactions have created, before any goroutine that waits for these
-// writes wakes.
-func settle(group []*Write) {
-	for _, w := range group {
-		if w.Err == nil && w.Creates != nil {
+		if w.Err = err; err == nil && w.Creates != nil {
 			w.Children = w.Creates.Settle(w)
 		}
+	}
+	for _, w := range group {
+		close(w.Done)
 	}
 }
 

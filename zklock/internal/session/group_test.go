@@ -18,7 +18,7 @@ import (
 func TestGroupHasOneCreateOfANameAndDeletesFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var wg sync.WaitGroup
-		c, flights, _ := groups(t.Context(), &wg, "")
+		c, flights := groups(t.Context(), &wg, "")
 		land := busy(t, c, flights)
 		for _, w := range []*Write{creation("/x", "1"), creation("/x", "2"), creation("/y", "1"), removal("/x/old")} {
 			c.Submit(w)
@@ -52,7 +52,7 @@ func TestGroupHasOneCreateOfANameAndDeletesFirst(t *testing.T) {
 func TestLoneWriteGoesAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var wg sync.WaitGroup
-		c, flights, _ := groups(t.Context(), &wg, "")
+		c, flights := groups(t.Context(), &wg, "")
 		for i := range maxFlights + 2 {
 			c.Submit(removal("/x/old"))
 			synctest.Wait() // no time passes: a timer would not have fired
@@ -82,7 +82,7 @@ func TestLoneWriteGoesAtOnce(t *testing.T) {
 func TestWriteApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var wg sync.WaitGroup
-		c, flights, settled := groups(t.Context(), &wg, "")
+		c, flights := groups(t.Context(), &wg, "")
 		c.lone = make(chan struct{}, 2)
 		land := busy(t, c, flights)
 		writes := []*Write{creation("/x", "1"), creation("/y", "1"), creation("/z", "1")}
@@ -108,8 +108,8 @@ func TestWriteApart(t *testing.T) {
 			if <-w.Done; w.Err != nil {
 				t.Error(w.Err)
 			}
-			if n := len(slices.DeleteFunc(slices.Clone(*settled), func(s *Write) bool { return s != w })); n != 1 {
-				t.Errorf("%s was settled %d times", w.Ops[0].Path, n)
+			if e, ok := w.Creates.(*entry); ok && *e != 1 {
+				t.Errorf("%s was settled %d times", w.Ops[0].Path, *e)
 			}
 		}
 		c.close()
@@ -125,15 +125,14 @@ func TestWriteApart(t *testing.T) {
 func TestRiskyWritesLeaveAGroupThatFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var wg sync.WaitGroup
-		c, flights, settled := groups(t.Context(), &wg, "/x/gone")
+		c, flights := groups(t.Context(), &wg, "/x/gone")
 		c.lone = make(chan struct{}, 2)
 		land := busy(t, c, flights)
 		var writes []*Write
 		joins := make(chan struct{})
 		close(joins)
-		for _, path := range []string{"/x/gone", "/y/old", "/x/gone", "/z/old", "/x/gone"} {
-			w := removal(path)
-			w.Risky, w.Joins = path == "/x/gone", joins
+		for _, w := range []*Write{removal("/x/gone"), creation("/y", "new"), removal("/x/gone"), creation("/z", "new"), removal("/x/gone")} {
+			w.Risky, w.Joins = w.Creates == nil, joins
 			c.Submit(w)
 			writes = append(writes, w)
 		}
@@ -145,9 +144,9 @@ func TestRiskyWritesLeaveAGroupThatFailed(t *testing.T) {
 			f := <-flights
 			sent = append(sent, strings.Join(paths(f), " "))
 			f.answer <- nil
-			synctest.Wait() // one after the other: settled has no lock
+			synctest.Wait()
 		}
-		if slices.Sort(sent); !slices.Equal(sent, []string{"/x/gone", "/x/gone", "/y/old /z/old"}) || len(flights) != 0 {
+		if slices.Sort(sent); !slices.Equal(sent, []string{"/x/gone", "/x/gone", "/y/new /z/new"}) || len(flights) != 0 {
 			t.Errorf("sent %q at the same time and %d more, want the rest of the group and two risky writes", sent, len(flights))
 		}
 		wg.Wait()
@@ -155,8 +154,8 @@ func TestRiskyWritesLeaveAGroupThatFailed(t *testing.T) {
 			if <-w.Done; (w.Err != nil) != w.Risky || len(w.Results) != 1 {
 				t.Errorf("write %d: %v, %d results", i, w.Err, len(w.Results))
 			}
-			if n := len(slices.DeleteFunc(slices.Clone(*settled), func(s *Write) bool { return s != w })); n != 1 {
-				t.Errorf("write %d was settled %d times", i, n)
+			if e, ok := w.Creates.(*entry); ok && *e != 1 {
+				t.Errorf("write %d was settled %d times", i, *e)
 			}
 		}
 	})
@@ -166,7 +165,7 @@ func TestRiskyWritesLeaveAGroupThatFailed(t *testing.T) {
 func TestRiskyWriteOfACallerThatGaveUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var wg sync.WaitGroup
-		c, flights, _ := groups(t.Context(), &wg, "")
+		c, flights := groups(t.Context(), &wg, "")
 		c.lone = make(chan struct{}, 1)
 		gaveUp := make(chan struct{})
 		first, second := creation("/x", "1"), creation("/y", "1")
@@ -192,7 +191,7 @@ func TestRiskyWriteOfACallerThatGaveUp(t *testing.T) {
 func TestGroupHasASize(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var wg sync.WaitGroup
-		c, flights, _ := groups(t.Context(), &wg, "")
+		c, flights := groups(t.Context(), &wg, "")
 		land := busy(t, c, flights)
 		for i, bytes := range []int{100 << 10, 100 << 10, 100 << 10, 2 * maxGroupBytes, 1} {
 			w := creation("/"+strconv.Itoa(i), "n")
@@ -215,11 +214,11 @@ func TestGroupHasASize(t *testing.T) {
 }
 
 // When a group fails, the member at fault is answered, and the others are sent again in one
-// transaction. Each member is settled once.
+// transaction. Each member is answered once.
 func TestFailuresInAGroupAreTheirMembersOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var wg sync.WaitGroup
-		c, flights, settled := groups(t.Context(), &wg, "/x/gone")
+		c, flights := groups(t.Context(), &wg, "/x/gone")
 		land := busy(t, c, flights)
 		guilty, other, again, made := removal("/x/gone"), removal("/y/old"), removal("/x/gone"), creation("/z", "1")
 		for _, w := range []*Write{guilty, other, again, made} {
@@ -242,8 +241,8 @@ func TestFailuresInAGroupAreTheirMembersOnly(t *testing.T) {
 			if !errors.Is(w.Err, want) || len(w.Results) != 1 {
 				t.Errorf("%s: error %v and %d results, want error %v and one result", w.Ops[0].Path, w.Err, len(w.Results), want)
 			}
-			if n := len(slices.DeleteFunc(slices.Clone(*settled), func(s *Write) bool { return s != w })); n != 1 {
-				t.Errorf("%s was settled %d times", w.Ops[0].Path, n)
+			if e, ok := w.Creates.(*entry); ok && *e != 1 {
+				t.Errorf("%s was settled %d times", w.Ops[0].Path, *e)
 			}
 		}
 	})
@@ -255,7 +254,7 @@ func TestManyFailuresInAGroupCostAFewTransactionsEach(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const many = 1000
 		var wg sync.WaitGroup
-		c, flights, _ := groups(t.Context(), &wg, "/x/gone")
+		c, flights := groups(t.Context(), &wg, "/x/gone")
 		land := busy(t, c, flights)
 		var writes []*Write
 		for range many {

@@ -77,7 +77,7 @@ type attempt struct {
 func (s heart) plan(now time.Time, last attempt, early func(time.Duration) time.Duration) turn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	busy, every := s.work > s.resting, s.lease.SyncEvery()
+	busy, every := s.needing > 0, s.lease.SyncEvery()
 	if busy {
 		every = s.lease.ExchangeEvery()
 	}
@@ -95,11 +95,12 @@ func (s heart) plan(now time.Time, last attempt, early func(time.Duration) time.
 		s.urgent = next.at.After(now) // what becomes urgent later needs another turn
 		return next
 	}
+	period := max(every-early(every), lease.MinPeriod)
 	again := last.at.Add(lease.MinPeriod)
 	if last.failed {
-		again = last.at.Add(max(every-early(every), lease.MinPeriod))
+		again = last.at.Add(period)
 	}
-	at := s.lease.LastSent().Add(max(every-early(every), lease.MinPeriod))
+	at := s.lease.LastSent().Add(period)
 	write := busy && !s.counting // nothing is proven yet
 	if busy && s.counting {
 		// A Sync soon after an exchange would not become a link of the chain.
@@ -125,7 +126,7 @@ func (s heart) exchange(next turn) bool {
 	if !s.request("heartbeat", true) {
 		return false
 	}
-	s.report(driver.Connected, nil)
+	s.report(driver.Connected)
 	return true
 }
 
@@ -135,18 +136,16 @@ func (s heart) request(kind string, write bool) bool {
 	_, end := hook.Start(s.settings.Operation, s.Ctx, Operation{Kind: kind, Group: 1, Server: s.DS.Server(), Session: s.DS.ID()})
 	ctx, cancel := context.WithTimeout(s.Ctx, s.requestTimeout())
 	defer cancel()
-	gen, sent := s.BeforeExchange()
-	s.waits(sent.Add(s.requestTimeout()))
-	var err error
-	if write {
-		_, err = s.DS.Multi(ctx, []driver.Op{driver.CheckOp(root, driver.AnyVersion)})
-	} else {
-		err = s.DS.Sync(ctx, root)
-	}
-	s.waits(time.Time{})
-	if err == nil {
-		s.Exchanged(gen, sent, write)
-	}
+	err := s.prove(write, func() (err error) {
+		s.waits(lease.Now().Add(s.requestTimeout()))
+		defer s.waits(time.Time{})
+		if write {
+			_, err = s.DS.Multi(ctx, []driver.Op{driver.CheckOp(root, driver.AnyVersion)})
+		} else {
+			err = s.DS.Sync(ctx, root)
+		}
+		return err
+	})
 	end.Call(err)
 	return err == nil
 }

@@ -28,31 +28,22 @@ func (s *Session) Enter() bool {
 	if s.over != nil {
 		return false
 	}
-	if s.work++; s.work == s.resting+1 {
-		s.resumeLocked()
-	}
+	s.tallyLocked(1, 1)
 	return true
 }
 
 // Leave ends the count of a place that is gone. The place does not rest.
 func (s *Session) Leave() {
 	s.mu.Lock()
-	idle := s.leaveLocked()
+	s.tallyLocked(-1, -1)
+	idle := s.work == 0
+	if idle {
+		s.lease.Until, s.waits = time.Time{}, time.Time{}
+	}
 	s.mu.Unlock()
 	if idle {
 		s.pool.retire(s)
 	}
-}
-
-// leaveLocked is Leave for a caller that holds mu. It reports whether no place is left.
-func (s *Session) leaveLocked() (idle bool) {
-	if s.work--; s.work == s.resting {
-		s.pauseLocked()
-	}
-	if idle = s.work == 0; idle {
-		s.lease.Until, s.waits = time.Time{}, time.Time{}
-	}
-	return idle
 }
 
 // Rest counts a place as one that does not need the lease for now. The place has no hold,
@@ -60,9 +51,7 @@ func (s *Session) leaveLocked() (idle bool) {
 func (s *Session) Rest() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.resting++; s.work == s.resting {
-		s.pauseLocked()
-	}
+	s.tallyLocked(0, -1)
 }
 
 // Stir counts a place that rested as one that needs the lease again. If too little of the
@@ -70,29 +59,29 @@ func (s *Session) Rest() {
 func (s *Session) Stir() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.resting--; s.work == s.resting+1 {
-		s.resumeLocked()
-		s.urgent = s.urgent || !s.counting
-	}
+	s.tallyLocked(0, 1)
+	s.urgent = s.urgent || !s.counting && s.needing == 1
 }
 
-// pauseLocked makes the lease not count, because no place needs it. mu is held.
-func (s *Session) pauseLocked() {
-	s.counting = false
-	s.publishLocked()
-	if s.work > 0 {
-		Poke(s.look) // from now on the overseer ends the session if the ensemble is silent
+// tallyLocked changes the number of places, and of those that need the lease. The lease counts
+// from the first of these to the last, if enough of it is left. With less the session might end
+// before a heartbeat could be answered: then it counts from the next committed write. mu is held.
+func (s *Session) tallyLocked(places, needing int) {
+	before := s.needing
+	s.work, s.needing = s.work+places, s.needing+needing
+	switch {
+	case before == 0 && s.needing > 0:
+		if s.over == nil && s.lease.Lasts(lease.Now()) {
+			s.countLocked()
+		}
+		Poke(s.rouse) // from now on exchanges are due more often
+	case before > 0 && s.needing == 0:
+		s.counting = false
+		s.publishLocked()
+		if s.work > 0 {
+			Poke(s.look) // from now on the overseer ends the session if the ensemble is silent
+		}
 	}
-}
-
-// resumeLocked makes the lease count again, because a place needs it, if enough is left. With
-// less the session might end before a heartbeat could be answered: then the lease counts from
-// the next committed write. mu is held.
-func (s *Session) resumeLocked() {
-	if s.over == nil && s.lease.Lasts(lease.Now()) {
-		s.countLocked()
-	}
-	Poke(s.rouse) // from now on exchanges are due more often
 }
 
 // countLocked makes the lease count. mu is held.
@@ -205,13 +194,13 @@ func (s *Session) AwaitLease(ctx context.Context) error {
 		}
 		select {
 		case <-renewed:
+			continue
 		case <-s.Ctx.Done():
-			return errs.ErrSessionOver
 		case <-ctx.Done():
-			return s.WaitEnded(ctx, began)
 		case <-limit.C:
 			return errs.LeaseUnproven(s.settings.ConnectTimeout)
 		}
+		return s.WaitEnded(ctx, began)
 	}
 }
 

@@ -39,12 +39,11 @@ func TestRestedLeaseCountsAgain(t *testing.T) {
 				return
 			}
 			_, renewed := s.Left()
-			gen, sent := s.BeforeExchange()
-			s.Exchanged(gen, sent, false)
+			exchange(s, false)
 			if s.counting {
 				t.Error("a lease counts from a Sync")
 			}
-			s.Exchanged(gen, lease.Now(), true)
+			exchange(s, true)
 			if !s.counting || s.leftLocked() <= 0 {
 				t.Error("no lease counts from the next committed write")
 			}
@@ -64,8 +63,7 @@ func TestLeaseThatBeginsToCountIsNews(t *testing.T) {
 		s := busySession(&onConn{generation: 1}, 10*time.Second)
 		s.counting = false
 		until, renewed := s.lease.Until, s.renewed
-		gen, sent := s.BeforeExchange()
-		s.Exchanged(gen, sent, true)
+		exchange(s, true)
 		select {
 		case <-renewed:
 		default:
@@ -82,8 +80,7 @@ func TestWriteDuringARestDoesNotCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := busySession(&onConn{generation: 1}, time.Second)
 		s.Rest()
-		gen, sent := s.BeforeExchange()
-		s.Exchanged(gen, sent, true)
+		exchange(s, true)
 		if s.counting {
 			t.Error("the lease of a session at rest counts")
 		}
@@ -91,11 +88,11 @@ func TestWriteDuringARestDoesNotCount(t *testing.T) {
 		if !s.counting {
 			t.Error("the lease does not count when a place needs it")
 		}
-		if s.leaveLocked() || s.counting {
+		if s.Leave(); s.work != 1 || s.counting {
 			t.Error("the lease counts when the only place that needed it has left")
 		}
-		s.resting--
-		if !s.leaveLocked() || !s.lease.Until.IsZero() {
+		s.Stir()
+		if s.Leave(); s.work != 0 || !s.lease.Until.IsZero() {
 			t.Error("the lease is kept after the last place has left")
 		}
 	})
@@ -120,12 +117,11 @@ func TestSilentSessionEnds(t *testing.T) {
 		ends("at the beginning of a rest", s.Timeout, errs.ErrSilent)
 		time.Sleep(time.Second)
 		ends("after a second", s.Timeout-time.Second, errs.ErrSilent)
-		gen, sent := s.BeforeExchange()
-		s.Exchanged(gen, sent, false)
+		exchange(s, false)
 		time.Sleep(s.Timeout / 2)
 		ends("half a session timeout after a Sync", s.Timeout/2, errs.ErrSilent)
-		s.resting--
-		s.leaveLocked()
+		s.Stir()
+		s.Leave()
 		ends("without a place", s.Timeout, nil)
 		time.Sleep(time.Minute)
 		s.Enter()

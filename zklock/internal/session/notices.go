@@ -5,37 +5,35 @@ import (
 	"sync"
 )
 
-// notices calls the Session and Lost hooks of one session, on a goroutine of its own. The
-// goroutine that notices a change, for example the overseer, must not wait for a hook.
+// notices calls the Session and Lost hooks of one session. The goroutine that notices a change,
+// for example the overseer, must not wait for a hook. So a goroutine of its own calls them. It runs
+// only while there is something to report.
 //
 // Invariants:
 //   - Hooks are called one at a time, in the order of the events that they report.
 //   - Each lost handle and the end of the session are always reported. Of the states in
 //     between, at most maxNotices wait: if there are more, the oldest is dropped.
-//   - run returns after end was called, when everything has been reported.
+//   - No state is reported after the end of the session, and every loss on it is reported before.
+//     All of them are in the queue before the session leaves the pool, which waits for run.
 type notices struct {
-	changed func(State)   // may be nil
-	wake    chan struct{} // cap 1: wakes run, which then looks at queue and due
+	changed func(State)     // may be nil
+	wg      *sync.WaitGroup // the pool's
 
-	mu     sync.Mutex
-	queue  []notice // guarded by mu
-	states int      // guarded by mu; how many of the queue are states
-	over   bool     // guarded by mu; end was called
-	due    int      // guarded by mu; number of losses that lost has yet to be called for, see expect
+	mu      sync.Mutex
+	queue   []notice // guarded by mu
+	states  int      // guarded by mu; how many of the queue are states
+	running bool     // guarded by mu; run looks at the queue again
+	over    bool     // guarded by mu; the end of the session is, or was, in the queue
 }
 
 // notice is one event; one of its fields is set.
 type notice struct {
 	state *State
-	lost  func()
+	call  func()
 }
 
 // maxNotices is how many states of a session wait at most for a slow hook.
 const maxNotices = 64
-
-func (n *notices) init(changed func(State)) {
-	n.changed, n.wake = changed, make(chan struct{}, 1)
-}
 
 // session queues a state. If the state only repeats the one queued before it, as after each
 // heartbeat, it replaces that one.
@@ -48,7 +46,7 @@ func (n *notices) session(e State) {
 	if n.over {
 		return
 	}
-	if last := len(n.queue) - 1; n.states > 0 && n.queue[last].state != nil && n.queue[last].state.State == e.State && e.Err == nil {
+	if last := len(n.queue) - 1; n.states > 0 && n.queue[last].state != nil && n.queue[last].state.State == e.State {
 		n.queue[last].state = &e
 		return
 	}
@@ -60,58 +58,39 @@ func (n *notices) session(e State) {
 	n.addLocked(notice{state: &e})
 }
 
-// lost queues report, which reports losses, or writes another line to the log.
-func (n *notices) lost(report func()) {
+// expect queues a function that the caller sends, once: it reports a loss that is under way, or
+// writes a line to the log. What is queued later waits for it. last means that it reports
+// the end of the session.
+func (n *notices) expect(last bool) (report chan<- func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.addLocked(notice{lost: report})
-}
-
-// expect announces a call of lost, and then of expected, for a place. The session may end
-// in between: its end is reported only after that loss.
-func (n *notices) expect() {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.due++
-}
-
-// expected takes back an expect, after lost was called.
-func (n *notices) expected() {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.due--
-	Poke(n.wake)
-}
-
-// end is called after the last notice that is not expected.
-func (n *notices) end() {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.over = true
-	Poke(n.wake)
+	n.over = n.over || last
+	sent := make(chan func(), 1)
+	n.addLocked(notice{call: func() { (<-sent)() }})
+	return sent
 }
 
 func (n *notices) addLocked(x notice) {
-	n.queue = append(n.queue, x)
-	Poke(n.wake)
+	if n.queue = append(n.queue, x); !n.running {
+		n.running = true
+		n.wg.Go(n.run)
+	}
 }
 
-// run calls the hooks, until the last notice.
+// run calls the hooks, until the queue is empty.
 func (n *notices) run() {
-	for range n.wake {
+	for running := true; running; {
 		n.mu.Lock()
-		queue, ended := n.queue, n.over && n.due == 0
-		n.queue, n.states = nil, 0
+		queue := n.queue
+		running = len(queue) > 0
+		n.queue, n.states, n.running = nil, 0, running
 		n.mu.Unlock()
 		for _, x := range queue {
 			if x.state != nil {
 				n.changed(*x.state)
 			} else {
-				x.lost()
+				x.call()
 			}
-		}
-		if ended {
-			return
 		}
 	}
 }

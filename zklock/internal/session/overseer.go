@@ -38,11 +38,15 @@ func (s *Session) oversee(suspendedThen time.Duration) {
 		if state != reported {
 			reported = state
 			s.mu.Lock()
-			if s.cut = (time.Time{}); state != driver.Connected {
+			switch {
+			case s.over != nil: // endIf has set cut for good
+			case state == driver.Connected:
+				s.cut = time.Time{}
+			default:
 				s.cut = time.Now().Add(-s.silenceLocked())
 			}
 			s.mu.Unlock()
-			s.report(state, nil)
+			s.report(state)
 		}
 
 		s.mu.Lock()
@@ -55,9 +59,9 @@ func (s *Session) oversee(suspendedThen time.Duration) {
 			}
 		}
 		if d := time.Since(cut); back && d > s.lease.ExchangeEvery() && !s.IsOver() {
-			s.notices.lost(func() {
+			s.notices.expect(false) <- func() {
 				s.settings.Logger.Warn("zklock: connected again, no lock was lost", "session", HexID(s.DS.ID()), "disconnected", d.Round(time.Millisecond))
-			})
+			}
 		}
 		timer.Reset(left)
 		select {
@@ -108,8 +112,6 @@ func (s *Session) noticeConnection(suspendedThen time.Duration) {
 		s.cut = time.Now() // there was a connection in between, if only for a moment
 	}
 	s.lease.Connected(handshake.Add(suspendedThen), lease.Now(), false)
-	close(s.moved)
-	s.moved = make(chan struct{})
 	s.urgent = true
 	s.mu.Unlock()
 	s.pool.Reconnects.Add(1)

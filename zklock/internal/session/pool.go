@@ -106,15 +106,14 @@ func (p *Pool) look(n int) (*Session, *opening, error) {
 		return nil, nil, errs.ErrClosed
 	}
 	sl := &p.slots[n]
-	over := sl.session != nil && sl.session.IsOver() // it is about to leave the slot
-	if life := p.Settings.PoolMaxLifetime; sl.session != nil && !over && life > 0 && time.Since(sl.since) >= life {
-		old := sl.session
+	switch s := sl.session; {
+	case s == nil || s.IsOver(): // if it is over, it is about to leave the slot
+	case s.Worn():
 		sl.session = nil
-		p.retired[old] = struct{}{}
-		p.wg.Go(func() { p.retire(old) }) // closes it at once if it is idle
-	}
-	if sl.session != nil && !over {
-		return sl.session, nil, nil
+		p.retired[s] = struct{}{}
+		p.wg.Go(func() { p.retire(s) }) // closes it at once if it is idle
+	default:
+		return s, nil, nil
 	}
 	if sl.opening == nil {
 		o, before := &opening{done: make(chan struct{})}, sl.session
@@ -129,26 +128,35 @@ func (p *Pool) look(n int) (*Session, *opening, error) {
 
 // open tries to open a session for slot n. It gives up shortly before connect_timeout, so that
 // callers that wait for that long learn why it failed. before, if not nil, is a session that is
-// over and still in the slot.
+// over and still in the slot: open waits until it has left, and then for the pause after a loss.
 func (p *Pool) open(n int, o *opening, before *Session) {
 	ctx, cancel := context.WithTimeout(p.Ctx, p.Settings.ConnectTimeout*19/20)
 	defer cancel()
-	var err error
-	if p.awaitSlot(ctx, n, o, before) {
-		for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
-			var s *Session
-			if s, err = p.connect(ctx); err == nil {
-				err = p.fill(n, s)
-			}
-			if err == nil {
-				break
-			}
-			failure := err
-			o.last.Store(&failure)
-			if Permanent(err) || !Sleep(ctx, p.Settings.Jitter(pause), nil) {
-				break
-			}
+	if before != nil {
+		select {
+		case <-before.Ctx.Done():
+		case <-ctx.Done():
 		}
+	}
+	p.mu.Lock()
+	wait := time.Until(p.slots[n].notBefore)
+	p.mu.Unlock()
+	if wait > 0 {
+		o.last.Store(&errPausing)
+		Sleep(ctx, wait, nil)
+		o.last.Store(nil)
+	}
+	err := ctx.Err()
+	if err == nil { // else before may still be in the slot
+		err = p.connect(ctx, n)
+	}
+	for pause := 20 * time.Millisecond; err != nil; pause = min(2*pause, time.Second) {
+		failure := err
+		o.last.Store(&failure)
+		if Permanent(err) || !Sleep(ctx, p.Settings.Jitter(pause), nil) {
+			break
+		}
+		err = p.connect(ctx, n)
 	}
 	p.mu.Lock()
 	o.err = err
@@ -158,30 +166,6 @@ func (p *Pool) open(n int, o *opening, before *Session) {
 	}
 	p.mu.Unlock()
 	close(o.done)
-}
-
-// awaitSlot waits until the session before has left slot n, and then for the pause after a
-// loss. It returns false if ctx has ended.
-func (p *Pool) awaitSlot(ctx context.Context, n int, o *opening, before *Session) bool {
-	if before != nil {
-		select {
-		case <-before.Ctx.Done():
-		case <-ctx.Done():
-			return false
-		}
-	}
-	p.mu.Lock()
-	wait := time.Until(p.slots[n].notBefore)
-	p.mu.Unlock()
-	if wait <= 0 {
-		return true
-	}
-	o.last.Store(&errPausing)
-	if !Sleep(ctx, wait, nil) {
-		return false
-	}
-	o.last.Store(nil)
-	return true
 }
 
 // fill puts a session into slot n. It returns an error instead if the session has ended
@@ -196,16 +180,16 @@ func (p *Pool) fill(n int, s *Session) error {
 	if cause := s.Cause(); cause != nil {
 		return fmt.Errorf("a session ended as soon as it was opened: %v", cause)
 	}
-	p.slots[n].session, p.slots[n].since, p.slots[n].wanted = s, time.Now(), time.Time{}
+	p.slots[n].session, p.slots[n].wanted = s, time.Time{}
 	return nil
 }
 
-// connect opens one session and prepares it: see Pool.Prepare.
-func (p *Pool) connect(ctx context.Context) (*Session, error) {
+// connect opens one session for slot n and prepares it: see Pool.Prepare.
+func (p *Pool) connect(ctx context.Context, n int) error {
 	suspendedThen := lease.Suspended()
 	ds, err := p.connector.Connect(ctx, p.Settings.SessionTimeout)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	err = p.Settings.checkTimeout(ds.Timeout())
 	if err == nil {
@@ -215,14 +199,13 @@ func (p *Pool) connect(ctx context.Context) (*Session, error) {
 		closeCtx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		_ = ds.Close(closeCtx) // it has no ephemeral nodes; if this fails, it expires
-		return nil, err
+		return err
 	}
 	p.Settings.reportTimeout(ds.ID(), ds.Timeout())
+	p.Opened.Add(1)
 	s := newSession(p, ds, suspendedThen)
 	s.User = p.Attend(s)
-	p.wg.Go(s.notices.run)
-	p.Opened.Add(1)
-	return s, nil
+	return p.fill(n, s)
 }
 
 // retire ends a session that was replaced because of its age, if it has no places.
@@ -244,9 +227,9 @@ func (p *Pool) discard(s *Session, lost bool) {
 		if sl := &p.slots[i]; sl.session == s {
 			sl.session = nil
 			if sl.wanted = time.Now(); lost {
-				sl.backOff(s.Timeout, p.Settings.ConnectTimeout/4, p.Settings.Jitter)
+				sl.backOff(lease.Now().Sub(s.born), s.Timeout, p.Settings.ConnectTimeout/4, p.Settings.Jitter)
 			}
-			sl.cut = s.cutAtItsEnd()
+			sl.cut = s.CutSince()
 		}
 	}
 	delete(p.retired, s)
@@ -262,9 +245,9 @@ func (p *Pool) All() []*Session {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var all []*Session
-	for i := range p.slots {
-		if s := p.slots[i].session; s != nil {
-			all = append(all, s)
+	for _, sl := range p.slots {
+		if sl.session != nil {
+			all = append(all, sl.session)
 		}
 	}
 	return slices.AppendSeq(all, maps.Keys(p.retired))

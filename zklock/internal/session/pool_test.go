@@ -1,7 +1,10 @@
 package session
 
 import (
+	"slices"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
@@ -18,7 +21,7 @@ func TestSessionThatIsOverIsNeverGivenOut(t *testing.T) {
 	if err := p.fill(0, over); err == nil || p.slots[0].session != nil {
 		t.Errorf("fill with a session that is over: error %v, and the slot has %p; want an error and no session", err, p.slots[0].session)
 	}
-	alive := &Session{}
+	alive := &Session{settings: set}
 	if err := p.fill(0, alive); err != nil {
 		t.Fatal(err)
 	}
@@ -37,10 +40,10 @@ func TestSessionThatIsOverIsNeverGivenOut(t *testing.T) {
 // longer. A session that has lived for a timeout makes it short again.
 func TestSlotBacksOff(t *testing.T) {
 	whole := func(d time.Duration) time.Duration { return d }
-	sl := slot{since: time.Now()}
+	var sl slot
 	var got []time.Duration
 	for range 5 {
-		sl.backOff(10*time.Second, time.Minute, whole)
+		sl.backOff(time.Second, 10*time.Second, time.Minute, whole)
 		got = append(got, sl.backoff)
 	}
 	for i, want := range []time.Duration{500 * time.Millisecond, time.Second, 1250 * time.Millisecond, 1250 * time.Millisecond, 1250 * time.Millisecond} {
@@ -48,13 +51,12 @@ func TestSlotBacksOff(t *testing.T) {
 			t.Errorf("loss %d in a row: the slot stays empty for up to %v, want %v", i+1, got[i], want)
 		}
 	}
-	sl.since = time.Now().Add(-10 * time.Second)
-	if sl.backOff(10*time.Second, time.Minute, whole); sl.backoff != 500*time.Millisecond {
+	if sl.backOff(10*time.Second, 10*time.Second, time.Minute, whole); sl.backoff != 500*time.Millisecond {
 		t.Errorf("after a session that lived for a timeout, the slot stays empty for up to %v, want 500ms", sl.backoff)
 	}
-	sl = slot{since: time.Now()}
+	sl = slot{}
 	for range 5 {
-		if sl.backOff(40*time.Second, 250*time.Millisecond, whole); sl.backoff > 250*time.Millisecond {
+		if sl.backOff(time.Second, 40*time.Second, 250*time.Millisecond, whole); sl.backoff > 250*time.Millisecond {
 			t.Errorf("the slot stays empty for up to %v, want at most 250ms, a quarter of a connect_timeout of 1s", sl.backoff)
 		}
 	}
@@ -62,13 +64,12 @@ func TestSlotBacksOff(t *testing.T) {
 
 // While a hook is slow, all losses wait for it, and of the states only the newest.
 func TestNoticesAreBounded(t *testing.T) {
-	var n notices
-	n.init(func(State) {})
+	n := notices{changed: func(State) {}, running: true} // run is held up by a hook
 	for range 10 * maxNotices {
 		n.session(State{State: driver.Suspended})
 		n.session(State{State: driver.Connected})
 		n.session(State{State: driver.Connected, Lease: time.Second})
-		n.lost(func() {})
+		n.expect(false)
 	}
 	states, losses := 0, 0
 	var last State
@@ -82,4 +83,27 @@ func TestNoticesAreBounded(t *testing.T) {
 	if states != maxNotices || losses != 10*maxNotices || last.Lease != time.Second {
 		t.Errorf("%d states, the last %+v, and %d losses wait; want %d states and %d losses", states, last, losses, maxNotices, 10*maxNotices)
 	}
+}
+
+// Notices keep the order in which they were queued: one that is not known yet holds up those behind
+// it, and the pool waits for all of them. The end of the session is the last one.
+func TestEndOfASessionIsItsLastNotice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var wg sync.WaitGroup
+		var got []string
+		report := func(what string) func() { return func() { got = append(got, what) } }
+		n := notices{changed: func(e State) { report(e.State.String())() }, wg: &wg}
+		n.session(State{State: driver.Connected})
+		loss := n.expect(false)
+		n.session(State{State: driver.Suspended})
+		end := n.expect(true)
+		n.session(State{State: driver.Connected})
+		end <- report("end")
+		synctest.Wait()
+		loss <- report("loss")
+		wg.Wait()
+		if want := []string{driver.Connected.String(), "loss", driver.Suspended.String(), "end"}; !slices.Equal(got, want) {
+			t.Errorf("reported %q, want %q", got, want)
+		}
+	})
 }

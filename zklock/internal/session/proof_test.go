@@ -23,8 +23,8 @@ func (c *onConn) Conn() (uint64, time.Time) { return c.generation, time.Time{} }
 // busySession returns a session with one place, on connection 1, whose lease ends after left.
 func busySession(ds driver.Session, left time.Duration) *Session {
 	s := &Session{
-		DS: ds, Timeout: 10 * time.Second, born: lease.Now(), gen: 1, work: 1, counting: true,
-		look: make(chan struct{}, 1), moved: make(chan struct{}), renewed: make(chan struct{}),
+		pool: &Pool{}, DS: ds, Timeout: 10 * time.Second, born: lease.Now(), gen: 1, work: 1, needing: 1, counting: true,
+		look: make(chan struct{}, 1), renewed: make(chan struct{}),
 	}
 	s.lease = lease.Lease{Timeout: 10 * time.Second, Tick: 2 * time.Second}
 	s.lease.Connected(lease.Now(), lease.Now(), false)
@@ -32,6 +32,9 @@ func busySession(ds driver.Session, left time.Duration) *Session {
 	s.publishLocked()
 	return s
 }
+
+// exchange has a request answered at once.
+func exchange(s *Session, committed bool) { _ = s.prove(committed, func() error { return nil }) }
 
 // A reply after the end of the lease does not extend it, whatever it proves: a caller may have
 // seen the end already.
@@ -42,9 +45,7 @@ func TestLeaseThatRanOutIsNotRenewed(t *testing.T) {
 			alive bool
 		}{{2 * time.Second, true}, {time.Second, false}} {
 			s := busySession(&onConn{generation: 1}, c.left)
-			gen, sent := s.BeforeExchange()
-			time.Sleep(time.Second)
-			s.Exchanged(gen, sent, true)
+			_ = s.prove(true, func() error { time.Sleep(time.Second); return nil })
 			if s.Alive() != c.alive {
 				t.Errorf("a lease of %v, and a reply after 1s: Alive is %v, want %v", c.left, s.Alive(), c.alive)
 			}
@@ -67,11 +68,8 @@ func TestReplyOfAnOlderConnectionProvesNothing(t *testing.T) {
 		} {
 			ds := &onConn{generation: 1}
 			s := busySession(ds, 2*time.Second)
-			gen, sent := s.BeforeExchange()
-			time.Sleep(time.Second)
-			c.then(ds, s)
 			before := s.lease.Until
-			s.Exchanged(gen, sent, true)
+			_ = s.prove(true, func() error { time.Sleep(time.Second); c.then(ds, s); return nil })
 			if moved := !s.lease.Until.Equal(before); moved != c.moves {
 				t.Errorf("%s: the lease was extended: %v, want %v", c.what, moved, c.moves)
 			}
@@ -87,10 +85,9 @@ type flight struct {
 
 // groups returns a committer that sends its transactions to flights, where the test answers
 // them. If guilty is not "", operations on that path fail.
-func groups(ctx context.Context, wg *sync.WaitGroup, guilty string) (c *committer, flights chan flight, settled *[]*Write) {
-	flights, settled = make(chan flight, 16), new([]*Write)
+func groups(ctx context.Context, wg *sync.WaitGroup, guilty string) (c *committer, flights chan flight) {
+	flights = make(chan flight, 16)
 	c = &committer{ctx: ctx, wg: wg}
-	c.settle = func(group []*Write) { *settled = append(*settled, group...) }
 	c.multi = func(_ context.Context, _ string, _ int, ops []driver.Op) ([]driver.OpResult, error) {
 		f := flight{ops, make(chan error, 1)}
 		flights <- f
@@ -108,7 +105,7 @@ func groups(ctx context.Context, wg *sync.WaitGroup, guilty string) (c *committe
 		results[at].Err = driver.ErrNoNode // only the first operation that fails has its own error
 		return results, driver.ErrNoNode
 	}
-	return c, flights, settled
+	return c, flights
 }
 
 // busy submits writes until the maximum of transactions is under way, so that further writes
@@ -130,13 +127,13 @@ func removal(path string) *Write {
 
 func creation(dir, node string) *Write {
 	return &Write{Kind: "enqueue", Ops: []driver.Op{driver.CreateOp(dir+"/"+node, nil, driver.EphemeralSequential, nil)},
-		Creates: entry{}}
+		Creates: new(entry)}
 }
 
-// entry is an Entry that records nothing.
-type entry struct{}
+// entry is an Entry that counts how often it is settled.
+type entry int
 
-func (entry) Settle(*Write) []int32 { return nil }
+func (e *entry) Settle(*Write) []int32 { *e++; return nil }
 
 func paths(f flight) (found []string) {
 	for _, op := range f.ops {

@@ -69,19 +69,9 @@ func (s *Session) Await(ctx context.Context, done <-chan struct{}) error {
 	case <-done:
 		return nil
 	case <-ctx.Done():
-		return s.WaitEnded(ctx, began)
 	case <-s.Ctx.Done():
-		return errs.ErrSessionOver
 	}
-}
-
-// Interrupted returns the error of an operation that began at the instant began, and whose
-// pause was interrupted by ctx or by the end of the session.
-func (s *Session) Interrupted(ctx context.Context, began time.Time) error {
-	if ctx.Err() != nil {
-		return s.WaitEnded(ctx, began)
-	}
-	return errs.ErrSessionOver
+	return s.WaitEnded(ctx, began)
 }
 
 // MaxLone is how many requests of a session may be under way at once, not counting group
@@ -143,12 +133,11 @@ func (s *Session) multi(ctx context.Context, kind string, group int, ops []drive
 }
 
 // Transact sends a transaction. If it is committed, it proves the lease.
-func (s *Session) Transact(ctx context.Context, ops []driver.Op) ([]driver.OpResult, error) {
-	gen, sent := s.BeforeExchange()
-	results, err := s.DS.Multi(ctx, ops)
-	if err == nil {
-		s.Exchanged(gen, sent, true)
-	}
+func (s *Session) Transact(ctx context.Context, ops []driver.Op) (results []driver.OpResult, err error) {
+	err = s.prove(true, func() (err error) {
+		results, err = s.DS.Multi(ctx, ops)
+		return err
+	})
 	return results, err
 }
 

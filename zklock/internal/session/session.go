@@ -43,7 +43,7 @@ type Session struct {
 	deadline deadline
 	Commits  committer
 	Watches  watches
-	notices  notices // its goroutine ends last, so the pool waits for it
+	notices  notices // its goroutine may end last, so the pool waits for it
 
 	rouse chan struct{} // cap 1: wakes the heart, which then checks whether an exchange is due
 	look  chan struct{} // cap 1: wakes the overseer, which then checks the state and the lease
@@ -60,10 +60,9 @@ type Session struct {
 	waits    time.Time           // guarded by mu; an instant: since when, as far as the overseer has noticed, places wait without a lease; zero: they do not
 	spared   time.Time           // guarded by mu; an instant: until then the nodes of lost locks stay
 	gen      uint64              // guarded by mu; generation of the connection that the lease's chain belongs to
-	moved    chan struct{}       // guarded by mu; closed and replaced when gen grows
 	renewed  chan struct{}       // guarded by mu; closed and replaced when the lease changes
 	work     int                 // guarded by mu; number of places, each from before its creation until it is gone
-	resting  int                 // guarded by mu; number of these that do not need the lease for now; see Rest
+	needing  int                 // guarded by mu; number of these that need the lease: all but those that rest, see Rest
 	counting bool                // guarded by mu; the lease counts: a place needs it, and the session ends with the lease
 	urgent   bool                // guarded by mu; the next heartbeat must not wait for its time
 	tenants  map[Tenant]struct{} // guarded by mu
@@ -71,7 +70,7 @@ type Session struct {
 	due      time.Time           // guarded by mu; an instant: the heart waits until then at most; zero: it does not wait
 	frozen   time.Duration       // guarded by mu; lease.Suspended when the heart began to wait
 	pause    string              // guarded by mu; the last pause of the process since the lease was renewed; "": none
-	cut      time.Time           // guarded by mu; since when there has been no connection; zero: there is one
+	cut      time.Time           // guarded by mu; since when there has been no connection; zero: there is one; stays when the session is over
 }
 
 // newSession makes a Session of ds and starts its goroutines. suspendedThen is what
@@ -87,21 +86,20 @@ func newSession(p *Pool, ds driver.Session, suspendedThen time.Duration) *Sessio
 		rouse:    make(chan struct{}, 1),
 		look:     make(chan struct{}, 1),
 		lone:     make(chan struct{}, MaxLone),
-		moved:    make(chan struct{}),
 		renewed:  make(chan struct{}),
 		tenants:  make(map[Tenant]struct{}),
 	}
 	s.Ctx, s.stop = context.WithCancel(context.Background())
-	s.Watches.s = s
-	s.Commits = committer{multi: s.multi, settle: settle, ctx: s.Ctx, wg: &s.wg, lone: s.lone}
+	s.Watches.s, s.Watches.byKey = s, make(map[watchKey]*Watched)
+	s.Commits = committer{multi: s.multi, ctx: s.Ctx, wg: &s.wg, lone: s.lone}
 	s.lease = s.settings.lease(s.Timeout)
 	gen, handshake := ds.Conn()
 	s.gen = gen
 	// Only the handshake of the first connection created the session. After a reconnect the
 	// time of that handshake is not known, and proves nothing.
 	s.lease.Connected(handshake.Add(suspendedThen), lease.Now(), gen == 1)
-	s.notices.init(s.settings.Changed)
-	s.report(driver.Connected, nil)
+	s.notices.changed, s.notices.wg = s.settings.Changed, &p.wg
+	s.report(driver.Connected)
 	s.wg.Go(func() { s.oversee(suspendedThen) })
 	s.wg.Go(heart{s}.beat)
 	return s
@@ -110,7 +108,8 @@ func newSession(p *Pool, ds driver.Session, suspendedThen time.Duration) *Sessio
 // IsOver reports whether the session has ended. Ctx may end some time later.
 func (s *Session) IsOver() bool { return s.Cause() != nil }
 
-// CutSince returns since when the session has had no connection; the zero time if it has one.
+// CutSince returns since when the session has had no connection; the zero time if it has one. A
+// session that is over has none.
 func (s *Session) CutSince() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,26 +135,20 @@ func (s *Session) Spawn(f func()) bool {
 	return true
 }
 
-// BeforeExchange returns the values that Exchanged needs from before a request was sent: the
-// connection's generation, and the present instant.
-func (s *Session) BeforeExchange() (gen uint64, sent time.Time) {
-	gen, _ = s.DS.Conn()
-	return gen, lease.Now()
-}
-
-// Exchanged records that a request was answered without an error, and extends the lease by
-// what that proves. gen and sent come from BeforeExchange; committed says that the request
-// was a write. The exchange counts only if it began and ended on the connection of the
-// lease's chain.
-func (s *Session) Exchanged(gen uint64, sent time.Time, committed bool) {
-	after, _ := s.DS.Conn()
-	if after != gen {
-		return
+// prove runs a request. If it is answered without an error, prove extends the lease by what that
+// proves; committed says that the request is a write. The exchange counts only if it began and
+// ended on the connection of the lease's chain.
+func (s *Session) prove(committed bool, request func() error) error {
+	gen, _ := s.DS.Conn()
+	sent := lease.Now()
+	err := request()
+	if after, _ := s.DS.Conn(); err != nil || after != gen {
+		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.over != nil || gen != s.gen {
-		return
+		return nil
 	}
 	answered := lease.Now()
 	if s.heard = answered; committed {
@@ -163,7 +156,7 @@ func (s *Session) Exchanged(gen uint64, sent time.Time, committed bool) {
 	}
 	if s.counting && !answered.Before(s.lease.Until) {
 		Poke(s.look) // the reply came too late: the overseer ends the session
-		return
+		return nil
 	}
 	if committed || !s.counting {
 		s.pause = ""
@@ -175,15 +168,16 @@ func (s *Session) Exchanged(gen uint64, sent time.Time, committed bool) {
 	switch {
 	case s.counting && !s.lease.Until.Equal(before):
 		s.renewedLocked()
-	case committed && !s.counting && s.work > s.resting && s.lease.Lasts(answered):
+	case committed && !s.counting && s.needing > 0 && s.lease.Lasts(answered):
 		s.countLocked() // wake AwaitLease, even if the end of the lease is the same
 	}
+	return nil
 }
 
 // report queues the session's state for the Session hook, and does not wait for the hook.
-func (s *Session) report(state driver.State, err error) {
+func (s *Session) report(state driver.State) {
 	left, _ := s.Left()
-	s.notices.session(State{ID: s.DS.ID(), Server: s.DS.Server(), State: state, Lease: left, Err: err})
+	s.notices.session(State{ID: s.DS.ID(), Server: s.DS.Server(), State: state, Lease: left})
 }
 
 // Latency returns how long the newest write took.
@@ -191,14 +185,6 @@ func (s *Session) Latency() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.latency
-}
-
-// Connection returns the generation of the present connection, as far as the overseer has
-// noticed, and a channel that is closed when the overseer has noticed a newer one.
-func (s *Session) Connection() (uint64, <-chan struct{}) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.gen, s.moved
 }
 
 // End ends the session for this client, for ever: everything that is held on it is lost with
@@ -217,7 +203,8 @@ func (s *Session) End(state driver.State, cause error) {
 //     client is woken, and callers that ask the pool for a session wait (see Pool.look).
 //   - Then the session leaves the pool, and the pool begins to close it at the ensemble, so
 //     that other clients may be granted its locks. Its waiters are woken.
-//   - Last, the notices go to a goroutine of their own, since hooks and loggers may be slow.
+//   - Last, the losses and the end are reported, by the goroutine of the notices: hooks and
+//     loggers may be slow.
 func (s *Session) endIf(state driver.State, cause error, condition func() bool) {
 	s.mu.Lock()
 	if s.over != nil || !condition() {
@@ -232,6 +219,9 @@ func (s *Session) endIf(state driver.State, cause error, condition func() bool) 
 		cause = fmt.Errorf("%w, because %s", cause, pause)
 	}
 	s.over = cause
+	if s.cut.IsZero() || !errors.Is(cause, errs.ErrLeaseOver) {
+		s.cut = time.Now() // other ends are the ensemble's answer, so there was a connection
+	}
 	s.publishLocked()
 	tenants := slices.Collect(maps.Keys(s.tenants))
 	s.tenants = nil
@@ -239,14 +229,20 @@ func (s *Session) endIf(state driver.State, cause error, condition func() bool) 
 	if isLoss(cause) {
 		s.pool.Lost.Add(1) // before any caller can notice the loss
 	}
+	report := s.notices.expect(true)
 	s.mu.Unlock()
 
-	s.lose(tenants, cause, lease.Wall(at), func() {
+	lost := s.lose(tenants, cause, lease.Wall(at), func() {
 		s.pool.discard(s, isLoss(cause))
 		s.stop()
 	})
-	s.report(state, cause)
-	s.notices.end()
+	ended := State{ID: s.DS.ID(), Server: s.DS.Server(), State: state, Err: cause}
+	report <- func() {
+		s.reportLoss(lost, cause)
+		if s.settings.Changed != nil {
+			s.settings.Changed(ended)
+		}
+	}
 }
 
 // shutdown ends the session at the ensemble and waits for all goroutines of the session.
@@ -276,13 +272,17 @@ func (s *Session) shutdown() {
 }
 
 // WaitEnded returns the error of an operation on the session that began at the instant began
-// and that ctx ended. (The wait for another holder is not such an operation.) If the session
-// works, the operation waited for an answer, and the error matches errs.ErrUnanswered. Else
-// it waited for a session that works, and the error matches errs.ErrUnavailable.
+// and that ctx or the end of the session ended. (The wait for another holder is not such an
+// operation.) If only the session has ended, that is errs.ErrSessionOver. If the session works, the
+// operation waited for an answer, and the error matches errs.ErrUnanswered. Else it waited for a
+// session that works, and the error matches errs.ErrUnavailable.
 //
 // A session works if it is connected, and has answered within the last interval of its
 // exchanges, or if the operation began within that interval.
 func (s *Session) WaitEnded(ctx context.Context, began time.Time) error {
+	if ctx.Err() == nil || ctx == s.Ctx {
+		return errs.ErrSessionOver
+	}
 	state, _ := s.DS.State()
 	quiet := lease.Now().Sub(began)
 	s.mu.Lock()

@@ -65,12 +65,12 @@ func (c *Settings) CheckTimeout(timeout time.Duration, setting string) error {
 		l := c.lease(timeout)
 		return max(minTicks*c.TickTime-l.Timeout, c.LossDelay-l.Timeout, l.Short())
 	}
-	if short(timeout) <= 0 {
-		return nil
-	}
 	need := timeout
 	for short(need) > 0 { // a longer timeout needs a longer lease, so one step is not enough
 		need += short(need)
+	}
+	if need == timeout {
+		return nil
 	}
 	l := c.lease(timeout)
 	return fmt.Errorf("%v is too short for tick_time=%v and loss_delay=%v: leases get as short as %v, and it has to be at least %v; raise %s, or lower tick_time, if the servers' tickTime is smaller, or loss_delay",

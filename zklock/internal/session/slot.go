@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -15,8 +17,7 @@ import (
 // slot is one position of a pool, for one session at a time.
 type slot struct {
 	session *Session
-	since   time.Time // when the session was opened
-	opening *opening  // the attempt that is under way; nil if there is none
+	opening *opening // the attempt that is under way; nil if there is none
 
 	// After a loss, the next session is opened no earlier than notBefore: many clients
 	// may lose their sessions at the same moment, and must not all open new ones at once.
@@ -72,43 +73,29 @@ func (p *Pool) CutSince(path string) time.Time {
 	defer p.mu.Unlock()
 	sl := &p.slots[p.slot(path)]
 	switch {
-	case sl.session != nil && !sl.session.IsOver():
+	case sl.session != nil: // it may be over, and about to leave the slot: see discard
 		return sl.session.CutSince()
-	case sl.session != nil: // it is about to leave the slot: see discard
-		return sl.session.cutAtItsEnd()
 	case sl.opening != nil || time.Since(sl.wanted) <= cutMemory:
 		return sl.cut
 	}
 	return time.Time{}
 }
 
-// cutAtItsEnd returns since when a slot has had no connection whose session is over. If the lease ran
-// out, the connection was cut before; other ends are the ensemble's answer.
-func (s *Session) cutAtItsEnd() time.Time {
-	if cut := s.CutSince(); errors.Is(s.Cause(), errs.ErrLeaseOver) && !cut.IsZero() {
-		return cut
-	}
-	return time.Now()
-}
-
 // slot returns the number of the slot of a path, by its FNV-1a hash. That needs no random seed
 // against names that were chosen to collide: names in one slot share a session and its losses, and
 // nothing gets slow.
 func (p *Pool) slot(path string) int {
-	const offset, prime = 14695981039346656037, 1099511628211
-	h := uint64(offset)
-	for i := range len(path) {
-		h = (h ^ uint64(path[i])) * prime
-	}
-	return int(h % uint64(len(p.slots)))
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(path)) // never fails
+	return int(h.Sum64() % uint64(len(p.slots)))
 }
 
-// backOff keeps a slot empty for a while after the loss of a session. The pause is random:
-// up to a twentieth of the timeout after the first loss. The limit doubles with each further
-// session that is lost before it has lived for a timeout, up to an eighth of the timeout. It
+// backOff keeps a slot empty for a while after the loss of a session that has lived for lived. The
+// pause is random: up to a twentieth of the timeout after the first loss. The limit doubles with each
+// further session that is lost before it has lived for a timeout, up to an eighth of the timeout. It
 // is never more than most, because callers that wait for a session wait for the pause, too.
-func (sl *slot) backOff(timeout, most time.Duration, jitter func(time.Duration) time.Duration) {
-	if time.Since(sl.since) >= timeout {
+func (sl *slot) backOff(lived, timeout, most time.Duration, jitter func(time.Duration) time.Duration) {
+	if lived >= timeout {
 		sl.backoff = 0
 	}
 	sl.backoff = min(max(2*sl.backoff, timeout/20), timeout/8, most)
@@ -120,15 +107,10 @@ var errPausing = errors.New("a session was lost, and the next one is opened afte
 
 // Permanent reports whether trying again does not help against err.
 func Permanent(err error) bool {
-	for _, e := range []error{
+	return slices.ContainsFunc([]error{
 		errs.ErrSessionTimeout, errs.ErrRootMissing, errs.ErrNoAuth, driver.ErrAuthFailed, driver.ErrInvalidACL,
 		driver.ErrBadArguments, driver.ErrProtocol, driver.ErrTLS, driver.ErrClosed,
-	} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return false
+	}, func(permanent error) bool { return errors.Is(err, permanent) })
 }
 
 // diagnose returns why an attempt has not succeeded so far; nil if that is not known.
@@ -146,23 +128,16 @@ func (p *Pool) diagnose(o *opening) error {
 // session's timeout, and no lease that counts there has run out. It makes no request. Without a
 // session it starts to open one, and does not wait for it.
 func (p *Pool) Healthy() error {
-	all := p.All()
-	for _, s := range all {
-		if isProven(s) {
-			return nil
-		}
-	}
-	for _, s := range all {
-		if !s.IsOver() {
-			return fmt.Errorf("%w: the ensemble has not answered for a session timeout", errs.ErrUnavailable)
-		}
+	living := slices.DeleteFunc(p.All(), (*Session).IsOver)
+	switch {
+	case slices.ContainsFunc(living, isProven):
+		return nil
+	case len(living) > 0:
+		return fmt.Errorf("%w: the ensemble has not answered for a session timeout", errs.ErrUnavailable)
 	}
 	s, o, err := p.look(p.slot(""))
-	switch {
-	case err != nil:
+	if s != nil || err != nil { // s, if there is one, has just been opened
 		return err
-	case s != nil: // it has just been opened
-		return nil
 	}
 	if why := p.diagnose(o); why != nil {
 		return fmt.Errorf("%w: none has been opened yet: %w", errs.ErrUnavailable, why)

@@ -69,8 +69,7 @@ func TestSuspensionDuringAReconnectShortensTheLease(t *testing.T) {
 		synctest.Wait()
 		ds.set(driver.Connected, 2, sent)
 		synctest.Wait()
-		gen, at := s.BeforeExchange()
-		s.Exchanged(gen, at, true)
+		exchange(s, true)
 
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -99,7 +98,7 @@ func TestCutBeginsWithTheSilenceOfTheServer(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ds := &reconnecting{state: driver.Connected, gen: 1, handshake: time.Now(), changed: make(chan struct{})}
 				s := busySession(ds, 5*time.Second)
-				s.counting, s.work = false, 0
+				s.counting, s.work, s.needing = false, 0, 0
 				s.pool, s.rouse = &Pool{}, make(chan struct{}, 1)
 				s.heard = lease.Now()
 				var stop context.CancelFunc

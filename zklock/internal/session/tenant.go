@@ -68,21 +68,21 @@ func (s *Session) Evict(t Tenant, cause error) {
 		s.mu.Unlock()
 		return
 	}
-	s.notices.expect()
-	defer s.notices.expected()
+	report := s.notices.expect(false)
 	delete(s.tenants, t)
 	s.spareLocked([]Tenant{t}, cause)
 	s.mu.Unlock()
-	s.lose([]Tenant{t}, cause, time.Now(), func() {})
+	lost := s.lose([]Tenant{t}, cause, time.Now(), func() {})
+	report <- func() { s.reportLoss(lost, cause) }
 }
 
-// lose ends tenants as lost, except for those that are over already. When all of them have ended,
-// it calls leave, lets waiters go on, and has the losses reported.
+// lose ends tenants as lost, except for those that are over already, and returns those that it
+// has ended. When all of them have, it calls leave and lets waiters go on.
 //
 // It marks all tenants before it ends the first handle. A handle may end slowly, because
 // much code runs when its context ends; until then the marks show the other losses.
-func (s *Session) lose(all []Tenant, cause error, at time.Time, leave func()) {
-	lost := slices.DeleteFunc(all, func(t Tenant) bool { return !t.MarkLost() })
+func (s *Session) lose(all []Tenant, cause error, at time.Time, leave func()) (lost []Tenant) {
+	lost = slices.DeleteFunc(all, func(t Tenant) bool { return !t.MarkLost() })
 	for _, t := range lost {
 		t.Finish(cause, at)
 	}
@@ -93,20 +93,18 @@ func (s *Session) lose(all []Tenant, cause error, at time.Time, leave func()) {
 	for _, t := range lost {
 		t.Vacate()
 	}
-	s.notices.lost(s.reportLoss(lost, cause))
+	return lost
 }
 
-// reportLoss returns a function that reports a loss: with one line in the log, also for a session
-// that is lost without any tenants, and to the hooks for each tenant.
-func (s *Session) reportLoss(lost []Tenant, cause error) func() {
-	return func() {
-		lost = slices.DeleteFunc(lost, func(t Tenant) bool { return !isHeld(t) })
-		if text := lossText(len(lost), cause); text != "" {
-			s.settings.Logger.Warn(text, "session", HexID(s.DS.ID()), "cause", cause, "locks", len(lost), "names", someNames(lost))
-		}
-		for _, t := range lost {
-			t.Report()
-		}
+// reportLoss reports a loss: with one line in the log, also for a session that is lost without any
+// tenants, and to the hooks for each tenant.
+func (s *Session) reportLoss(lost []Tenant, cause error) {
+	lost = slices.DeleteFunc(lost, func(t Tenant) bool { return !isHeld(t) })
+	if text := lossText(len(lost), cause); text != "" {
+		s.settings.Logger.Warn(text, "session", HexID(s.DS.ID()), "cause", cause, "locks", len(lost), "names", someNames(lost))
+	}
+	for _, t := range lost {
+		t.Report()
 	}
 }
 

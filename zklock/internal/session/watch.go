@@ -40,14 +40,6 @@ const (
 	ofExistence
 )
 
-// String returns the purpose of the request, for hooks.
-func (k watchKind) String() string {
-	if k == ofChildren {
-		return "list"
-	}
-	return "watch"
-}
-
 // Watched is one armed watch.
 type Watched struct {
 	key    watchKey
@@ -55,7 +47,7 @@ type Watched struct {
 	armed  atomic.Bool   // the fields below are set
 
 	Node  driver.Node // of a watch on data
-	found bool        // of a watch on existence
+	Found bool        // of a watch on existence: the znode exists
 	Gen   uint64      // generation of the connection that it was read and armed on; 0: not certain
 	err   error
 	Event <-chan driver.Event // has one event, for the first that receives, and is then closed
@@ -87,7 +79,7 @@ func (ws *watches) WatchChildren(ctx context.Context, path string) (w *Watched, 
 	if err != nil || read {
 		return w, names, err
 	}
-	err = ws.s.Repeat(ctx, ofChildren.String(), func(ctx context.Context) (err error) {
+	err = ws.s.Repeat(ctx, "list", func(ctx context.Context) (err error) {
 		names, _, err = ws.s.DS.Children(ctx, path)
 		return err
 	})
@@ -96,15 +88,12 @@ func (ws *watches) WatchChildren(ctx context.Context, path string) (w *Watched, 
 
 // WatchExists asks whether path exists and arms a watch on that, or joins such a watch that
 // was armed on the present connection and has not fired.
-func (ws *watches) WatchExists(ctx context.Context, path string) (w *Watched, found bool, err error) {
+func (ws *watches) WatchExists(ctx context.Context, path string) (w *Watched, err error) {
 	w, _, err = ws.join(ctx, watchKey{path, ofExistence}, func(ctx context.Context, w *Watched) (event <-chan driver.Event, err error) {
-		_, w.found, event, err = ws.s.DS.WatchExists(ctx, path)
+		_, w.Found, event, err = ws.s.DS.WatchExists(ctx, path)
 		return event, err
 	})
-	if err != nil {
-		return nil, false, err
-	}
-	return w, w.found, nil
+	return w, err
 }
 
 // join returns the armed watch on a key. If there is none, it arms one with request, which
@@ -114,9 +103,6 @@ func (ws *watches) join(ctx context.Context, key watchKey, request func(context.
 	for {
 		gen, _ := s.DS.Conn()
 		ws.mu.Lock()
-		if ws.byKey == nil {
-			ws.byKey, ws.sweepAt = make(map[watchKey]*Watched), minSweep
-		}
 		w := ws.byKey[key]
 		if w == nil || w.stale(gen) {
 			w = &Watched{key: key, arming: make(chan struct{})}
@@ -148,8 +134,11 @@ func (ws *watches) join(ctx context.Context, key watchKey, request func(context.
 
 // arm does the read of a new entry.
 func (ws *watches) arm(ctx context.Context, w *Watched, request func(context.Context, *Watched) (<-chan driver.Event, error)) {
-	s := ws.s
-	w.err = s.Repeat(ctx, w.key.of.String(), func(ctx context.Context) error {
+	s, purpose := ws.s, "watch"
+	if w.key.of == ofChildren {
+		purpose = "list"
+	}
+	w.err = s.Repeat(ctx, purpose, func(ctx context.Context) error {
 		before, _ := s.DS.Conn()
 		event, err := request(ctx, w)
 		if err != nil {
@@ -183,9 +172,6 @@ func (w *Watched) stale(gen uint64) bool {
 
 // Fires returns the event if the watch has fired, and else nil.
 func (w *Watched) Fires() *driver.Event {
-	if e := w.fired.Load(); e != nil {
-		return e
-	}
 	select {
 	case e, ok := <-w.Event:
 		w.Received(e, ok)
