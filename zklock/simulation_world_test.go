@@ -249,13 +249,14 @@ func (w *world) calm() time.Duration {
 	return took
 }
 
-// watches counts the armed watches, but for those that may stay in runs where an operator deletes
-// nodes. If a client does not know yet that the node of its place was deleted, it lists the queue
-// for that place. The list arms a watch on the znode of the name, and this watch stays until a
-// contender appears or the znode goes.
+// watches counts the armed watches, but for those on the znodes of names that may stay in runs where
+// an operator deletes nodes, or clients keep names. If a client does not know yet that the node of its
+// place was deleted, or gives a kept place up at that moment, it lists the queue for that place. The
+// list arms a watch on the znode of the name, and this watch stays until a contender appears or the
+// znode goes.
 func (w *world) watches() (n int) {
 	for path, watches := range memcontrol.Of(w.ensemble).Watched() {
-		if withoutGUID(path) != path || !w.p.operator && !w.p.breaker {
+		if withoutGUID(path) != path || !w.p.operator && !w.p.breaker && w.p.keep == 0 {
 			n += watches
 		}
 	}

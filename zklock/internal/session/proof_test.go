@@ -63,7 +63,7 @@ func TestReplyOfAnOlderConnectionProvesNothing(t *testing.T) {
 			moves bool
 		}{
 			{"the same connection", func(*onConn, *Session) {}, true},
-			{"another connection, which the keeper has not noticed", func(ds *onConn, _ *Session) { ds.generation = 2 }, false},
+			{"another connection, which the overseer has not noticed", func(ds *onConn, _ *Session) { ds.generation = 2 }, false},
 			{"a chain of another connection", func(_ *onConn, s *Session) { s.gen = 2 }, false},
 		} {
 			ds := &onConn{generation: 1}
