@@ -105,7 +105,7 @@ func (h *hold) part(hd *handle) (last, lost bool) {
 // process, or leaves the queue, with async in the background. handed reports that it was passed on
 // as it is; for deleted and err see place.Place.Release.
 func (h *hold) giveBack(ctx context.Context, async bool) (handed, deleted bool, err error) {
-	defer h.turnstiles.released(h)
+	defer h.turnstiles.vacated(h)
 	limit := h.awaitTxns(ctx)
 	h.place.EndHold(h)
 	if h.turnstile != nil {
@@ -141,7 +141,6 @@ func (h *hold) MarkLost() bool {
 	}
 	h.over = true
 	h.toReport, h.handles = h.handles, nil
-	h.turnstiles.lossMarked()
 	return true
 }
 

@@ -31,7 +31,6 @@ type turnstiles struct {
 	mu       sync.Mutex
 	byPath   map[string]*turnstile // guarded by mu; no entry if the name is neither used nor kept
 	used     int                   // guarded by mu; how many of them are used, and not only kept
-	held     int                   // guarded by mu; how many holds there are
 	underway map[*request]struct{} // guarded by mu; acquisitions under way
 	idle     chan struct{}         // guarded by mu; if not nil, closed when byPath is empty; made after closing has ended
 
@@ -198,12 +197,11 @@ func (ts *turnstiles) stopWaiting(r *request) {
 	}
 }
 
-// granted counts a hold, and no longer counts its acquisition as waiting: it may take a
-// while until the acquisition's goroutine runs.
+// granted begins the use of its names by a hold, and no longer counts its acquisition as
+// waiting: it may take a while until the acquisition's goroutine runs.
 func (ts *turnstiles) granted(h *hold, r *request) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
-	ts.held++
 	for _, w := range h.wants {
 		ts.useLocked(ts.byPath[w.Path])
 	}
@@ -231,21 +229,7 @@ func (ts *turnstiles) waitAgain(r *request) {
 	ts.blockLocked(r, r.waiting())
 }
 
-// released ends the count of a hold and its use of its names.
-func (ts *turnstiles) released(h *hold) {
-	ts.lossMarked()
-	ts.vacated(h)
-}
-
-// lossMarked ends the count of a hold that is being lost, before its handles end. The hold
-// still uses its names, and excludes others of this process, until vacated is called.
-func (ts *turnstiles) lossMarked() {
-	ts.mu.Lock()
-	defer ts.mu.Unlock()
-	ts.held--
-}
-
-// vacated ends a lost hold's use of its names.
+// vacated ends the use of its names by a hold that is over.
 func (ts *turnstiles) vacated(h *hold) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()

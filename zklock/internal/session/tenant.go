@@ -156,14 +156,16 @@ func (s *Session) tenantsNow() []Tenant {
 	return slices.Collect(maps.Keys(s.tenants))
 }
 
-// Longest returns for how long the oldest handle of the session has been held.
-func (s *Session) Longest() (d time.Duration) {
+// Held returns how many tenants of the session have handles, and for how long the oldest has been
+// held.
+func (s *Session) Held() (n int, longest time.Duration) {
 	for _, t := range s.tenantsNow() {
 		if _, since := t.About(); !since.IsZero() {
-			d = max(d, time.Since(since))
+			n++
+			longest = max(longest, time.Since(since))
 		}
 	}
-	return d
+	return n, longest
 }
 
 // A loss delay is a time between the end of a lost lock and the next grant of that lock.
