@@ -22,11 +22,11 @@ type handle struct {
 	hookCtx  context.Context           // what the Acquire hook returned; see withStack
 	acquired time.Time                 // when it was acquired
 	ended    atomic.Pointer[LostError] // how it ended, a loss or byRelease; nil while it is held; set once, under mu
+	released atomic.Bool               // Release was called
 
 	mu       sync.Mutex
 	done     chan struct{}                         // guarded by mu; made when Done is first called, closed when ended is set
 	async    bool                                  // WithAsyncRelease; set before its caller has the Lock
-	released bool                                  // guarded by mu; Release was called
 	revoked  *revocation                           // guarded by mu; nil without WithRevocable
 	contexts map[*context.CancelCauseFunc]struct{} // guarded by mu; to cancel when ended is set, or revoked.err
 	strong   *Lock                                 // guarded by mu; nil after letGo

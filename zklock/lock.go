@@ -136,13 +136,9 @@ func (l *Lock) Release(ctx context.Context) (err error) {
 	h := l.hold
 	defer annotate(&err, "release", h.name)
 	valid := l.Valid() // if the lease has run out, the lock is lost, even if that is not known yet
-	l.mu.Lock()
-	if l.released {
-		l.mu.Unlock()
+	if l.released.Swap(true) {
 		return ErrReleased
 	}
-	l.released = true
-	l.mu.Unlock()
 	if !valid && l.Err() == nil {
 		h.place.Desk.End(driver.Expired, errs.ErrLeaseOver)
 		<-l.Done() // another goroutine may be ending the session, and may not have reached this lock
