@@ -187,7 +187,7 @@ func (c *Client) acquireLock(ctx context.Context, r *request) (lock *Lock, err e
 		return nil, err
 	}
 	defer func() { c.stopWaiting(r); cancel(nil) }()
-	if r.limited && !r.Try {
+	if r.wait > 0 && !r.Try {
 		timer := time.AfterFunc(r.wait, func() { cancel(errs.ErrWaitOver) })
 		defer timer.Stop()
 	}

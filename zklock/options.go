@@ -73,7 +73,7 @@ func (o acquireOption) applyAcquire(r *request) { o(r) }
 // since the call. Unlike a deadline of the context, it does not affect what the context is
 // used for afterwards. If d is zero or less, Acquire works like TryAcquire.
 func WithWait(d time.Duration) AcquireOption {
-	return acquireOption(func(r *request) { r.wait, r.limited, r.Try = d, true, d <= 0 })
+	return acquireOption(func(r *request) { r.wait, r.Try = d, d <= 0 })
 }
 
 // WithLabel writes a text into the queue node, such as a request id, which

@@ -23,12 +23,11 @@ type request struct {
 	cancel     context.CancelCauseFunc // ends the wait
 
 	// Set by options.
-	wait       time.Duration // how long to wait at most, if limited is set
+	wait       time.Duration // how long to wait at most; 0: no limit
 	maxWaiters int           // it must not wait if that many of this client wait already; 0: no limit
-	limited    bool
-	rejoins    bool // Reenter
-	alone      bool // WithoutHandover
-	async      bool // WithAsyncRelease
+	rejoins    bool          // Reenter
+	alone      bool          // WithoutHandover
+	async      bool          // WithAsyncRelease
 	revocable  bool
 	failFast   bool
 
