@@ -147,14 +147,14 @@ func (t *turnstile) serveLocked(start *place.Place) *place.Place {
 		}
 		tk := first.Value.(*ticket)
 		if l := t.shareLocked(tk.r); l != nil {
-			t.popLocked()
+			t.unqueueLocked(tk)
 			tk.answer(l, nil)
 			continue
 		}
 		if t.holds > 0 && !t.passableLocked(tk.r) {
 			return start
 		}
-		t.popLocked()
+		t.unqueueLocked(tk)
 		t.leader = tk
 		tk.answer(nil, start)
 		return nil
@@ -175,14 +175,10 @@ func (t *turnstile) passableLocked(r *request) bool {
 // exclusive hold is always the only one, so it is enough to look at the newest.
 func (t *turnstile) sharedLocked() bool { return t.current == nil || t.current.shared() }
 
-func (t *turnstile) popLocked() *ticket {
-	first := t.queue.Front()
-	if first == nil {
-		return nil
-	}
-	tk := t.queue.Remove(first).(*ticket)
+// unqueueLocked takes a ticket out of the queue.
+func (t *turnstile) unqueueLocked(tk *ticket) {
+	t.queue.Remove(tk.at)
 	tk.at = nil
-	return tk
 }
 
 // leave takes a ticket out of the queue. If the ticket was already sent its answer, leave
@@ -190,8 +186,7 @@ func (t *turnstile) popLocked() *ticket {
 func (t *turnstile) leave(tk *ticket) {
 	t.mu.Lock()
 	if tk.at != nil {
-		t.queue.Remove(tk.at)
-		tk.at = nil
+		t.unqueueLocked(tk)
 		t.serveLocked(nil) // it may have been the only writer, which kept readers from joining
 		t.mu.Unlock()
 		return
