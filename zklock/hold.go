@@ -35,7 +35,7 @@ type hold struct {
 	over    bool          // guarded by mu
 	counted bool          // guarded by turnstile.mu; turnstile.holds includes it
 	txns    int32         // guarded by mu; Txns under way
-	settled chan struct{} // guarded by mu; if not nil, closed when txns reaches 0
+	settled chan struct{} // guarded by mu; closed when txns reaches 0; made when it leaves 0
 
 	toReport []*handle // the lost handles; used by MarkLost, Finish and Report only, which are called one after the other
 }
@@ -177,16 +177,17 @@ func (h *hold) beginTxn() bool {
 	if h.over {
 		return false
 	}
-	h.txns++
+	if h.txns++; h.txns == 1 {
+		h.settled = make(chan struct{})
+	}
 	return true
 }
 
 func (h *hold) endTxn() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.txns--; h.txns == 0 && h.settled != nil {
+	if h.txns--; h.txns == 0 {
 		close(h.settled)
-		h.settled = nil
 	}
 }
 
@@ -197,15 +198,11 @@ func (h *hold) endTxn() {
 func (h *hold) awaitTxns(ctx context.Context) (left time.Duration) {
 	limit := h.place.Desk.Timeout
 	h.mu.Lock()
-	if h.txns == 0 {
-		h.mu.Unlock()
+	settled, busy := h.settled, h.txns > 0
+	h.mu.Unlock()
+	if !busy {
 		return limit
 	}
-	if h.settled == nil {
-		h.settled = make(chan struct{})
-	}
-	settled := h.settled
-	h.mu.Unlock()
 	began := time.Now()
 	session.Sleep(ctx, limit, settled)
 	select {
