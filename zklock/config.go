@@ -18,17 +18,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
-// Defaults of the core's URL keys; docs/urls.md lists them.
-const (
-	defaultRoot           = "/zklock"
-	defaultSessionTimeout = 10 * time.Second
-	defaultTickTime       = 3 * time.Second // ZooKeeper's sample configuration has 2s, its code 3s
-	defaultConnectTimeout = 10 * time.Second
-	defaultPoolSessions   = 2
-	defaultHandoverLimit  = 16
-	defaultHandoverTime   = 100 * time.Millisecond
-	defaultKeepMax        = 1000
-)
+// defaultRoot is the root of a URL without one. coreKeys has the other defaults.
+const defaultRoot = "/zklock"
 
 // Config has the settings of a [Client]: what a URL says, in typed fields. A field with its
 // zero value has the default. So a Config can be a literal, as it can be that of [ParseURL],
@@ -117,24 +108,24 @@ type config struct {
 	hooks Hooks
 }
 
-// complete checks each setting, and fills in the defaults.
+// complete checks each setting, and fills in the defaults: afterwards 0 means never, or no limit.
 func (c *Config) complete() (config, error) {
 	for _, name := range slices.Sorted(maps.Keys(coreKeys)) {
-		if err := coreKeys[name].check(c); err != nil {
+		if err := coreKeys[name].complete(c); err != nil {
 			return config{}, fmt.Errorf("key %q: %w", name, err)
 		}
 	}
-	dialect, _ := queue.ParseDialect(cmp.Or(c.Dialect, queue.Default.Name))
+	dialect, _ := queue.ParseDialect(c.Dialect)
 	host, _ := os.Hostname() // "" if the system does not know one
 	cfg := config{rules: rules{
 		Settings: place.Settings{
 			Settings: session.Settings{
 				Root:            cmp.Or(c.Root, defaultRoot),
-				SessionTimeout:  cmp.Or(c.SessionTimeout, defaultSessionTimeout),
-				TickTime:        cmp.Or(c.TickTime, defaultTickTime),
-				ConnectTimeout:  cmp.Or(c.ConnectTimeout, defaultConnectTimeout),
+				SessionTimeout:  c.SessionTimeout,
+				TickTime:        c.TickTime,
+				ConnectTimeout:  c.ConnectTimeout,
 				LossDelay:       c.LossDelay,
-				PoolMaxSessions: cmp.Or(c.PoolMaxSessions, defaultPoolSessions),
+				PoolMaxSessions: c.PoolMaxSessions,
 				PoolMaxLifetime: c.PoolMaxLifetime,
 				Jitter:          session.Jitter,
 				Logger:          defaultLogger,
@@ -146,10 +137,10 @@ func (c *Config) complete() (config, error) {
 			CreateRoot:    !c.RequireRoot,
 			Dialect:       dialect,
 		},
-		handoverLimit: max(cmp.Or(c.HandoverLimit, defaultHandoverLimit), 0),
-		handoverTime:  max(cmp.Or(c.HandoverTime, defaultHandoverTime), 0),
+		handoverLimit: c.HandoverLimit,
+		handoverTime:  c.HandoverTime,
 		keep:          c.Keep,
-		keepMax:       cmp.Or(c.KeepMax, defaultKeepMax),
+		keepMax:       c.KeepMax,
 		maxWaiters:    c.MaxWaiters,
 		maxNames:      c.MaxNames,
 	}}
