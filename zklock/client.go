@@ -64,7 +64,7 @@ func openConfig(cfg Config, opts []Option) (*Client, error) {
 			return nil, err
 		}
 	}
-	c := &Client{turnstiles: turnstiles{cfg: settings.rules, hooks: settings.hooks}, connector: connector, closed: make(chan struct{})}
+	c := &Client{turnstiles: turnstiles{cfg: settings}, connector: connector, closed: make(chan struct{})}
 	c.init(connector)
 	return c, nil
 }
@@ -146,7 +146,7 @@ func (c *Client) acquire(ctx context.Context, r *request, refused error) (lock *
 		r.name = queue.Truncate(r.name, queue.MaxName)
 	}
 	// Hooks may pass the name on to systems that accept UTF-8 only.
-	ctx, end := hook.Start(c.hooks.Acquire, ctx, AcquireEvent{Name: strings.ToValidUTF8(r.name, "\ufffd"), Mode: Mode(r.Mode), Try: r.Try})
+	ctx, end := hook.Start(c.cfg.hooks.Acquire, ctx, AcquireEvent{Name: strings.ToValidUTF8(r.name, "\ufffd"), Mode: Mode(r.Mode), Try: r.Try})
 	var waited time.Duration
 	if err == nil {
 		if c.cfg.acquireStacks {
@@ -192,7 +192,7 @@ func (c *Client) acquireLock(ctx context.Context, r *request) (lock *Lock, err e
 		defer timer.Stop()
 	}
 	r.Origin.Since = time.Now().UnixMilli()
-	if inject := c.hooks.Inject; inject != nil {
+	if inject := c.cfg.hooks.Inject; inject != nil {
 		r.Origin.Trace = inject(r.Ctx)
 	}
 	for {

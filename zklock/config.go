@@ -102,10 +102,21 @@ type Config struct {
 	ACL string
 }
 
-// config has the settings that a Client is opened with. They are checked.
+// config has the settings of a Client. They are checked.
 type config struct {
-	rules
-	hooks Hooks
+	place.Settings // for places and sessions
+
+	handoverLimit int           // 0: no hand-over, and readers do not share places
+	handoverTime  time.Duration // 0: likewise
+
+	keep    time.Duration // 0: no place is kept between two uses
+	keepMax int
+
+	maxWaiters int // 0: no limit
+	maxNames   int // 0: no limit
+
+	acquireStacks bool
+	hooks         Hooks
 }
 
 // complete checks each setting, and fills in the defaults: afterwards 0 means never, or no limit.
@@ -117,7 +128,7 @@ func (c *Config) complete() (config, error) {
 	}
 	dialect, _ := queue.ParseDialect(c.Dialect)
 	host, _ := os.Hostname() // "" if the system does not know one
-	cfg := config{rules: rules{
+	cfg := config{
 		Settings: place.Settings{
 			Settings: session.Settings{
 				Root:            cmp.Or(c.Root, defaultRoot),
@@ -143,7 +154,7 @@ func (c *Config) complete() (config, error) {
 		keepMax:       c.KeepMax,
 		maxWaiters:    c.MaxWaiters,
 		maxNames:      c.MaxNames,
-	}}
+	}
 	if c.Connector == nil {
 		cfg.User = c.User
 	}

@@ -19,8 +19,7 @@ import (
 // turnstiles has a turnstile for each name that a client holds, waits for or keeps, and what all
 // of them need of the client.
 type turnstiles struct {
-	cfg      rules
-	hooks    Hooks
+	cfg      config
 	places   *place.Shared
 	pool     *session.Pool
 	counters counters
@@ -37,22 +36,6 @@ type turnstiles struct {
 	kept     standby      // guarded by mu; the ends of the list of active standbys: next is kept for the longest time
 	keeps    atomic.Int32 // the length of the list; changed under mu
 	retiring atomic.Bool  // retireOld runs, or is about to; set to false under mu
-}
-
-// rules are the settings that a client uses after it was opened.
-type rules struct {
-	place.Settings // for places and sessions
-
-	handoverLimit int           // 0: no hand-over, and readers do not share places
-	handoverTime  time.Duration // 0: likewise
-
-	keep    time.Duration // 0: no place is kept between two uses
-	keepMax int
-
-	maxWaiters int // 0: no limit
-	maxNames   int // 0: no limit
-
-	acquireStacks bool
 }
 
 // counters are totals since the client was opened.
