@@ -20,11 +20,7 @@ import (
 // concurrent use and meant to be shared, and usually lives as long as the process.
 type Client struct {
 	turnstiles
-	connector driver.Connector
-
-	closed   chan struct{} // closed when Close has finished
-	closeErr error         // set before closed is closed
-	once     sync.Once
+	end func() error // what Close does, at its first call
 }
 
 // Open returns a Client for a URL. The package documentation describes the URL's
@@ -64,8 +60,14 @@ func openConfig(cfg Config, opts []Option) (*Client, error) {
 			return nil, err
 		}
 	}
-	c := &Client{turnstiles: turnstiles{cfg: settings}, connector: connector, closed: make(chan struct{})}
+	c := &Client{turnstiles: turnstiles{cfg: settings}}
 	c.init(connector)
+	c.end = sync.OnceValue(func() (err error) {
+		defer annotate(&err, "close", "")
+		c.refuse()
+		c.pool.Close()
+		return connector.Close()
+	})
 	return c, nil
 }
 
@@ -242,7 +244,6 @@ func (c *Client) Shutdown(ctx context.Context) error {
 	var err error
 	select {
 	case <-c.unused():
-	case <-c.closed:
 	case <-ctx.Done():
 		err = &Error{Op: "shutdown", Err: fmt.Errorf("locks were still held, and are lost: %w", context.Cause(ctx))}
 	}
@@ -258,14 +259,5 @@ func (c *Client) Close() error {
 	if c == nil || c.pool == nil {
 		return &Error{Op: "close", Err: errNoClient}
 	}
-	c.once.Do(func() {
-		c.refuse()
-		c.pool.Close()
-		if err := c.connector.Close(); err != nil {
-			c.closeErr = &Error{Op: "close", Err: err}
-		}
-		close(c.closed)
-	})
-	<-c.closed
-	return c.closeErr
+	return c.end()
 }
