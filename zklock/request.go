@@ -70,7 +70,7 @@ func (r *request) Begin(p *place.Place, turn uint32) session.Tenant {
 	h := &hold{turnstiles: r.turnstiles, place: p, turnstile: r.turnstile, name: r.name, wants: r.Wants, mode: r.Mode, origin: r.Origin,
 		token: Token{Zxid: p.Zxid, Turn: turn}}
 	r.lock = h.join(r)
-	r.turnstiles.granted(h, r) // before the hold can be lost
+	r.turnstiles.served(r, r.Wants) // before the hold can be lost
 	return h
 }
 

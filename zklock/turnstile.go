@@ -130,7 +130,7 @@ func (t *turnstile) shareLocked(r *request) *Lock {
 	}
 	l := h.join(r)
 	if l != nil {
-		t.turnstiles.joined(r)
+		t.turnstiles.served(r, nil)
 	}
 	return l
 }

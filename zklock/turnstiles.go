@@ -180,21 +180,14 @@ func (ts *turnstiles) stopWaiting(r *request) {
 	}
 }
 
-// granted begins the use of its names by a hold, and no longer counts its acquisition as
-// waiting: it may take a while until the acquisition's goroutine runs.
-func (ts *turnstiles) granted(h *hold, r *request) {
+// served no longer counts an acquisition as waiting, because it has got its lock: it may take a
+// while until its goroutine runs. uses are the names that a new hold uses from now on.
+func (ts *turnstiles) served(r *request, uses []place.Want) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
-	for _, w := range h.wants {
+	for _, w := range uses {
 		ts.useLocked(ts.byPath[w.Path])
 	}
-	ts.servedLocked(r)
-}
-
-// joined no longer counts an acquisition as waiting, because it has joined a hold.
-func (ts *turnstiles) joined(r *request) {
-	ts.mu.Lock()
-	defer ts.mu.Unlock()
 	ts.servedLocked(r)
 }
 
