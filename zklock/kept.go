@@ -24,13 +24,12 @@ import (
 // place is kept.
 //
 // Invariants:
-//   - While a standby is active, it is in the list of turnstiles, and its turnstile is kept. All
-//     three change under the mu of the turnstile.
+//   - A standby is active, and so has its place, while it is its turnstile's and the turnstile is
+//     kept. It is in the list of turnstiles then. All of that changes under the mu of the turnstile.
 //   - While the list is not empty, retireOld is running or about to start, or the pool is closed.
 type standby struct {
 	turnstile *turnstile
 	place     *place.Place
-	active    bool   // guarded by the turnstile's mu; it has the place
 	trace     string // guarded by the turnstile's mu; the traceparent of the acquisition that held the place last
 
 	since          time.Time // guarded by turnstiles.mu; since when the place has been kept
@@ -132,7 +131,7 @@ func (s *standby) About() (name string, since time.Time) { return "", time.Time{
 func (s *standby) retire(lost bool) {
 	s.turnstile.mu.Lock()
 	defer s.turnstile.mu.Unlock()
-	if s.active {
+	if t := s.turnstile; t.kept && t.standby == s {
 		s.endLocked(!lost)
 	}
 }
@@ -141,7 +140,6 @@ func (s *standby) retire(lost bool) {
 // ZooKeeper's queue: the delete is sent before the turnstile can be removed, so a later
 // acquisition sends its create behind it.
 func (s *standby) endLocked(remove bool) {
-	s.active = false
 	s.place.EndHold(s)
 	if remove {
 		s.place.Remove()
@@ -167,7 +165,7 @@ func (t *turnstile) keepLocked(h *hold) bool {
 		h.place.EndHold(s)
 		return false
 	}
-	t.standby, s.active, s.trace = s, true, h.Origin().Trace
+	t.standby, s.trace = s, h.Origin().Trace
 	return true
 }
 
@@ -195,7 +193,7 @@ func (t *turnstile) Recalled(p *place.Place) {
 	defer t.mu.Unlock()
 	p.Recall(!t.turnstiles.hasOthers(t))
 	switch s := t.standby; {
-	case s != nil && s.active && s.place == p:
+	case t.kept && s.place == p:
 		s.endLocked(true)
 	case !t.shareForGoodLocked(p):
 		p.Describe(nil)
@@ -211,10 +209,9 @@ func (ts *turnstiles) makeWay(r *request) {
 		t := ts.byPath[w.Path]
 		ts.mu.Unlock()
 		t.mu.Lock()
-		s := t.standby
-		t.mu.Unlock()
-		if s != nil {
-			s.retire(false)
+		if t.kept {
+			t.standby.endLocked(true)
 		}
+		t.mu.Unlock()
 	}
 }

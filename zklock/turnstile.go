@@ -49,7 +49,7 @@ type turnstile struct {
 
 	uses    int32 // guarded by turnstiles.mu; how many acquisitions under way and holds use it
 	waiting int32 // guarded by turnstiles.mu; how many of the acquisitions have to wait for other contenders
-	kept    bool  // guarded by turnstiles.mu; standby is active
+	kept    bool  // set under mu and turnstiles.mu, so either of them guards it; standby is active
 
 	separateWriters atomic.Int32 // writers that acquire with a separate place, such as All's; while there are any, no reader joins
 
@@ -99,7 +99,7 @@ func (t *turnstile) enter(r *request) (lock *Lock, from *standby, tk *ticket, er
 		}
 	}
 	var start *place.Place
-	if s := t.standby; s != nil && s.active {
+	if s := t.standby; t.kept {
 		var granted bool
 		if granted, start = t.takeUpLocked(r); granted {
 			return r.lock, s, nil, nil
