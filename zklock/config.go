@@ -26,20 +26,11 @@ const defaultRoot = "/zklock"
 // and the two behave alike: [OpenConfig] checks every Config. docs/urls.md says what each
 // setting means, under its key.
 type Config struct {
-	// Scheme chooses the driver, and with it the ensemble: zk, zks or mem.
-	Scheme string
-
-	// Hosts are the ensemble's servers, as in a URL: each a host with or without a port.
-	Hosts []string
-
-	// User is the user as which sessions authenticate; "" for none.
-	User string
-
-	// Password is the password of User.
-	Password driver.Secret
-
-	// DriverSettings are the settings of the driver, such as tls_ca, by their keys.
-	DriverSettings map[string]string
+	Scheme         string            // the driver, and with it the ensemble: zk, zks or mem
+	Hosts          []string          // the ensemble's servers, as in a URL: each a host with or without a port
+	User           string            // the user as which sessions authenticate; "" for none
+	Password       driver.Secret     // the password of User
+	DriverSettings map[string]string // the settings of the driver, such as tls_ca, by their keys
 
 	// Connector, if it is not nil, opens the sessions instead of a driver, as in tests with
 	// memdriver. The fields above then have no effect. The Client owns the connector:
@@ -50,56 +41,22 @@ type Config struct {
 	// /zklock. It may have characters that a root in a URL cannot have.
 	Root string
 
-	// SessionTimeout is the key session_timeout, 10s by default.
-	SessionTimeout time.Duration
-
-	// TickTime is the key tick_time, 3s by default.
-	TickTime time.Duration
-
-	// ConnectTimeout is the key connect_timeout, 10s by default.
-	ConnectTimeout time.Duration
-
-	// LossDelay is the key loss_delay.
-	LossDelay time.Duration
-
-	// PoolMaxSessions is the key pool_max_sessions, 2 by default.
-	PoolMaxSessions int
-
-	// PoolMaxLifetime is the key pool_max_lifetime; 0 means that sessions are not replaced
-	// because of their age.
-	PoolMaxLifetime time.Duration
-
-	// HandoverLimit is the key handover_limit, 16 by default. A negative number is the 0 of
-	// the URL: no hand-over.
-	HandoverLimit int
-
-	// HandoverTime is the key handover_time, 100ms by default. A negative time is the 0 of
-	// the URL: no hand-over.
-	HandoverTime time.Duration
-
-	// Keep is the key keep; 0 means that no name is kept.
-	Keep time.Duration
-
-	// KeepMax is the key keep_max, 1000 by default.
-	KeepMax int
-
-	// Dialect is the key dialect: zklock, which is the default, curator, zk, kazoo or latch.
-	Dialect string
-
-	// MaxWaiters is the key max_waiters; 0 means no limit.
-	MaxWaiters int
-
-	// MaxContenders is the key max_contenders; 0 means no limit.
-	MaxContenders int
-
-	// MaxNames is the key max_names; 0 means no limit.
-	MaxNames int
-
-	// RequireRoot is create_root=false: the client does not make the root if it is missing.
-	RequireRoot bool
-
-	// ACL is the key acl: creator or open. The default is creator with a User, else open.
-	ACL string
+	SessionTimeout  time.Duration // the key session_timeout, 10s by default
+	TickTime        time.Duration // the key tick_time, 3s by default
+	ConnectTimeout  time.Duration // the key connect_timeout, 10s by default
+	LossDelay       time.Duration // the key loss_delay
+	PoolMaxSessions int           // the key pool_max_sessions, 2 by default
+	PoolMaxLifetime time.Duration // the key pool_max_lifetime; 0: age is no reason to replace a session
+	HandoverLimit   int           // the key handover_limit, 16 by default; negative for the 0 of a URL: no hand-over
+	HandoverTime    time.Duration // the key handover_time, 100ms by default; negative for the 0 of a URL: no hand-over
+	Keep            time.Duration // the key keep; 0: no name is kept
+	KeepMax         int           // the key keep_max, 1000 by default
+	Dialect         string        // the key dialect: zklock, which is the default, curator, zk, kazoo or latch
+	MaxWaiters      int           // the key max_waiters; 0: no limit
+	MaxContenders   int           // the key max_contenders; 0: no limit
+	MaxNames        int           // the key max_names; 0: no limit
+	RequireRoot     bool          // create_root=false: the client does not make the root if it is missing
+	ACL             string        // the key acl: creator or open; the default is creator with a User, else open
 }
 
 // config has the settings of a Client. They are checked.
