@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/internal/place"
+	"github.com/zklock/go-zklock/zklock/internal/queue"
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
@@ -152,7 +153,7 @@ func (s *standby) endLocked(remove bool) {
 // settle when mu is not held any longer.
 func (t *turnstile) keepLocked(h *hold) bool {
 	s := t.standby
-	if t.turnstiles.cfg.keep == 0 || t.queue.Len() > 0 || t.leader != nil || t.holds > 0 || t.separateWriters.Load() > 0 {
+	if t.turnstiles.cfg.keep == 0 || t.queue.Len() > 0 || t.leader != nil || t.holds > 0 || t.separateWriters > 0 {
 		return false
 	}
 	if s == nil || s.place != h.place {
@@ -200,16 +201,21 @@ func (t *turnstile) Recalled(p *place.Place) {
 	}
 }
 
-// makeWay makes the places leave ZooKeeper's queue that this client keeps for the names of a
-// request. The request takes a separate place, and would wait for them, or conflict with
-// them. The deletes are sent before the request's create, which does not wait for them.
-func (ts *turnstiles) makeWay(r *request) {
+// makeWay adds n to the writers that acquire with a separate place, for each name that a request
+// under way wants to write. While there are any, no reader joins a hold on that name, and its place
+// is not kept. If n is positive, the places that this client keeps for the request's names leave
+// ZooKeeper's queue: the request would wait for them, or conflict with them. The deletes are sent
+// before its create, which does not wait for them.
+func (ts *turnstiles) makeWay(r *request, n int32) {
 	for _, w := range r.Wants {
 		ts.mu.Lock()
 		t := ts.byPath[w.Path]
 		ts.mu.Unlock()
 		t.mu.Lock()
-		if t.kept {
+		if w.Kind.Mode == queue.Exclusive {
+			t.separateWriters += n
+		}
+		if n > 0 && t.kept {
 			t.standby.endLocked(true)
 		}
 		t.mu.Unlock()

@@ -4,7 +4,6 @@ import (
 	"container/list"
 	"context"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/internal/errs"
@@ -51,14 +50,13 @@ type turnstile struct {
 	waiting int32 // guarded by turnstiles.mu; how many of the acquisitions have to wait for other contenders
 	kept    bool  // set under mu and turnstiles.mu, so either of them guards it; standby is active
 
-	separateWriters atomic.Int32 // writers that acquire with a separate place, such as All's; while there are any, no reader joins
-
-	holds          int32 // guarded by mu; how many are not over
-	mu             sync.Mutex
-	queue          list.List // guarded by mu; of *ticket, without the leader's
-	leader         *ticket   // guarded by mu
-	current        *hold     // guarded by mu; the newest hold, nil if that is over
-	noSessionSince time.Time // used by the leader only; see acquire
+	holds           int32 // guarded by mu; how many are not over
+	separateWriters int32 // guarded by mu; writers that acquire with a separate place, such as All's: see makeWay
+	mu              sync.Mutex
+	queue           list.List // guarded by mu; of *ticket, without the leader's
+	leader          *ticket   // guarded by mu
+	current         *hold     // guarded by mu; the newest hold, nil if that is over
+	noSessionSince  time.Time // used by the leader only; see acquire
 
 	standby *standby // guarded by mu; the newest one; while it is active, the client keeps its place for the name
 
@@ -124,7 +122,7 @@ func (t *turnstile) enter(r *request) (lock *Lock, from *standby, tk *ticket, er
 // writer's, or if the hold may not be joined now.
 func (t *turnstile) shareLocked(r *request) *Lock {
 	h := t.current
-	if h == nil || r.Mode != queue.Shared || !h.shared() || t.separateWriters.Load() > 0 || t.leader != nil && t.leader.r.Mode == queue.Exclusive ||
+	if h == nil || r.Mode != queue.Shared || !h.shared() || t.separateWriters > 0 || t.leader != nil && t.leader.r.Mode == queue.Exclusive ||
 		!h.place.MayJoin(t.turnstiles.cfg.handoverTime) {
 		return nil
 	}

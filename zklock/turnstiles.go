@@ -252,16 +252,3 @@ func (ts *turnstiles) hasOthers(t *turnstile) bool {
 	defer ts.mu.Unlock()
 	return t.uses > 1 || t.uses == 1 && t.kept
 }
-
-// countSeparateWriter adds n to the writers that acquire with a separate place, for each name
-// that r wants to write. While there are any, no reader joins a hold on that name. r is under
-// way.
-func (ts *turnstiles) countSeparateWriter(r *request, n int32) {
-	ts.mu.Lock()
-	defer ts.mu.Unlock()
-	for _, w := range r.Wants {
-		if w.Kind.Mode == queue.Exclusive {
-			ts.byPath[w.Path].separateWriters.Add(n)
-		}
-	}
-}
