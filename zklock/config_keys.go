@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -177,10 +178,10 @@ func unknownKey(name string, driverKeys []string) error {
 // does not, the error does not show it, because a misplaced character in the URL may
 // have made a password a key.
 func shownKey(key string) string {
-	if key == "" || strings.ContainsFunc(key, func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("_-.", r)
-	}) {
+	if !keyForm.MatchString(key) {
 		return "(not shown: it is empty, or has characters that no key has)"
 	}
 	return strconv.Quote(key)
 }
+
+var keyForm = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
