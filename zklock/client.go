@@ -56,7 +56,7 @@ func openConfig(cfg Config, opts []Option) (*Client, error) {
 	settings.useHooks()
 	connector := cfg.Connector
 	if connector == nil {
-		if connector, err = cfg.connect(settings.Root, settings.DriverLogger); err != nil {
+		if connector, err = cfg.connect(settings.Root, settings.Logger); err != nil {
 			return nil, err
 		}
 	}

@@ -162,7 +162,7 @@ func (l *Lock) Release(ctx context.Context) (err error) {
 		handed, deleted, err = h.giveBack(ctx, l.async)
 	}
 	if err != nil {
-		h.turnstiles.cfg.Logger.Warn("zklock: release not confirmed by the ensemble; other contenders wait for the lock until the queue node or its session is gone", "name", h.name, "session", session.HexID(h.place.Desk.DS.ID()))
+		h.turnstiles.cfg.Log().Warn("zklock: release not confirmed by the ensemble; other contenders wait for the lock until the queue node or its session is gone", "name", h.name, "session", session.HexID(h.place.Desk.DS.ID()))
 	}
 	if deleted {
 		var lost error = &LostError{Name: h.name, Cause: errs.ErrNodeDeleted, At: time.Now()}

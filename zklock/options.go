@@ -35,7 +35,7 @@ func WithLogger(l *slog.Logger) Option {
 		if l == nil {
 			l = slog.New(slog.DiscardHandler)
 		}
-		c.Logger, c.DriverLogger = l, l
+		c.Logger = l
 	})
 }
 

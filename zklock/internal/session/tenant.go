@@ -102,7 +102,7 @@ func (s *Session) reportLoss(lost []Tenant, cause error) func() {
 	return func() {
 		lost = slices.DeleteFunc(lost, func(t Tenant) bool { return !isHeld(t) })
 		if text := lossText(len(lost), cause); text != "" {
-			s.settings.Logger.Warn(text, "session", HexID(s.DS.ID()), "cause", cause, "locks", len(lost), "names", someNames(lost))
+			s.settings.Log().Warn(text, "session", HexID(s.DS.ID()), "cause", cause, "locks", len(lost), "names", someNames(lost))
 		}
 		for _, t := range lost {
 			t.Report()
