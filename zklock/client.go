@@ -27,23 +27,18 @@ type Client struct {
 // form, and docs/urls.md its keys. Open checks the URL and the options, and does not
 // contact the ensemble: [Client.Ping] checks whether it answers. No error contains
 // the URL's password.
-func Open(url string, opts ...Option) (_ *Client, err error) {
-	defer annotate(&err, "open", "")
+func Open(url string, opts ...Option) (*Client, error) {
 	cfg, err := parseConfig(url)
 	if err != nil {
-		return nil, err
+		return nil, &Error{Op: "open", Err: err}
 	}
-	return openConfig(cfg, opts)
+	return OpenConfig(cfg, opts...)
 }
 
 // OpenConfig returns a Client with the settings of a [Config]. Like [Open] it checks them, and
 // does not contact the ensemble.
 func OpenConfig(cfg Config, opts ...Option) (_ *Client, err error) {
 	defer annotate(&err, "open", "")
-	return openConfig(cfg, opts)
-}
-
-func openConfig(cfg Config, opts []Option) (*Client, error) {
 	settings, err := cfg.complete()
 	if err != nil {
 		return nil, err

@@ -114,21 +114,16 @@ func (c *Config) complete() (config, error) {
 		cfg.User = c.User
 	}
 	cfg.CreatorOnly = c.ACL == aclCreator || c.ACL == "" && cfg.User != ""
-	return cfg, cfg.check()
-}
-
-// check checks the root, and the settings that depend on each other.
-func (c *config) check() error {
-	if err := checkRoot(c.Root); err != nil {
-		return err
+	if err := checkRoot(cfg.Root); err != nil {
+		return config{}, err
 	}
-	if err := c.CheckTimeout(c.SessionTimeout, "session_timeout"); err != nil {
-		return fmt.Errorf("key \"session_timeout\": %w", err)
+	if err := cfg.CheckTimeout(cfg.SessionTimeout, "session_timeout"); err != nil {
+		return config{}, fmt.Errorf("key \"session_timeout\": %w", err)
 	}
-	if c.keep > 0 && (c.handoverLimit == 0 || c.handoverTime == 0) {
-		return errors.New("key \"keep\" needs hand-over: raise handover_limit and handover_time above 0, or leave keep out")
+	if c.Keep > 0 && (c.HandoverLimit == 0 || c.HandoverTime == 0) {
+		return config{}, errors.New("key \"keep\" needs hand-over: raise handover_limit and handover_time above 0, or leave keep out")
 	}
-	return nil
+	return cfg, nil
 }
 
 // checkRoot refuses a root that is not a plain absolute path below "/".
