@@ -75,14 +75,10 @@ func (l *Lock) Valid() bool {
 // The session's heartbeats move it forward. Until returns the zero time for a lock that
 // is not held.
 func (l *Lock) Until() time.Time {
-	if l.Err() != nil {
-		return time.Time{}
+	if left, _ := l.hold.place.Desk.Left(); left > 0 && l.Err() == nil {
+		return time.Now().Add(left)
 	}
-	left, _ := l.hold.place.Desk.Left()
-	if left <= 0 {
-		return time.Time{}
-	}
-	return time.Now().Add(left)
+	return time.Time{}
 }
 
 // SessionTimeout returns the session timeout that the servers have granted to the lock's
