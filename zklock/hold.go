@@ -155,7 +155,7 @@ func (h *hold) Finish(cause error, at time.Time) {
 // Vacate implements session.Tenant.
 func (h *hold) Vacate() {
 	if h.turnstile != nil {
-		h.turnstile.holdLost(h)
+		h.turnstile.serve(h)
 	}
 	h.turnstiles.vacated(h)
 }

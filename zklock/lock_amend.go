@@ -52,7 +52,7 @@ func (l *Lock) Downgrade(ctx context.Context) (err error) {
 		return l.endedError()
 	}
 	if h.turnstile != nil {
-		h.turnstile.holdShared()
+		h.turnstile.serve(nil)
 	}
 	select {
 	case err := <-done:

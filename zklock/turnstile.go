@@ -36,7 +36,7 @@ import (
 //     node grants the mode of the next holder. It is passed on for handover_time after its
 //     first grant and, if another contender is or may be in ZooKeeper's queue, at most
 //     handover_limit times. So no other process starves.
-//   - A kept place has no hold, and nothing else wants the name: if standby is active, there is
+//   - A kept place has no hold, and nothing else wants the name: if kept is set, there is
 //     no leader and no hold, and the queue is empty. While there is no other contender in
 //     ZooKeeper's queue, a place that was kept is passed on without limits; see place.Place.Keep.
 //   - Readers join a hold only for handover_time after the first grant of its place. They join
@@ -214,7 +214,7 @@ func (t *turnstile) led(got *Lock, left *place.Place) {
 }
 
 // beginLocked counts a new hold if it is not over: it may have been lost since its grant, and
-// holdLost may have been called before.
+// serve may have been called before.
 func (t *turnstile) beginLocked(h *hold) {
 	if !h.isOver() {
 		t.holds++
@@ -234,18 +234,14 @@ func (t *turnstile) endLocked(h *hold) {
 	}
 }
 
-// holdLost is called when a hold was lost.
-func (t *turnstile) holdLost(h *hold) {
+// serve serves the queue when a hold has changed: lost is over or, if lost is nil, a writer's has
+// become a reader's.
+func (t *turnstile) serve(lost *hold) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.endLocked(h)
-	t.serveLocked(nil)
-}
-
-// holdShared is called when a writer's hold has become a reader's.
-func (t *turnstile) holdShared() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	if lost != nil {
+		t.endLocked(lost)
+	}
 	t.serveLocked(nil)
 }
 
