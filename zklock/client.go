@@ -87,12 +87,9 @@ func OpenConnector(connector driver.Connector, opts ...Option) (*Client, error) 
 // with is logged as a warning, once for each session, also for one that Ping opens.
 //
 // Ping costs two transactions and one request, and one transaction more for each missing
-// right. The first proves that a quorum answers. The second contains everything that a
-// lock would do, and a check that always fails, so that nothing in it is applied. DELETE
-// on the root is optional: if it is missing, Ping logs a warning and returns no error. The
-// request asks for a container znode where none can be created; dialect=kazoo uses no
-// containers and does not ask. If the servers do not know containers, as those before
-// ZooKeeper 3.5.1, Ping logs a warning: locks work there, but the znodes of names stay.
+// right. Nothing that it tries is applied. It only logs a warning if DELETE on the root is
+// missing, since locks can do without it, and if the servers do not know containers, as
+// those before ZooKeeper 3.5.1: locks work there, but the znodes of names stay.
 func (c *Client) Ping(ctx context.Context) (err error) {
 	defer annotate(&err, "ping", "")
 	if c == nil || c.pool == nil {
