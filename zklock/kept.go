@@ -82,12 +82,9 @@ func (ts *turnstiles) retireOld() {
 	for {
 		switch s, stays := ts.oldest(); {
 		case s == nil:
-			ts.mu.Lock()
-			ends := ts.keeps.Load() == 0 // else a place is kept by now
-			ts.retiring.Store(!ends)
-			ts.mu.Unlock()
-			if ends {
-				return
+			ts.retiring.Store(false)
+			if ts.keeps.Load() == 0 || !ts.retiring.CompareAndSwap(false, true) {
+				return // else a place is kept by now, and settle may have found retiring set
 			}
 		case stays <= 0:
 			s.retire(false)
@@ -170,21 +167,17 @@ func (t *turnstile) keepLocked(h *hold) bool {
 	return true
 }
 
-// takeUpLocked grants the place of the active standby to a request. If that is not possible, it
-// returns the place for the request to begin with as the leader; nil for a try that needs another
-// place.
+// takeUpLocked grants the place of the active standby to a request. If that is not possible, start
+// is that place, for the request to begin with as the leader; nil for a try that needs another one.
 func (t *turnstile) takeUpLocked(r *request) (granted bool, start *place.Place) {
 	p := t.standby.place
 	t.standby.endLocked(false)
-	switch passable, granted := t.grantLocked(p, r); {
-	case granted:
-		return true, nil
-	case !passable && r.Try:
-		// The try waits until the place is gone, and then looks at the queue.
-		p.Remove()
-		return false, nil
+	passable, granted := t.grantLocked(p, r)
+	if !passable && r.Try {
+		p.Remove() // the try waits until the place is gone, and then looks at the queue
+		p = nil
 	}
-	return false, p
+	return granted, p
 }
 
 // Recalled implements place.Keeper. If no goroutine uses the place now, it leaves the queue.

@@ -35,7 +35,7 @@ type turnstiles struct {
 
 	kept     standby      // guarded by mu; the ends of the list of active standbys: next is kept for the longest time
 	keeps    atomic.Int32 // the length of the list; changed under mu
-	retiring atomic.Bool  // retireOld runs, or is about to; set to false under mu
+	retiring atomic.Bool  // retireOld runs, or is about to
 }
 
 // counters are totals since the client was opened.
