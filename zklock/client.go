@@ -174,13 +174,13 @@ func (c *Client) acquireLock(ctx context.Context, r *request) (lock *Lock, err e
 		return nil, errs.WaitEnded(ctx, errs.ErrNotAcquired)
 	}
 	waitCtx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	r.cancel = cancel
 	t, err := c.startWaiting(r)
 	if err != nil {
-		cancel(nil)
 		return nil, err
 	}
-	defer func() { c.stopWaiting(r); cancel(nil) }()
+	defer c.stopWaiting(r)
 	if r.wait > 0 && !r.Try {
 		timer := time.AfterFunc(r.wait, func() { cancel(errs.ErrWaitOver) })
 		defer timer.Stop()

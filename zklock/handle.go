@@ -142,13 +142,10 @@ func (hd *handle) forgotten() {
 // space in handles without WithAcquireStacks.
 type stackKey struct{}
 
-// maxStack is the most frames that are kept of an acquisition's stack.
-const maxStack = 32
-
 // withStack adds the calling goroutine's stack to ctx, from the caller's caller on.
 func withStack(ctx context.Context) context.Context {
 	const itself, caller = 2, 1 // frames to skip: runtime.Callers and withStack; Client.acquire
-	pcs := make([]uintptr, maxStack)
+	pcs := make([]uintptr, 32)  // the outer frames of a deeper stack are left out
 	return context.WithValue(ctx, stackKey{}, pcs[:runtime.Callers(itself+caller, pcs)])
 }
 
