@@ -45,7 +45,7 @@ type Config struct {
 	ConnectTimeout  time.Duration // the key connect_timeout, 10s by default
 	LossDelay       time.Duration // the key loss_delay
 	PoolMaxSessions int           // the key pool_max_sessions, 2 by default
-	PoolMaxLifetime time.Duration // the key pool_max_lifetime; 0: age is no reason to replace a session
+	PoolMaxLifetime time.Duration // the key pool_max_lifetime; 0: sessions are not replaced because of their age
 	HandoverLimit   int           // the key handover_limit, 16 by default; negative for the 0 of a URL: no hand-over
 	HandoverTime    time.Duration // the key handover_time, 100ms by default; negative for the 0 of a URL: no hand-over
 	Keep            time.Duration // the key keep; 0: no name is kept
@@ -56,23 +56,6 @@ type Config struct {
 	MaxNames        int           // the key max_names; 0: no limit
 	RequireRoot     bool          // create_root=false: the client does not make the root if it is missing
 	ACL             string        // the key acl: creator or open; the default is creator with a User, else open
-}
-
-// config has the settings of a Client. They are checked.
-type config struct {
-	place.Settings // for places and sessions
-
-	handoverLimit int           // 0: no hand-over, and readers do not share places
-	handoverTime  time.Duration // 0: likewise
-
-	keep    time.Duration // 0: no place is kept between two uses
-	keepMax int
-
-	maxWaiters int // 0: no limit
-	maxNames   int // 0: no limit
-
-	acquireStacks bool
-	hooks         Hooks
 }
 
 // complete checks each setting, and fills in the defaults: afterwards 0 means never, or no limit.

@@ -38,6 +38,23 @@ type turnstiles struct {
 	retiring atomic.Bool  // retireOld runs, or is about to
 }
 
+// config has the settings of a Client. They are checked.
+type config struct {
+	place.Settings // for places and sessions
+
+	handoverLimit int           // 0: no hand-over, and readers do not share places
+	handoverTime  time.Duration // 0: likewise
+
+	keep    time.Duration // 0: no place is kept between two uses
+	keepMax int
+
+	maxWaiters int // 0: no limit
+	maxNames   int // 0: no limit
+
+	acquireStacks bool
+	hooks         Hooks
+}
+
 // counters are totals since the client was opened.
 type counters struct {
 	acquired, failed, contended, lost atomic.Uint64
