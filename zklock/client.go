@@ -13,6 +13,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/hook"
 	"github.com/zklock/go-zklock/zklock/internal/place"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
+	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
 // Client gives access to the locks below one root of one ensemble. It has a pool of
@@ -43,19 +44,19 @@ func OpenConfig(cfg Config, opts ...Option) (_ *Client, err error) {
 	if err != nil {
 		return nil, err
 	}
+	c := &Client{turnstiles: turnstiles{cfg: settings}}
 	for _, o := range opts {
 		if o != nil {
-			o.applyOpen(&settings)
+			o.applyOpen(c)
 		}
 	}
-	settings.useHooks()
+	c.useHooks()
 	connector := cfg.Connector
 	if connector == nil {
-		if connector, err = cfg.connect(settings.Root, settings.Logger); err != nil {
+		if connector, err = cfg.connect(c.cfg.Root, c.cfg.Logger); err != nil {
 			return nil, err
 		}
 	}
-	c := &Client{turnstiles: turnstiles{cfg: settings}}
 	c.init(connector)
 	c.end = sync.OnceValue(func() (err error) {
 		defer annotate(&err, "close", "")
@@ -64,6 +65,18 @@ func OpenConfig(cfg Config, opts ...Option) (_ *Client, err error) {
 		return connector.Close()
 	})
 	return c, nil
+}
+
+// useHooks sets the hooks that sessions call.
+func (c *Client) useHooks() {
+	if f := c.hooks.Operation; f != nil {
+		c.cfg.Operation = func(ctx context.Context, op session.Operation) (context.Context, func(error)) {
+			return f(ctx, OperationEvent(op))
+		}
+	}
+	if f := c.hooks.Session; f != nil {
+		c.cfg.Changed = func(s session.State) { f(SessionEvent(s)) }
+	}
 }
 
 // OpenConnector returns a Client that uses a driver's connector instead of a URL, as in tests
@@ -140,7 +153,7 @@ func (c *Client) acquire(ctx context.Context, r *request, refused error) (lock *
 		r.name = queue.Truncate(r.name, queue.MaxName)
 	}
 	// Hooks may pass the name on to systems that accept UTF-8 only.
-	ctx, end := hook.Start(c.cfg.hooks.Acquire, ctx, AcquireEvent{Name: strings.ToValidUTF8(r.name, "\ufffd"), Mode: Mode(r.Mode), Try: r.Try})
+	ctx, end := hook.Start(c.hooks.Acquire, ctx, AcquireEvent{Name: strings.ToValidUTF8(r.name, "\ufffd"), Mode: Mode(r.Mode), Try: r.Try})
 	var waited time.Duration
 	if err == nil {
 		if c.cfg.acquireStacks {
@@ -186,7 +199,7 @@ func (c *Client) acquireLock(ctx context.Context, r *request) (lock *Lock, err e
 		defer timer.Stop()
 	}
 	r.Origin.Since = time.Now().UnixMilli()
-	if inject := c.cfg.hooks.Inject; inject != nil {
+	if inject := c.hooks.Inject; inject != nil {
 		r.Origin.Trace = inject(r.Ctx)
 	}
 	for {

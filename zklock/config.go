@@ -2,7 +2,6 @@ package zklock
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -129,16 +128,4 @@ func checkRoot(root string) error {
 		return fmt.Errorf("root %q: /zookeeper belongs to the servers: use another root", root)
 	}
 	return nil
-}
-
-// useHooks sets the hooks that sessions call.
-func (c *config) useHooks() {
-	if f := c.hooks.Operation; f != nil {
-		c.Operation = func(ctx context.Context, op session.Operation) (context.Context, func(error)) {
-			return f(ctx, OperationEvent(op))
-		}
-	}
-	if f := c.hooks.Session; f != nil {
-		c.Changed = func(s session.State) { f(SessionEvent(s)) }
-	}
 }

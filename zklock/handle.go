@@ -51,7 +51,7 @@ func (hd *handle) reason() error {
 // reportLost calls the Lost hook if the handle was lost.
 func (hd *handle) reportLost() {
 	ended := hd.ended.Load()
-	if hook := hd.hold.turnstiles.cfg.hooks.Lost; hook != nil && ended != nil && ended != byRelease {
+	if hook := hd.hold.turnstiles.hooks.Lost; hook != nil && ended != nil && ended != byRelease {
 		hook(hd.hookCtx, LostEvent{Lock: hd.lock(), Err: ended})
 	}
 }

@@ -140,7 +140,7 @@ func (l *Lock) Release(ctx context.Context) (err error) {
 		<-l.Done() // another goroutine may be ending the session, and may not have reached this lock
 	}
 	held := time.Since(l.acquired)
-	ctx, end := hook.Start(h.turnstiles.cfg.hooks.Release, ctx, ReleaseEvent{Lock: l, Held: held})
+	ctx, end := hook.Start(h.turnstiles.hooks.Release, ctx, ReleaseEvent{Lock: l, Held: held})
 	if !l.end(byRelease) {
 		err = l.reason()
 		end.Call(ReleaseResult{Err: err})

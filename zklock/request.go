@@ -77,7 +77,7 @@ func (r *request) Begin(p *place.Place, turn uint32) session.Tenant {
 // reportWait calls the Wait hook when the request begins to wait for another contender,
 // and the Ahead hook when that contender changes, or the acquisition that it stands for.
 func (r *request) reportWait(position int, ahead Contender) {
-	hooks := &r.turnstiles.cfg.hooks
+	hooks := &r.turnstiles.hooks
 	e := WaitEvent{Name: r.name, Mode: Mode(r.Mode), Position: position, Ahead: ahead}
 	changed := r.ahead.node != ahead.Node || r.ahead.trace != ahead.Trace || r.ahead.since <= 0 && !ahead.Since.IsZero()
 	r.sees(position, &ahead)

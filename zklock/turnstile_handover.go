@@ -61,7 +61,7 @@ func (t *turnstile) grantLocked(p *place.Place, r *request) (passable, granted b
 // acquisition that held the place before.
 func (ts *turnstiles) reportHandover(ctx context.Context, lock *Lock, from string) {
 	ts.counters.handovers.Add(1)
-	if hook := ts.cfg.hooks.Handover; hook != nil {
+	if hook := ts.hooks.Handover; hook != nil {
 		h := lock.hold
 		hook(ctx, HandoverEvent{Name: h.name, Mode: lock.Mode(), Turn: lock.token.Turn, From: from, To: h.Origin().Trace})
 	}

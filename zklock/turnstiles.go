@@ -20,6 +20,7 @@ import (
 // of them need of the client.
 type turnstiles struct {
 	cfg      config
+	hooks    Hooks
 	places   *place.Shared
 	pool     *session.Pool
 	counters counters
@@ -52,7 +53,6 @@ type config struct {
 	maxNames   int // 0: no limit
 
 	acquireStacks bool
-	hooks         Hooks
 }
 
 // counters are totals since the client was opened.
