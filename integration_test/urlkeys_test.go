@@ -86,17 +86,17 @@ func TestURLKeysAreFields(t *testing.T) {
 		for _, word := range strings.Split(key, "_") {
 			field += strings.ToUpper(word[:1]) + word[1:]
 		}
-		says := "is the key " + key
+		says := "the key " + key
 		switch key {
 		case "acl":
 			field = "ACL"
 		case "create_root":
-			field, says = "RequireRoot", "is create_root=false"
+			field, says = "RequireRoot", "create_root=false"
 		}
 		if _, ok := reflect.TypeFor[zklock.Config]().FieldByName(field); !ok {
 			t.Errorf("Config has no field %s for the key %s", field, key)
 		}
-		if !regexp.MustCompile(`// ` + field + ` ` + says + `\b`).Match(source) {
+		if !regexp.MustCompile(`\n\t` + field + ` +\S+ +// ` + says + `\b`).Match(source) {
 			t.Errorf("the comment on %s does not say: %s", field, says)
 		}
 	}

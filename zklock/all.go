@@ -1,15 +1,14 @@
 package zklock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/place"
-	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
 // maxAll is the most names whose places one transaction can take.
@@ -32,8 +31,16 @@ const maxAll = 128
 // Alls. Acquiring anything else fails with [ErrConflict].
 func All(acquirers ...Acquirer) *Group {
 	g := &Group{}
-	g.d.err = g.d.add(acquirers)
-	slices.SortFunc(g.d.wants, func(v, w place.Want) int { return strings.Compare(v.Name, w.Name) })
+	d := &g.d
+	d.err = d.add(acquirers)
+	// A writer stands before a reader of the same name, and is what stays of the two.
+	slices.SortFunc(d.wants, func(v, w place.Want) int {
+		return cmp.Or(cmp.Compare(v.Name, w.Name), cmp.Compare(v.Kind.Mode, w.Kind.Mode))
+	})
+	d.wants = slices.CompactFunc(d.wants, func(v, w place.Want) bool { return v.Name == w.Name })
+	if n := len(d.wants); n > maxAll && d.err == nil {
+		d.err = errs.Case(errs.ErrConflict, fmt.Sprintf("All of %d names, at most %d can be acquired together", n, maxAll))
+	}
 	return g
 }
 
@@ -65,7 +72,7 @@ func (g *Group) TryAcquire(ctx context.Context, opts ...AcquireOption) (*Lock, e
 	return acquire(ctx, g.described(), opts, true)
 }
 
-// add describes the locks of All. The names are not sorted yet.
+// add describes the locks of All. The names are not sorted yet, and may be there twice.
 func (a *described) add(acquirers []Acquirer) error {
 	if len(acquirers) == 0 {
 		return errs.Case(errs.ErrConflict, "All of no locks: pass at least one")
@@ -76,7 +83,6 @@ func (a *described) add(acquirers []Acquirer) error {
 			a.client = acquirer.described().knownClient()
 		}
 	}
-	at := make(map[string]int)
 	for _, acquirer := range acquirers {
 		switch acquirer.(type) {
 		case *Mutex, *Reader:
@@ -95,18 +101,7 @@ func (a *described) add(acquirers []Acquirer) error {
 		if d.client != a.client {
 			return errs.Case(errs.ErrConflict, fmt.Sprintf("All takes locks of one Client: %q belongs to another", d.name()))
 		}
-		w := d.wants[0]
-		i, twice := at[w.Path]
-		switch {
-		case !twice:
-			at[w.Path] = len(a.wants)
-			a.wants = append(a.wants, w)
-		case w.Kind.Mode == queue.Exclusive:
-			a.wants[i].Kind = w.Kind
-		}
-	}
-	if len(a.wants) > maxAll {
-		return errs.Case(errs.ErrConflict, fmt.Sprintf("All of %d names, at most %d can be acquired together", len(a.wants), maxAll))
+		a.wants = append(a.wants, d.wants[0])
 	}
 	return nil
 }

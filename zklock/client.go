@@ -13,6 +13,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/hook"
 	"github.com/zklock/go-zklock/zklock/internal/place"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
+	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
 // Client gives access to the locks below one root of one ensemble. It has a pool of
@@ -20,53 +21,62 @@ import (
 // concurrent use and meant to be shared, and usually lives as long as the process.
 type Client struct {
 	turnstiles
-	connector driver.Connector
-
-	closed   chan struct{} // closed when Close has finished
-	closeErr error         // set before closed is closed
-	once     sync.Once
+	end func() error // what Close does, at its first call
 }
 
 // Open returns a Client for a URL. The package documentation describes the URL's
 // form, and docs/urls.md its keys. Open checks the URL and the options, and does not
 // contact the ensemble: [Client.Ping] checks whether it answers. No error contains
 // the URL's password.
-func Open(url string, opts ...Option) (_ *Client, err error) {
-	defer annotate(&err, "open", "")
+func Open(url string, opts ...Option) (*Client, error) {
 	cfg, err := parseConfig(url)
 	if err != nil {
-		return nil, err
+		return nil, &Error{Op: "open", Err: err}
 	}
-	return openConfig(cfg, opts)
+	return OpenConfig(cfg, opts...)
 }
 
 // OpenConfig returns a Client with the settings of a [Config]. Like [Open] it checks them, and
 // does not contact the ensemble.
 func OpenConfig(cfg Config, opts ...Option) (_ *Client, err error) {
 	defer annotate(&err, "open", "")
-	return openConfig(cfg, opts)
-}
-
-func openConfig(cfg Config, opts []Option) (*Client, error) {
 	settings, err := cfg.complete()
 	if err != nil {
 		return nil, err
 	}
+	c := &Client{turnstiles: turnstiles{cfg: settings}}
 	for _, o := range opts {
 		if o != nil {
-			o.applyOpen(&settings)
+			o.applyOpen(c)
 		}
 	}
-	settings.useHooks()
+	c.useHooks()
 	connector := cfg.Connector
 	if connector == nil {
-		if connector, err = cfg.connect(settings.Root, settings.DriverLogger); err != nil {
+		if connector, err = cfg.connect(c.cfg.Root, c.cfg.Logger); err != nil {
 			return nil, err
 		}
 	}
-	c := &Client{turnstiles: turnstiles{cfg: settings.rules, hooks: settings.hooks}, connector: connector, closed: make(chan struct{})}
 	c.init(connector)
+	c.end = sync.OnceValue(func() (err error) {
+		defer annotate(&err, "close", "")
+		c.refuse()
+		c.pool.Close()
+		return connector.Close()
+	})
 	return c, nil
+}
+
+// useHooks sets the hooks that sessions call.
+func (c *Client) useHooks() {
+	if f := c.hooks.Operation; f != nil {
+		c.cfg.Operation = func(ctx context.Context, op session.Operation) (context.Context, func(error)) {
+			return f(ctx, OperationEvent(op))
+		}
+	}
+	if f := c.hooks.Session; f != nil {
+		c.cfg.Changed = func(s session.State) { f(SessionEvent(s)) }
+	}
 }
 
 // OpenConnector returns a Client that uses a driver's connector instead of a URL, as in tests
@@ -90,12 +100,9 @@ func OpenConnector(connector driver.Connector, opts ...Option) (*Client, error) 
 // with is logged as a warning, once for each session, also for one that Ping opens.
 //
 // Ping costs two transactions and one request, and one transaction more for each missing
-// right. The first proves that a quorum answers. The second contains everything that a
-// lock would do, and a check that always fails, so that nothing in it is applied. DELETE
-// on the root is optional: if it is missing, Ping logs a warning and returns no error. The
-// request asks for a container znode where none can be created; dialect=kazoo uses no
-// containers and does not ask. If the servers do not know containers, as those before
-// ZooKeeper 3.5.1, Ping logs a warning: locks work there, but the znodes of names stay.
+// right. Nothing that it tries is applied. It only logs a warning if DELETE on the root is
+// missing, since locks can do without it, and if the servers do not know containers, as
+// those before ZooKeeper 3.5.1: locks work there, but the znodes of names stay.
 func (c *Client) Ping(ctx context.Context) (err error) {
 	defer annotate(&err, "ping", "")
 	if c == nil || c.pool == nil {
@@ -180,14 +187,14 @@ func (c *Client) acquireLock(ctx context.Context, r *request) (lock *Lock, err e
 		return nil, errs.WaitEnded(ctx, errs.ErrNotAcquired)
 	}
 	waitCtx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	r.cancel = cancel
 	t, err := c.startWaiting(r)
 	if err != nil {
-		cancel(nil)
 		return nil, err
 	}
-	defer func() { c.stopWaiting(r); cancel(nil) }()
-	if r.limited && !r.Try {
+	defer c.stopWaiting(r)
+	if r.wait > 0 && !r.Try {
 		timer := time.AfterFunc(r.wait, func() { cancel(errs.ErrWaitOver) })
 		defer timer.Stop()
 	}
@@ -242,7 +249,6 @@ func (c *Client) Shutdown(ctx context.Context) error {
 	var err error
 	select {
 	case <-c.unused():
-	case <-c.closed:
 	case <-ctx.Done():
 		err = &Error{Op: "shutdown", Err: fmt.Errorf("locks were still held, and are lost: %w", context.Cause(ctx))}
 	}
@@ -258,14 +264,5 @@ func (c *Client) Close() error {
 	if c == nil || c.pool == nil {
 		return &Error{Op: "close", Err: errNoClient}
 	}
-	c.once.Do(func() {
-		c.refuse()
-		c.pool.Close()
-		if err := c.connector.Close(); err != nil {
-			c.closeErr = &Error{Op: "close", Err: err}
-		}
-		close(c.closed)
-	})
-	<-c.closed
-	return c.closeErr
+	return c.end()
 }

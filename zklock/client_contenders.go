@@ -40,11 +40,8 @@ func rank(queued place.Queue) []Contender {
 	if queued.Known == nil {
 		return nil
 	}
-	type ranked struct {
-		seq int64
-		Contender
-	}
-	var ranks []ranked
+	found := []Contender{}
+	seqs := make(map[string]int64) // by their nodes
 	for family, same := range append([][]place.Entry{queued.Known}, queued.Others...) {
 		nodes := place.Nodes(same)
 		for i, e := range same {
@@ -53,14 +50,10 @@ func rank(queued place.Queue) []Contender {
 				c = contenderOf(e)
 			}
 			c.Held, _ = queue.Decide(nodes, i)
-			ranks = append(ranks, ranked{e.Seq, c})
+			found, seqs[c.Node] = append(found, c), e.Seq
 		}
 	}
-	slices.SortStableFunc(ranks, func(a, b ranked) int { return cmp.Compare(a.seq, b.seq) })
-	found := make([]Contender, len(ranks))
-	for i := range ranks {
-		found[i] = ranks[i].Contender
-	}
+	slices.SortStableFunc(found, func(a, b Contender) int { return cmp.Compare(seqs[a.Node], seqs[b.Node]) })
 	return found
 }
 

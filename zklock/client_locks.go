@@ -3,7 +3,7 @@ package zklock
 import (
 	"context"
 	"iter"
-	"sync"
+	"sync/atomic"
 
 	"github.com/zklock/go-zklock/zklock/internal/place"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
@@ -36,8 +36,21 @@ func (c *Client) Locks(ctx context.Context, prefix string) iter.Seq2[LockInfo, e
 		}
 		ctx, cancel := c.bound(ctx)
 		defer cancel()
-		r := rootReader{client: c}
-		walk := place.Walk{Prefix: prefix, Desk: r.desk}
+		// The server of the session that reads all names has all that was committed when the session
+		// was first used here: another session's server might lag behind what was read before.
+		var synced atomic.Pointer[place.Desk]
+		desk := func(ctx context.Context) (*place.Desk, error) {
+			d, err := deskFor(ctx, c, c.cfg.Root)
+			if err != nil || d == synced.Load() {
+				return d, err
+			}
+			err = place.Znode{Desk: d, Path: c.cfg.Root}.Sync(ctx)
+			if err == nil {
+				synced.Store(d)
+			}
+			return d, err
+		}
+		walk := place.Walk{Prefix: prefix, Desk: desk}
 		err := walk.Run(ctx, c.places, func(name, path string, q place.Queue, err error) bool {
 			if err != nil {
 				return yield(LockInfo{Name: name, Path: path}, &Error{Op: "locks", Name: queue.Truncate(name, queue.MaxName), Err: err})
@@ -48,36 +61,4 @@ func (c *Client) Locks(ctx context.Context, prefix string) iter.Seq2[LockInfo, e
 			yield(LockInfo{}, &Error{Op: "locks", Err: whyEnded(ctx, err)})
 		}
 	}
-}
-
-// rootReader gives out the session that reads all names. Its server has all that was committed
-// when the session was first given out: another session's server might lag behind what was read
-// before.
-type rootReader struct {
-	client *Client
-
-	mu     sync.Mutex
-	synced *place.Desk // guarded by mu
-}
-
-// desk returns the session, another one if the former is over.
-func (r *rootReader) desk(ctx context.Context) (*place.Desk, error) {
-	root := r.client.cfg.Root
-	d, err := deskFor(ctx, r.client, root)
-	if err != nil {
-		return nil, err
-	}
-	r.mu.Lock()
-	synced := r.synced == d
-	r.mu.Unlock()
-	if synced {
-		return d, nil
-	}
-	if err := (place.Znode{Desk: d, Path: root}).Sync(ctx); err != nil {
-		return nil, err
-	}
-	r.mu.Lock()
-	r.synced = d
-	r.mu.Unlock()
-	return d, nil
 }

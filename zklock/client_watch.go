@@ -42,8 +42,30 @@ func (c *Client) Watch(ctx context.Context, name string) iter.Seq2[[]Contender, 
 		}
 		ctx, cancel := c.bound(ctx)
 		defer cancel()
-		for w := (watcher{client: c, path: c.path(name), yield: yield}); ; {
-			err := onDesk(ctx, c, w.path, func(d *place.Desk) error { return w.follow(ctx, d) })
+		path := c.path(name)
+		var last []Contender // the state that was reported last
+		reported := false    // last was reported, and no error since
+		// follow reports the queue and its changes on one session. It returns nil if the loop has ended.
+		follow := func(d *place.Desk) error {
+			for view := (place.View{Znode: place.Znode{Desk: d, Path: path}}); ; {
+				looked := time.Now()
+				q, err := view.Look(ctx)
+				if err != nil {
+					return err
+				}
+				if now := rank(q); !reported || !slices.Equal(now, last) {
+					if last, reported = now, true; !yield(slices.Clone(now), nil) {
+						return nil
+					}
+				}
+				if err := view.Changed(ctx); err != nil {
+					return err
+				}
+				session.Sleep(ctx, watchPause-time.Since(looked), d.Ctx.Done())
+			}
+		}
+		for {
+			err := onDesk(ctx, c, path, follow)
 			if err == nil {
 				return // the loop has ended
 			}
@@ -51,39 +73,7 @@ func (c *Client) Watch(ctx context.Context, name string) iter.Seq2[[]Contender, 
 			if !yield(nil, &Error{Op: "watch", Name: queue.Truncate(name, queue.MaxName), Err: whyEnded(ctx, err)}) || !passing {
 				return
 			}
-			w.reported = false // after an error the state is reported, even if it has not changed
+			reported = false // after an error the state is reported, even if it has not changed
 		}
-	}
-}
-
-// watcher is one loop over the sequence of a Watch.
-type watcher struct {
-	client *Client
-	path   string
-	yield  func([]Contender, error) bool
-
-	reported bool        // last was reported, and no error since
-	last     []Contender // the state that was reported last
-}
-
-// follow reports the queue and its changes on one session. It returns nil if the loop has
-// ended.
-func (w *watcher) follow(ctx context.Context, d *place.Desk) error {
-	view := place.View{Znode: place.Znode{Desk: d, Path: w.path}}
-	for {
-		looked := time.Now()
-		q, err := view.Look(ctx)
-		if err != nil {
-			return err
-		}
-		if now := rank(q); !w.reported || !slices.Equal(now, w.last) {
-			if w.last, w.reported = now, true; !w.yield(slices.Clone(now), nil) {
-				return nil
-			}
-		}
-		if err := view.Changed(ctx); err != nil {
-			return err
-		}
-		session.Sleep(ctx, watchPause-time.Since(looked), d.Ctx.Done())
 	}
 }

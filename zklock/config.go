@@ -2,10 +2,8 @@ package zklock
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"os"
 	"slices"
@@ -18,37 +16,19 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
-// Defaults of the core's URL keys; docs/urls.md lists them.
-const (
-	defaultRoot           = "/zklock"
-	defaultSessionTimeout = 10 * time.Second
-	defaultTickTime       = 3 * time.Second // ZooKeeper's sample configuration has 2s, its code 3s
-	defaultConnectTimeout = 10 * time.Second
-	defaultPoolSessions   = 2
-	defaultHandoverLimit  = 16
-	defaultHandoverTime   = 100 * time.Millisecond
-	defaultKeepMax        = 1000
-)
+// defaultRoot is the root of a URL without one. coreKeys has the other defaults.
+const defaultRoot = "/zklock"
 
 // Config has the settings of a [Client]: what a URL says, in typed fields. A field with its
 // zero value has the default. So a Config can be a literal, as it can be that of [ParseURL],
 // and the two behave alike: [OpenConfig] checks every Config. docs/urls.md says what each
 // setting means, under its key.
 type Config struct {
-	// Scheme chooses the driver, and with it the ensemble: zk, zks or mem.
-	Scheme string
-
-	// Hosts are the ensemble's servers, as in a URL: each a host with or without a port.
-	Hosts []string
-
-	// User is the user as which sessions authenticate; "" for none.
-	User string
-
-	// Password is the password of User.
-	Password driver.Secret
-
-	// DriverSettings are the settings of the driver, such as tls_ca, by their keys.
-	DriverSettings map[string]string
+	Scheme         string            // the driver, and with it the ensemble: zk, zks or mem
+	Hosts          []string          // the ensemble's servers, as in a URL: each a host with or without a port
+	User           string            // the user as which sessions authenticate; "" for none
+	Password       driver.Secret     // the password of User
+	DriverSettings map[string]string // the settings of the driver, such as tls_ca, by their keys
 
 	// Connector, if it is not nil, opens the sessions instead of a driver, as in tests with
 	// memdriver. The fields above then have no effect. The Client owns the connector:
@@ -59,85 +39,44 @@ type Config struct {
 	// /zklock. It may have characters that a root in a URL cannot have.
 	Root string
 
-	// SessionTimeout is the key session_timeout, 10s by default.
-	SessionTimeout time.Duration
-
-	// TickTime is the key tick_time, 3s by default.
-	TickTime time.Duration
-
-	// ConnectTimeout is the key connect_timeout, 10s by default.
-	ConnectTimeout time.Duration
-
-	// LossDelay is the key loss_delay.
-	LossDelay time.Duration
-
-	// PoolMaxSessions is the key pool_max_sessions, 2 by default.
-	PoolMaxSessions int
-
-	// PoolMaxLifetime is the key pool_max_lifetime; 0 means that sessions are not replaced
-	// because of their age.
-	PoolMaxLifetime time.Duration
-
-	// HandoverLimit is the key handover_limit, 16 by default. A negative number is the 0 of
-	// the URL: no hand-over.
-	HandoverLimit int
-
-	// HandoverTime is the key handover_time, 100ms by default. A negative time is the 0 of
-	// the URL: no hand-over.
-	HandoverTime time.Duration
-
-	// Keep is the key keep; 0 means that no name is kept.
-	Keep time.Duration
-
-	// KeepMax is the key keep_max, 1000 by default.
-	KeepMax int
-
-	// Dialect is the key dialect: zklock, which is the default, curator, zk, kazoo or latch.
-	Dialect string
-
-	// MaxWaiters is the key max_waiters; 0 means no limit.
-	MaxWaiters int
-
-	// MaxContenders is the key max_contenders; 0 means no limit.
-	MaxContenders int
-
-	// MaxNames is the key max_names; 0 means no limit.
-	MaxNames int
-
-	// RequireRoot is create_root=false: the client does not make the root if it is missing.
-	RequireRoot bool
-
-	// ACL is the key acl: creator or open. The default is creator with a User, else open.
-	ACL string
+	SessionTimeout  time.Duration // the key session_timeout, 10s by default
+	TickTime        time.Duration // the key tick_time, 3s by default
+	ConnectTimeout  time.Duration // the key connect_timeout, 10s by default
+	LossDelay       time.Duration // the key loss_delay
+	PoolMaxSessions int           // the key pool_max_sessions, 2 by default
+	PoolMaxLifetime time.Duration // the key pool_max_lifetime; 0: sessions are not replaced because of their age
+	HandoverLimit   int           // the key handover_limit, 16 by default; negative for the 0 of a URL: no hand-over
+	HandoverTime    time.Duration // the key handover_time, 100ms by default; negative for the 0 of a URL: no hand-over
+	Keep            time.Duration // the key keep; 0: no name is kept
+	KeepMax         int           // the key keep_max, 1000 by default
+	Dialect         string        // the key dialect: zklock, which is the default, curator, zk, kazoo or latch
+	MaxWaiters      int           // the key max_waiters; 0: no limit
+	MaxContenders   int           // the key max_contenders; 0: no limit
+	MaxNames        int           // the key max_names; 0: no limit
+	RequireRoot     bool          // create_root=false: the client does not make the root if it is missing
+	ACL             string        // the key acl: creator or open; the default is creator with a User, else open
 }
 
-// config has the settings that a Client is opened with. They are checked.
-type config struct {
-	rules
-	hooks Hooks
-}
-
-// complete checks each setting, and fills in the defaults.
+// complete checks each setting, and fills in the defaults: afterwards 0 means never, or no limit.
 func (c *Config) complete() (config, error) {
 	for _, name := range slices.Sorted(maps.Keys(coreKeys)) {
-		if err := coreKeys[name].check(c); err != nil {
+		if err := coreKeys[name].complete(c); err != nil {
 			return config{}, fmt.Errorf("key %q: %w", name, err)
 		}
 	}
-	dialect, _ := queue.ParseDialect(cmp.Or(c.Dialect, queue.Default.Name))
+	dialect, _ := queue.ParseDialect(c.Dialect)
 	host, _ := os.Hostname() // "" if the system does not know one
-	cfg := config{rules: rules{
+	cfg := config{
 		Settings: place.Settings{
 			Settings: session.Settings{
 				Root:            cmp.Or(c.Root, defaultRoot),
-				SessionTimeout:  cmp.Or(c.SessionTimeout, defaultSessionTimeout),
-				TickTime:        cmp.Or(c.TickTime, defaultTickTime),
-				ConnectTimeout:  cmp.Or(c.ConnectTimeout, defaultConnectTimeout),
+				SessionTimeout:  c.SessionTimeout,
+				TickTime:        c.TickTime,
+				ConnectTimeout:  c.ConnectTimeout,
 				LossDelay:       c.LossDelay,
-				PoolMaxSessions: cmp.Or(c.PoolMaxSessions, defaultPoolSessions),
+				PoolMaxSessions: c.PoolMaxSessions,
 				PoolMaxLifetime: c.PoolMaxLifetime,
 				Jitter:          session.Jitter,
-				Logger:          defaultLogger,
 			},
 			MaxContenders: c.MaxContenders,
 			KeepAfter:     place.KeepAfter,
@@ -146,32 +85,27 @@ func (c *Config) complete() (config, error) {
 			CreateRoot:    !c.RequireRoot,
 			Dialect:       dialect,
 		},
-		handoverLimit: max(cmp.Or(c.HandoverLimit, defaultHandoverLimit), 0),
-		handoverTime:  max(cmp.Or(c.HandoverTime, defaultHandoverTime), 0),
+		handoverLimit: c.HandoverLimit,
+		handoverTime:  c.HandoverTime,
 		keep:          c.Keep,
-		keepMax:       cmp.Or(c.KeepMax, defaultKeepMax),
+		keepMax:       c.KeepMax,
 		maxWaiters:    c.MaxWaiters,
 		maxNames:      c.MaxNames,
-	}}
+	}
 	if c.Connector == nil {
 		cfg.User = c.User
 	}
 	cfg.CreatorOnly = c.ACL == aclCreator || c.ACL == "" && cfg.User != ""
-	return cfg, cfg.check()
-}
-
-// check checks the root, and the settings that depend on each other.
-func (c *config) check() error {
-	if err := checkRoot(c.Root); err != nil {
-		return err
+	if err := checkRoot(cfg.Root); err != nil {
+		return config{}, err
 	}
-	if err := c.CheckTimeout(c.SessionTimeout, "session_timeout"); err != nil {
-		return fmt.Errorf("key \"session_timeout\": %w", err)
+	if err := cfg.CheckTimeout(cfg.SessionTimeout, "session_timeout"); err != nil {
+		return config{}, fmt.Errorf("key \"session_timeout\": %w", err)
 	}
-	if c.keep > 0 && (c.handoverLimit == 0 || c.handoverTime == 0) {
-		return errors.New("key \"keep\" needs hand-over: raise handover_limit and handover_time above 0, or leave keep out")
+	if c.Keep > 0 && (c.HandoverLimit == 0 || c.HandoverTime == 0) {
+		return config{}, errors.New("key \"keep\" needs hand-over: raise handover_limit and handover_time above 0, or leave keep out")
 	}
-	return nil
+	return cfg, nil
 }
 
 // checkRoot refuses a root that is not a plain absolute path below "/".
@@ -194,40 +128,4 @@ func checkRoot(root string) error {
 		return fmt.Errorf("root %q: /zookeeper belongs to the servers: use another root", root)
 	}
 	return nil
-}
-
-// useHooks sets the hooks that sessions call.
-func (c *config) useHooks() {
-	if f := c.hooks.Operation; f != nil {
-		c.Operation = func(ctx context.Context, op session.Operation) (context.Context, func(error)) {
-			return f(ctx, OperationEvent(op))
-		}
-	}
-	if f := c.hooks.Session; f != nil {
-		c.Changed = func(s session.State) { f(SessionEvent(s)) }
-	}
-}
-
-// defaultLogger is the logger of clients that were opened without WithLogger. It writes
-// warnings and errors to the logger that is slog's default at that moment, which a program
-// may set after it has opened its clients.
-var defaultLogger = slog.New(defaultHandler{})
-
-// defaultHandler is the handler of defaultLogger. It implements slog.Handler.
-type defaultHandler struct{}
-
-func (defaultHandler) Enabled(ctx context.Context, level slog.Level) bool {
-	return level >= slog.LevelWarn && slog.Default().Enabled(ctx, level)
-}
-
-func (defaultHandler) Handle(ctx context.Context, r slog.Record) error {
-	return slog.Default().Handler().Handle(ctx, r)
-}
-
-func (defaultHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return slog.Default().Handler().WithAttrs(attrs)
-}
-
-func (defaultHandler) WithGroup(name string) slog.Handler {
-	return slog.Default().Handler().WithGroup(name)
 }

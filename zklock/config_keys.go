@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,25 +31,25 @@ const (
 
 // key is a setting that a URL has under a key, and a Config in a field.
 type key struct {
-	set   func(c *Config, v string) error // sets the field to what the URL has
-	check func(c *Config) error           // checks the field
+	set      func(c *Config, v string) error // sets the field to what the URL has
+	complete func(c *Config) error           // checks the field; gives it its default if it is not set
 }
 
-// coreKeys are the keys of the core.
+// coreKeys are the keys of the core, with their defaults and the least that they can be.
 var coreKeys = map[string]key{
-	"session_timeout":   durationKey(time.Millisecond, func(c *Config) *time.Duration { return &c.SessionTimeout }),
-	"tick_time":         durationKey(time.Millisecond, func(c *Config) *time.Duration { return &c.TickTime }),
-	"connect_timeout":   durationKey(time.Millisecond, func(c *Config) *time.Duration { return &c.ConnectTimeout }),
-	"loss_delay":        durationKey(0, func(c *Config) *time.Duration { return &c.LossDelay }),
-	"pool_max_sessions": intKey(1, maxPoolSessions, func(c *Config) *int { return &c.PoolMaxSessions }),
-	"pool_max_lifetime": durationKey(0, func(c *Config) *time.Duration { return &c.PoolMaxLifetime }),
-	"handover_limit":    never(intKey(0, math.MaxInt32, func(c *Config) *int { return &c.HandoverLimit }), func(c *Config) *int { return &c.HandoverLimit }),
-	"handover_time":     never(durationKey(0, func(c *Config) *time.Duration { return &c.HandoverTime }), func(c *Config) *time.Duration { return &c.HandoverTime }),
-	"keep":              durationKey(0, func(c *Config) *time.Duration { return &c.Keep }),
-	"keep_max":          intKey(1, math.MaxInt32, func(c *Config) *int { return &c.KeepMax }),
-	"max_waiters":       intKey(0, math.MaxInt32, func(c *Config) *int { return &c.MaxWaiters }),
-	"max_contenders":    intKey(0, math.MaxInt32, func(c *Config) *int { return &c.MaxContenders }),
-	"max_names":         intKey(0, math.MaxInt32, func(c *Config) *int { return &c.MaxNames }),
+	"session_timeout":   durationKey(10*time.Second, time.Millisecond, func(c *Config) *time.Duration { return &c.SessionTimeout }),
+	"tick_time":         durationKey(3*time.Second, time.Millisecond, func(c *Config) *time.Duration { return &c.TickTime }), // ZooKeeper's sample configuration has 2s, its code 3s
+	"connect_timeout":   durationKey(10*time.Second, time.Millisecond, func(c *Config) *time.Duration { return &c.ConnectTimeout }),
+	"loss_delay":        durationKey(0, 0, func(c *Config) *time.Duration { return &c.LossDelay }),
+	"pool_max_sessions": intKey(2, 1, maxPoolSessions, func(c *Config) *int { return &c.PoolMaxSessions }),
+	"pool_max_lifetime": durationKey(0, 0, func(c *Config) *time.Duration { return &c.PoolMaxLifetime }),
+	"handover_limit":    intKey(16, 0, math.MaxInt32, func(c *Config) *int { return &c.HandoverLimit }),
+	"handover_time":     durationKey(100*time.Millisecond, 0, func(c *Config) *time.Duration { return &c.HandoverTime }),
+	"keep":              durationKey(0, 0, func(c *Config) *time.Duration { return &c.Keep }),
+	"keep_max":          intKey(1000, 1, math.MaxInt32, func(c *Config) *int { return &c.KeepMax }),
+	"max_waiters":       intKey(0, 0, math.MaxInt32, func(c *Config) *int { return &c.MaxWaiters }),
+	"max_contenders":    intKey(0, 0, math.MaxInt32, func(c *Config) *int { return &c.MaxContenders }),
+	"max_names":         intKey(0, 0, math.MaxInt32, func(c *Config) *int { return &c.MaxNames }),
 	"create_root": {
 		set: func(c *Config, v string) error {
 			b, err := strconv.ParseBool(v)
@@ -58,13 +59,13 @@ var coreKeys = map[string]key{
 			c.RequireRoot = !b
 			return nil
 		},
-		check: func(*Config) error { return nil },
+		complete: func(*Config) error { return nil },
 	},
-	"dialect": textKey(func(c *Config) *string { return &c.Dialect }, func(v string) error {
+	"dialect": textKey(queue.Default.Name, func(c *Config) *string { return &c.Dialect }, func(v string) error {
 		_, err := queue.ParseDialect(v)
 		return err
 	}),
-	"acl": textKey(func(c *Config) *string { return &c.ACL }, func(v string) error {
+	"acl": textKey("", func(c *Config) *string { return &c.ACL }, func(v string) error {
 		if v != aclOpen && v != aclCreator {
 			return fmt.Errorf("want %s or %s", aclCreator, aclOpen)
 		}
@@ -72,74 +73,68 @@ var coreKeys = map[string]key{
 	}),
 }
 
-func durationKey(least time.Duration, field func(*Config) *time.Duration) key {
-	return numberKey(time.ParseDuration, "want a duration such as 10s or 1500ms", least, maxDuration, "want from %v to %v", field)
+func durationKey(usual, least time.Duration, field func(*Config) *time.Duration) key {
+	return numberKey(time.ParseDuration, "want a duration such as 10s or 1500ms", usual, least, maxDuration, "want from %v to %v", field)
 }
 
-func intKey(least, most int, field func(*Config) *int) key {
-	return numberKey(strconv.Atoi, "want a number", least, most, "want a number from %v to %v", field)
+func intKey(usual, least, most int, field func(*Config) *int) key {
+	return numberKey(strconv.Atoi, "want a number", usual, least, most, "want a number from %v to %v", field)
 }
 
 // numberKey returns a key with a number from least to most. malformed replaces the errors of parse,
-// which show the text.
-func numberKey[T int | time.Duration](parse func(string) (T, error), malformed string, least, most T, outside string, field func(*Config) *T) key {
-	return newKey(field, func(text string) (T, error) {
-		n, err := parse(text)
-		if err != nil {
-			err = errors.New(malformed)
-		}
-		return n, err
-	}, func(n T) error {
+// which show the text. If 0 is allowed and is not the default, it means never: a Config has a
+// negative number for it, since its 0 stands for the default.
+func numberKey[T int | time.Duration](parse func(string) (T, error), malformed string, usual, least, most T, outside string, field func(*Config) *T) key {
+	never := least == 0 && usual != 0
+	within := func(n T) error {
 		if n < least || n > most {
 			return fmt.Errorf(outside, least, most)
 		}
 		return nil
-	})
-}
-
-func textKey(field func(*Config) *string, within func(string) error) key {
-	return newKey(field, func(v string) (string, error) { return v, nil }, within)
-}
-
-// newKey returns a key whose field has the default if it has its zero value.
-func newKey[T comparable](field func(*Config) *T, parse func(string) (T, error), within func(T) error) key {
+	}
 	return key{
 		set: func(c *Config, text string) error {
-			v, err := parse(text)
-			if err == nil {
-				err = within(v)
+			n, err := parse(text)
+			if err != nil {
+				return errors.New(malformed)
 			}
-			if err == nil {
-				*field(c) = v
+			if err := within(n); err != nil {
+				return err
 			}
-			return err
+			if *field(c) = n; n == 0 && never {
+				*field(c) = -1
+			}
+			return nil
 		},
-		check: func(c *Config) error {
-			var unset T
-			if v := *field(c); v != unset {
-				return within(v)
+		complete: func(c *Config) error {
+			switch n := field(c); {
+			case *n == 0:
+				*n = usual
+			case *n < 0 && never:
+				*n = 0
+			default:
+				return within(*n)
 			}
 			return nil
 		},
 	}
 }
 
-// never returns a key whose 0 in a URL is not the default but means never: the field is
-// negative then.
-func never[T int | time.Duration](k key, field func(*Config) *T) key {
+func textKey(usual string, field func(*Config) *string, within func(string) error) key {
 	return key{
-		set: func(c *Config, text string) error {
-			err := k.set(c, text)
-			if err == nil && *field(c) == 0 {
-				*field(c) = -1
+		set: func(c *Config, v string) error {
+			err := within(v)
+			if err == nil {
+				*field(c) = v
 			}
 			return err
 		},
-		check: func(c *Config) error {
-			if *field(c) < 0 {
+		complete: func(c *Config) error {
+			if v := field(c); *v == "" {
+				*v = usual
 				return nil
 			}
-			return k.check(c)
+			return within(*field(c))
 		},
 	}
 }
@@ -183,10 +178,10 @@ func unknownKey(name string, driverKeys []string) error {
 // does not, the error does not show it, because a misplaced character in the URL may
 // have made a password a key.
 func shownKey(key string) string {
-	if key == "" || strings.ContainsFunc(key, func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("_-.", r)
-	}) {
+	if !keyForm.MatchString(key) {
 		return "(not shown: it is empty, or has characters that no key has)"
 	}
 	return strconv.Quote(key)
 }
+
+var keyForm = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)

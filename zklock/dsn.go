@@ -84,15 +84,15 @@ func parseURL(text string) (driver.URL, error) {
 		return u, errors.New("the URL begins or ends with a space or a line break: remove it")
 	}
 	scheme, rest, ok := strings.Cut(text, "://")
-	if before, _, one := strings.Cut(text, ":/"); !ok && one && isScheme(before) {
+	if before, _, one := strings.Cut(text, ":/"); !ok && one && schemeForm.MatchString(before) {
 		return u, errors.New("URL has one slash after its scheme: want two, as in zk://host:2181/root")
 	}
 	switch {
 	case !ok || scheme == "":
 		return u, errors.New(`URL has no scheme: want something like zk://host:2181/root`)
-	case !isScheme(scheme) && isScheme(strings.ToLower(scheme)):
+	case !schemeForm.MatchString(scheme) && schemeForm.MatchString(strings.ToLower(scheme)):
 		return u, errors.New("URL scheme has a capital letter: write it in lower case, as in zk://host:2181/root")
-	case !isScheme(scheme):
+	case !schemeForm.MatchString(scheme):
 		return u, errors.New("URL scheme has a character other than a-z, 0-9, +, - and dot: want something like zk://host:2181/root")
 	}
 	u.Scheme = scheme
@@ -150,15 +150,12 @@ func parseHosts(u *driver.URL, text string) error {
 	return nil
 }
 
-// isScheme reports whether s has the form of a scheme.
-func isScheme(s string) bool {
-	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '+' && r != '-' && r != '.'
-	})
-}
-
-// settingInRoot matches a setting that was added to a root with & or ; in place of ?.
-var settingInRoot = regexp.MustCompile(`[&;][a-z_]+=`)
+// What a URL has in it.
+var (
+	schemeForm    = regexp.MustCompile(`^[a-z0-9+.-]+$`)
+	hostNameForm  = regexp.MustCompile(`^[\pL\p{Nd}._-]+$`)
+	settingInRoot = regexp.MustCompile(`[&;][a-z_]+=`) // added to a root with & or ; in place of ?
+)
 
 // checkRootInURL rejects roots that ZooKeeper allows but that are mistakes in a URL, as in
 // zk://a:2181/x,b:2181/x or /x&session_timeout=10s. Programs with different roots do not
@@ -234,7 +231,7 @@ func checkHost(host string) error {
 		if strings.Contains(port, ":") {
 			return errors.New("URL has a host with several colons: hosts are joined by commas, and an IPv6 address goes in brackets: " + wantIPv6)
 		}
-		if !isHostName(name) {
+		if !hostNameForm.MatchString(name) {
 			return errors.New("URL has a host with a character that host names do not have (a user and a password go before the first host, as user:password@, with special characters as %XX)")
 		}
 	}
@@ -257,14 +254,6 @@ func hasHost(root string) bool {
 		}
 	}
 	return false
-}
-
-// isHostName reports whether s could be a host's name: letters, digits, dots,
-// hyphens and underscores.
-func isHostName(s string) bool {
-	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
-		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune(".-_", r)
-	})
 }
 
 func isPort(s string) bool {

@@ -160,17 +160,15 @@ func annotate(err *error, op, name string) {
 }
 
 // whyEnded returns the reason for an operation that ended with err: if ctx has ended, the
-// context's error and cause.
+// context's error and cause; ErrClosed alone if the client has ended it.
 func whyEnded(ctx context.Context, err error) error {
-	why := ctx.Err()
-	switch cause := context.Cause(ctx); {
-	case why == nil:
+	switch {
+	case ctx.Err() == nil:
 		return err
-	case cause == errs.ErrClosed, errors.Is(cause, why):
-		return cause
-	default:
-		return fmt.Errorf("%w (%w)", why, cause)
+	case context.Cause(ctx) == errs.ErrClosed:
+		return errs.ErrClosed
 	}
+	return errs.Ended(ctx)
 }
 
 // LostError reports why and when a lock was lost. It matches [ErrLost], and its cause if that is

@@ -8,12 +8,12 @@ import (
 
 // WithJitter replaces the function that varies the length of pauses, for repeatable runs.
 func WithJitter(f func(time.Duration) time.Duration) Option {
-	return openOption(func(c *config) { c.Jitter = f })
+	return openOption(func(c *Client) { c.cfg.Jitter = f })
 }
 
 // WithKeepAfter replaces the number of uses in a row that make the client keep a name.
 func WithKeepAfter(uses int) Option {
-	return openOption(func(c *config) { c.KeepAfter = uses })
+	return openOption(func(c *Client) { c.cfg.KeepAfter = uses })
 }
 
 // Suspend makes every client of the process believe that the machine has been suspended

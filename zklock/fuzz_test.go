@@ -82,7 +82,7 @@ func FuzzName(f *testing.F) {
 	f.Fuzz(func(t *testing.T, a, b string) {
 		const root = "/shop/locks"
 		for _, d := range queue.Dialects {
-			c := &Client{turnstiles: turnstiles{cfg: rules{Settings: place.Settings{Settings: session.Settings{Root: root}, Dialect: d}}}}
+			c := &Client{turnstiles: turnstiles{cfg: config{Settings: place.Settings{Settings: session.Settings{Root: root}, Dialect: d}}}}
 			paths := map[string]string{}
 			for _, name := range []string{a, b} {
 				err := d.CheckName(name)

@@ -22,11 +22,11 @@ type handle struct {
 	hookCtx  context.Context           // what the Acquire hook returned; see withStack
 	acquired time.Time                 // when it was acquired
 	ended    atomic.Pointer[LostError] // how it ended, a loss or byRelease; nil while it is held; set once, under mu
+	released atomic.Bool               // Release was called
 
 	mu       sync.Mutex
 	done     chan struct{}                         // guarded by mu; made when Done is first called, closed when ended is set
 	async    bool                                  // WithAsyncRelease; set before its caller has the Lock
-	released bool                                  // guarded by mu; Release was called
 	revoked  *revocation                           // guarded by mu; nil without WithRevocable
 	contexts map[*context.CancelCauseFunc]struct{} // guarded by mu; to cancel when ended is set, or revoked.err
 	strong   *Lock                                 // guarded by mu; nil after letGo
@@ -134,7 +134,7 @@ func (hd *handle) forgotten() {
 	} else {
 		attrs = append(attrs, "hint", "open the client with WithAcquireStacks to log where the lock was acquired")
 	}
-	ts.cfg.Logger.Warn("zklock: a lock was dropped without Release; it stays held until its session ends", attrs...)
+	ts.cfg.Log().Warn("zklock: a lock was dropped without Release; it stays held until its session ends", attrs...)
 }
 
 // stackKey is the context key of an acquisition's stack. A handle keeps the context of
@@ -142,13 +142,10 @@ func (hd *handle) forgotten() {
 // space in handles without WithAcquireStacks.
 type stackKey struct{}
 
-// maxStack is the most frames that are kept of an acquisition's stack.
-const maxStack = 32
-
 // withStack adds the calling goroutine's stack to ctx, from the caller's caller on.
 func withStack(ctx context.Context) context.Context {
 	const itself, caller = 2, 1 // frames to skip: runtime.Callers and withStack; Client.acquire
-	pcs := make([]uintptr, maxStack)
+	pcs := make([]uintptr, 32)  // the outer frames of a deeper stack are left out
 	return context.WithValue(ctx, stackKey{}, pcs[:runtime.Callers(itself+caller, pcs)])
 }
 

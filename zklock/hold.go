@@ -35,7 +35,7 @@ type hold struct {
 	over    bool          // guarded by mu
 	counted bool          // guarded by turnstile.mu; turnstile.holds includes it
 	txns    int32         // guarded by mu; Txns under way
-	settled chan struct{} // guarded by mu; if not nil, closed when txns reaches 0
+	settled chan struct{} // guarded by mu; closed when txns reaches 0; made when it leaves 0
 
 	toReport []*handle // the lost handles; used by MarkLost, Finish and Report only, which are called one after the other
 }
@@ -105,7 +105,7 @@ func (h *hold) part(hd *handle) (last, lost bool) {
 // process, or leaves the queue, with async in the background. handed reports that it was passed on
 // as it is; for deleted and err see place.Place.Release.
 func (h *hold) giveBack(ctx context.Context, async bool) (handed, deleted bool, err error) {
-	defer h.turnstiles.released(h)
+	defer h.turnstiles.vacated(h)
 	limit := h.awaitTxns(ctx)
 	h.place.EndHold(h)
 	if h.turnstile != nil {
@@ -141,7 +141,6 @@ func (h *hold) MarkLost() bool {
 	}
 	h.over = true
 	h.toReport, h.handles = h.handles, nil
-	h.turnstiles.lossMarked()
 	return true
 }
 
@@ -156,7 +155,7 @@ func (h *hold) Finish(cause error, at time.Time) {
 // Vacate implements session.Tenant.
 func (h *hold) Vacate() {
 	if h.turnstile != nil {
-		h.turnstile.holdLost(h)
+		h.turnstile.serve(h)
 	}
 	h.turnstiles.vacated(h)
 }
@@ -178,16 +177,17 @@ func (h *hold) beginTxn() bool {
 	if h.over {
 		return false
 	}
-	h.txns++
+	if h.txns++; h.txns == 1 {
+		h.settled = make(chan struct{})
+	}
 	return true
 }
 
 func (h *hold) endTxn() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.txns--; h.txns == 0 && h.settled != nil {
+	if h.txns--; h.txns == 0 {
 		close(h.settled)
-		h.settled = nil
 	}
 }
 
@@ -198,15 +198,11 @@ func (h *hold) endTxn() {
 func (h *hold) awaitTxns(ctx context.Context) (left time.Duration) {
 	limit := h.place.Desk.Timeout
 	h.mu.Lock()
-	if h.txns == 0 {
-		h.mu.Unlock()
+	settled, busy := h.settled, h.txns > 0
+	h.mu.Unlock()
+	if !busy {
 		return limit
 	}
-	if h.settled == nil {
-		h.settled = make(chan struct{})
-	}
-	settled := h.settled
-	h.mu.Unlock()
 	began := time.Now()
 	session.Sleep(ctx, limit, settled)
 	select {

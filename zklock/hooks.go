@@ -1,7 +1,9 @@
 package zklock
 
 import (
+	"cmp"
 	"context"
+	"reflect"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
@@ -168,64 +170,41 @@ type SessionEvent struct {
 func JoinHooks(hooks ...Hooks) Hooks {
 	var j Hooks
 	for _, h := range hooks {
-		j.Acquire = joinStart(j.Acquire, h.Acquire)
-		j.Wait = joinStart(j.Wait, h.Wait)
-		j.Ahead = joinNotify(j.Ahead, h.Ahead)
-		j.Release = joinStart(j.Release, h.Release)
-		j.Operation = joinStart(j.Operation, h.Operation)
-		j.Lost = joinNotify(j.Lost, h.Lost)
-		j.Handover = joinNotify(j.Handover, h.Handover)
-		j.Session = joinSession(j.Session, h.Session)
-		j.Inject = joinInject(j.Inject, h.Inject)
+		i := j // those before h
+		j = Hooks{
+			Acquire:   joinStart(i.Acquire, h.Acquire),
+			Wait:      joinStart(i.Wait, h.Wait),
+			Ahead:     joinNotify(i.Ahead, h.Ahead),
+			Release:   joinStart(i.Release, h.Release),
+			Operation: joinStart(i.Operation, h.Operation),
+			Lost:      joinNotify(i.Lost, h.Lost),
+			Handover:  joinNotify(i.Handover, h.Handover),
+			Session:   join(i.Session, h.Session, func(e SessionEvent) { i.Session(e); h.Session(e) }),
+			Inject:    join(i.Inject, h.Inject, func(ctx context.Context) string { return cmp.Or(i.Inject(ctx), h.Inject(ctx)) }),
+		}
 	}
 	return j
 }
 
 func joinStart[E, R any](a, b hook.Starter[E, R]) hook.Starter[E, R] {
-	switch {
-	case a == nil:
-		return b
-	case b == nil:
-		return a
-	}
-	return func(ctx context.Context, e E) (context.Context, func(R)) {
+	return join(a, b, func(ctx context.Context, e E) (context.Context, func(R)) {
 		ctx, endA := hook.Start(a, ctx, e)
 		ctx, endB := hook.Start(b, ctx, e)
 		return ctx, func(r R) { endB.Call(r); endA.Call(r) }
-	}
+	})
 }
 
 func joinNotify[E any](a, b func(context.Context, E)) func(context.Context, E) {
-	switch {
-	case a == nil:
-		return b
-	case b == nil:
-		return a
-	}
-	return func(ctx context.Context, e E) { a(ctx, e); b(ctx, e) }
+	return join(a, b, func(ctx context.Context, e E) { a(ctx, e); b(ctx, e) })
 }
 
-func joinSession(a, b func(SessionEvent)) func(SessionEvent) {
+// join returns both, a hook that calls a and b, or one of these if the other one is nil.
+func join[F any](a, b, both F) F {
 	switch {
-	case a == nil:
+	case reflect.ValueOf(a).IsNil():
 		return b
-	case b == nil:
+	case reflect.ValueOf(b).IsNil():
 		return a
 	}
-	return func(e SessionEvent) { a(e); b(e) }
-}
-
-func joinInject(a, b func(context.Context) string) func(context.Context) string {
-	switch {
-	case a == nil:
-		return b
-	case b == nil:
-		return a
-	}
-	return func(ctx context.Context) string {
-		if s := a(ctx); s != "" {
-			return s
-		}
-		return b(ctx)
-	}
+	return both
 }

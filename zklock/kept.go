@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/internal/place"
+	"github.com/zklock/go-zklock/zklock/internal/queue"
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
@@ -24,13 +25,12 @@ import (
 // place is kept.
 //
 // Invariants:
-//   - While a standby is active, it is in the list of turnstiles, and its turnstile is kept. All
-//     three change under the mu of the turnstile.
+//   - A standby is active, and so has its place, while it is its turnstile's and the turnstile is
+//     kept. It is in the list of turnstiles then. All of that changes under the mu of the turnstile.
 //   - While the list is not empty, retireOld is running or about to start, or the pool is closed.
 type standby struct {
 	turnstile *turnstile
 	place     *place.Place
-	active    bool   // guarded by the turnstile's mu; it has the place
 	trace     string // guarded by the turnstile's mu; the traceparent of the acquisition that held the place last
 
 	since          time.Time // guarded by turnstiles.mu; since when the place has been kept
@@ -82,12 +82,9 @@ func (ts *turnstiles) retireOld() {
 	for {
 		switch s, stays := ts.oldest(); {
 		case s == nil:
-			ts.mu.Lock()
-			ends := ts.keeps.Load() == 0 // else a place is kept by now
-			ts.retiring.Store(!ends)
-			ts.mu.Unlock()
-			if ends {
-				return
+			ts.retiring.Store(false)
+			if ts.keeps.Load() == 0 || !ts.retiring.CompareAndSwap(false, true) {
+				return // else a place is kept by now, and settle may have found retiring set
 			}
 		case stays <= 0:
 			s.retire(false)
@@ -132,7 +129,7 @@ func (s *standby) About() (name string, since time.Time) { return "", time.Time{
 func (s *standby) retire(lost bool) {
 	s.turnstile.mu.Lock()
 	defer s.turnstile.mu.Unlock()
-	if s.active {
+	if t := s.turnstile; t.kept && t.standby == s {
 		s.endLocked(!lost)
 	}
 }
@@ -141,7 +138,6 @@ func (s *standby) retire(lost bool) {
 // ZooKeeper's queue: the delete is sent before the turnstile can be removed, so a later
 // acquisition sends its create behind it.
 func (s *standby) endLocked(remove bool) {
-	s.active = false
 	s.place.EndHold(s)
 	if remove {
 		s.place.Remove()
@@ -154,7 +150,7 @@ func (s *standby) endLocked(remove bool) {
 // settle when mu is not held any longer.
 func (t *turnstile) keepLocked(h *hold) bool {
 	s := t.standby
-	if t.turnstiles.cfg.keep == 0 || t.queue.Len() > 0 || t.leader != nil || t.holds > 0 || t.separateWriters.Load() > 0 {
+	if t.turnstiles.cfg.keep == 0 || t.queue.Len() > 0 || t.leader != nil || t.holds > 0 || t.separateWriters > 0 {
 		return false
 	}
 	if s == nil || s.place != h.place {
@@ -167,25 +163,21 @@ func (t *turnstile) keepLocked(h *hold) bool {
 		h.place.EndHold(s)
 		return false
 	}
-	t.standby, s.active, s.trace = s, true, h.Origin().Trace
+	t.standby, s.trace = s, h.Origin().Trace
 	return true
 }
 
-// takeUpLocked grants the place of the active standby to a request. If that is not possible, it
-// returns the place for the request to begin with as the leader; nil for a try that needs another
-// place.
+// takeUpLocked grants the place of the active standby to a request. If that is not possible, start
+// is that place, for the request to begin with as the leader; nil for a try that needs another one.
 func (t *turnstile) takeUpLocked(r *request) (granted bool, start *place.Place) {
 	p := t.standby.place
 	t.standby.endLocked(false)
-	switch passable, granted := t.grantLocked(p, r); {
-	case granted:
-		return true, nil
-	case !passable && r.Try:
-		// The try waits until the place is gone, and then looks at the queue.
-		p.Remove()
-		return false, nil
+	passable, granted := t.grantLocked(p, r)
+	if !passable && r.Try {
+		p.Remove() // the try waits until the place is gone, and then looks at the queue
+		p = nil
 	}
-	return false, p
+	return granted, p
 }
 
 // Recalled implements place.Keeper. If no goroutine uses the place now, it leaves the queue.
@@ -195,26 +187,30 @@ func (t *turnstile) Recalled(p *place.Place) {
 	defer t.mu.Unlock()
 	p.Recall(!t.turnstiles.hasOthers(t))
 	switch s := t.standby; {
-	case s != nil && s.active && s.place == p:
+	case t.kept && s.place == p:
 		s.endLocked(true)
 	case !t.shareForGoodLocked(p):
 		p.Describe(nil)
 	}
 }
 
-// makeWay makes the places leave ZooKeeper's queue that this client keeps for the names of a
-// request. The request takes a separate place, and would wait for them, or conflict with
-// them. The deletes are sent before the request's create, which does not wait for them.
-func (ts *turnstiles) makeWay(r *request) {
+// makeWay adds n to the writers that acquire with a separate place, for each name that a request
+// under way wants to write. While there are any, no reader joins a hold on that name, and its place
+// is not kept. If n is positive, the places that this client keeps for the request's names leave
+// ZooKeeper's queue: the request would wait for them, or conflict with them. The deletes are sent
+// before its create, which does not wait for them.
+func (ts *turnstiles) makeWay(r *request, n int32) {
 	for _, w := range r.Wants {
 		ts.mu.Lock()
 		t := ts.byPath[w.Path]
 		ts.mu.Unlock()
 		t.mu.Lock()
-		s := t.standby
-		t.mu.Unlock()
-		if s != nil {
-			s.retire(false)
+		if w.Kind.Mode == queue.Exclusive {
+			t.separateWriters += n
 		}
+		if n > 0 && t.kept {
+			t.standby.endLocked(true)
+		}
+		t.mu.Unlock()
 	}
 }

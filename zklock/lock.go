@@ -75,14 +75,10 @@ func (l *Lock) Valid() bool {
 // The session's heartbeats move it forward. Until returns the zero time for a lock that
 // is not held.
 func (l *Lock) Until() time.Time {
-	if l.Err() != nil {
-		return time.Time{}
+	if left, _ := l.hold.place.Desk.Left(); left > 0 && l.Err() == nil {
+		return time.Now().Add(left)
 	}
-	left, _ := l.hold.place.Desk.Left()
-	if left <= 0 {
-		return time.Time{}
-	}
-	return time.Now().Add(left)
+	return time.Time{}
 }
 
 // SessionTimeout returns the session timeout that the servers have granted to the lock's
@@ -136,13 +132,9 @@ func (l *Lock) Release(ctx context.Context) (err error) {
 	h := l.hold
 	defer annotate(&err, "release", h.name)
 	valid := l.Valid() // if the lease has run out, the lock is lost, even if that is not known yet
-	l.mu.Lock()
-	if l.released {
-		l.mu.Unlock()
+	if l.released.Swap(true) {
 		return ErrReleased
 	}
-	l.released = true
-	l.mu.Unlock()
 	if !valid && l.Err() == nil {
 		h.place.Desk.End(driver.Expired, errs.ErrLeaseOver)
 		<-l.Done() // another goroutine may be ending the session, and may not have reached this lock
@@ -166,7 +158,7 @@ func (l *Lock) Release(ctx context.Context) (err error) {
 		handed, deleted, err = h.giveBack(ctx, l.async)
 	}
 	if err != nil {
-		h.turnstiles.cfg.Logger.Warn("zklock: release not confirmed by the ensemble; other contenders wait for the lock until the queue node or its session is gone", "name", h.name, "session", session.HexID(h.place.Desk.DS.ID()))
+		h.turnstiles.cfg.Log().Warn("zklock: release not confirmed by the ensemble; other contenders wait for the lock until the queue node or its session is gone", "name", h.name, "session", session.HexID(h.place.Desk.DS.ID()))
 	}
 	if deleted {
 		var lost error = &LostError{Name: h.name, Cause: errs.ErrNodeDeleted, At: time.Now()}

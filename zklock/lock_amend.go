@@ -52,7 +52,7 @@ func (l *Lock) Downgrade(ctx context.Context) (err error) {
 		return l.endedError()
 	}
 	if h.turnstile != nil {
-		h.turnstile.holdShared()
+		h.turnstile.serve(nil)
 	}
 	select {
 	case err := <-done:
@@ -65,7 +65,7 @@ func (l *Lock) Downgrade(ctx context.Context) (err error) {
 		}
 		return p.Explain(err)
 	case <-ctx.Done():
-		return fmt.Errorf("%w: the lock is a reader's here, and other clients see that later: %w", errNotConfirmed, context.Cause(ctx))
+		return fmt.Errorf("downgrade not confirmed: the lock is a reader's here, and other clients see that later: %w", context.Cause(ctx))
 	}
 }
 
@@ -98,9 +98,6 @@ func (l *Lock) lower() (lowered bool, err error) {
 	})
 	return lowered, err
 }
-
-// errNotConfirmed means that the ensemble has not confirmed a downgrade yet.
-var errNotConfirmed = errors.New("downgrade not confirmed")
 
 // SetLabel replaces the text that others read about the lock's holder, such as its address or
 // "row 1200 of 9000". It is cut at 256 bytes. [Client.Contenders] returns it, and a
@@ -135,15 +132,8 @@ func (l *Lock) SetLabel(ctx context.Context, label string) (err error) {
 	switch {
 	case l.Err() != nil, errors.Is(err, driver.ErrNoNode), errors.Is(err, errs.ErrSessionOver):
 		return l.endedError() // also without an error: the label was not written, if the lock had ended by then
-	case err == nil:
-		return nil
-	case ctx.Err() != nil:
-		return fmt.Errorf("%w: %w", errLabelOpen, whyEnded(ctx, err))
-	case errors.Is(err, errs.ErrUnavailable):
-		return fmt.Errorf("%w: %w", errLabelOpen, err)
+	case err != nil && ctx.Err() != nil, errors.Is(err, errs.ErrUnavailable):
+		return fmt.Errorf("label not confirmed: other clients may read the old one or the new one: %w", whyEnded(ctx, err))
 	}
 	return p.Explain(err)
 }
-
-// errLabelOpen means that the ensemble has not confirmed a label.
-var errLabelOpen = errors.New("label not confirmed: other clients may read the old one or the new one")

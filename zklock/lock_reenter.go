@@ -62,7 +62,8 @@ func (l *Lock) rejoin(r *request) (*Lock, error) {
 func carried(ctx context.Context, ts *turnstiles, wants []place.Want) *Lock {
 	var lost *Lock
 	for l := range carriedBy(ctx) {
-		if l.hold.turnstiles != ts || !l.hold.touches(wants) {
+		has := func(w place.Want) bool { return l.hold.find(w.Path) >= 0 }
+		if l.hold.turnstiles != ts || !slices.ContainsFunc(wants, has) {
 			continue
 		}
 		switch err := l.Err(); {
@@ -73,11 +74,6 @@ func carried(ctx context.Context, ts *turnstiles, wants []place.Want) *Lock {
 		}
 	}
 	return lost
-}
-
-// touches reports whether the hold has at least one of the names wanted.
-func (h *hold) touches(wants []place.Want) bool {
-	return slices.ContainsFunc(wants, func(w place.Want) bool { return h.find(w.Path) >= 0 })
 }
 
 // uncovered returns why a request for these names cannot join the hold: the hold lacks

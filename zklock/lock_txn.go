@@ -98,12 +98,10 @@ func (l *Lock) transact(ctx context.Context, kind string, ops []driver.Op, again
 	switch {
 	case errors.Is(err, errs.ErrNodeGone), errors.Is(err, errs.ErrSessionOver):
 		return nil, l.endedError()
-	case err == nil || again:
-		return results, err
-	case errors.Is(err, driver.ErrConnLoss):
+	case !again && errors.Is(err, driver.ErrConnLoss):
 		return nil, fmt.Errorf("%w: %w", ErrUnknownOutcome, err)
 	}
-	return nil, err
+	return results, err
 }
 
 // endedError returns Err of a Lock that has ended or is about to end. It is never nil.

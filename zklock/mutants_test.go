@@ -202,10 +202,9 @@ var _ = []mutant.Mutant{
 	{
 		Name:   "own-kept-names-are-in-the-way",
 		Breaks: "a semaphore or an All of the same client meets a place that the client only keeps",
-		In:     (*turnstile).acquireAlone,
-		Find:   "t.turnstiles.$makeWay(r)",
-		Put:    "",
-		With:   map[string]any{"makeWay": (*turnstiles).makeWay},
+		In:     (*turnstiles).makeWay,
+		Find:   "n > 0 && t.kept",
+		Put:    "false",
 		Tests:  []string{"TestKeptNameOfTheSameClient"},
 	},
 }

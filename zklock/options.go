@@ -10,15 +10,15 @@ import (
 // Option is a setting of a [Client] that the program makes, such as hooks and a logger.
 // Settings that an operator makes are keys of the URL, and fields of [Config]. A later option overrides an
 // earlier one of the same kind, except [WithHooks], which adds hooks.
-type Option interface{ applyOpen(*config) }
+type Option interface{ applyOpen(*Client) }
 
-type openOption func(*config)
+type openOption func(*Client)
 
-func (o openOption) applyOpen(c *config) { o(c) }
+func (o openOption) applyOpen(c *Client) { o(c) }
 
 // WithHooks adds hooks to those given before; see [JoinHooks] for their order.
 func WithHooks(h Hooks) Option {
-	return openOption(func(c *config) { c.hooks = JoinHooks(c.hooks, h) })
+	return openOption(func(c *Client) { c.hooks = JoinHooks(c.hooks, h) })
 }
 
 // WithLogger sets the logger for rare events: lost locks, in one line for all that a session
@@ -31,11 +31,11 @@ func WithHooks(h Hooks) Option {
 // does the driver of a URL. With it, the driver also logs the events of its connections at
 // debug level. WithLogger(nil) turns all of that off.
 func WithLogger(l *slog.Logger) Option {
-	return openOption(func(c *config) {
+	return openOption(func(c *Client) {
 		if l == nil {
 			l = slog.New(slog.DiscardHandler)
 		}
-		c.Logger, c.DriverLogger = l, l
+		c.cfg.Logger = l
 	})
 }
 
@@ -50,7 +50,7 @@ type Identity struct {
 // host's name and the process id. Zero fields are not written, so WithIdentity(Identity{})
 // leaves the identity out.
 func WithIdentity(id Identity) Option {
-	return openOption(func(c *config) { c.Host, c.PID = id.Host, id.PID })
+	return openOption(func(c *Client) { c.cfg.Host, c.cfg.PID = id.Host, id.PID })
 }
 
 // WithAcquireStacks keeps the call stack of each acquisition with its lock. If a lock is
@@ -58,7 +58,7 @@ func WithIdentity(id Identity) Option {
 // find such a leak: each acquisition takes a microsecond or two longer, and each lock
 // needs some hundred bytes more.
 func WithAcquireStacks() Option {
-	return openOption(func(c *config) { c.acquireStacks = true })
+	return openOption(func(c *Client) { c.cfg.acquireStacks = true })
 }
 
 // AcquireOption is a setting of one acquisition. A later option overrides an earlier one of the
@@ -73,7 +73,7 @@ func (o acquireOption) applyAcquire(r *request) { o(r) }
 // since the call. Unlike a deadline of the context, it does not affect what the context is
 // used for afterwards. If d is zero or less, Acquire works like TryAcquire.
 func WithWait(d time.Duration) AcquireOption {
-	return acquireOption(func(r *request) { r.wait, r.limited, r.Try = d, true, d <= 0 })
+	return acquireOption(func(r *request) { r.wait, r.Try = d, d <= 0 })
 }
 
 // WithLabel writes a text into the queue node, such as a request id, which

@@ -1,6 +1,7 @@
 package zklock
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -47,9 +48,6 @@ func lookupDriver(scheme string) (driver.Driver, error) {
 	if ok {
 		return d, nil
 	}
-	known := "none"
-	if s := Drivers(); len(s) > 0 {
-		known = strings.Join(s, ", ")
-	}
+	known := cmp.Or(strings.Join(Drivers(), ", "), "none")
 	return nil, fmt.Errorf("unknown scheme %q (registered: %s): import a driver package, such as github.com/zklock/go-zklock/zklock/zkdriver for zk:// and zks://", scheme, known)
 }

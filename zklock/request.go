@@ -23,12 +23,11 @@ type request struct {
 	cancel     context.CancelCauseFunc // ends the wait
 
 	// Set by options.
-	wait       time.Duration // how long to wait at most, if limited is set
+	wait       time.Duration // how long to wait at most; 0: no limit
 	maxWaiters int           // it must not wait if that many of this client wait already; 0: no limit
-	limited    bool
-	rejoins    bool // Reenter
-	alone      bool // WithoutHandover
-	async      bool // WithAsyncRelease
+	rejoins    bool          // Reenter
+	alone      bool          // WithoutHandover
+	async      bool          // WithAsyncRelease
 	revocable  bool
 	failFast   bool
 
@@ -71,7 +70,7 @@ func (r *request) Begin(p *place.Place, turn uint32) session.Tenant {
 	h := &hold{turnstiles: r.turnstiles, place: p, turnstile: r.turnstile, name: r.name, wants: r.Wants, mode: r.Mode, origin: r.Origin,
 		token: Token{Zxid: p.Zxid, Turn: turn}}
 	r.lock = h.join(r)
-	r.turnstiles.granted(h, r) // before the hold can be lost
+	r.turnstiles.served(r, r.Wants) // before the hold can be lost
 	return h
 }
 

@@ -55,8 +55,7 @@ func (r *Reader) described() *described {
 // Name returns the lock's name.
 func (r *Reader) Name() string { return r.described().name() }
 
-// Path returns the path of the lock's znode, the parent of the queue nodes; "" if the name is
-// invalid.
+// Path returns the path of the lock's znode; "" if the name is invalid.
 func (r *Reader) Path() string { return r.described().path() }
 
 // Acquire waits until the caller holds the lock for reading; see [Acquirer].
@@ -64,8 +63,7 @@ func (r *Reader) Acquire(ctx context.Context, opts ...AcquireOption) (*Lock, err
 	return acquire(ctx, r.described(), opts, false)
 }
 
-// TryAcquire acquires the lock for reading if no writer holds it or waits for it; see
-// [Acquirer].
+// TryAcquire acquires the lock for reading if no writer holds it or waits for it; see [Acquirer].
 func (r *Reader) TryAcquire(ctx context.Context, opts ...AcquireOption) (*Lock, error) {
 	return acquire(ctx, r.described(), opts, true)
 }

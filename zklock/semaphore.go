@@ -45,8 +45,7 @@ func (s *Semaphore) described() *described {
 // Name returns the lock's name.
 func (s *Semaphore) Name() string { return s.described().name() }
 
-// Path returns the path of the lock's znode, the parent of the queue nodes; "" if the name is
-// invalid.
+// Path returns the path of the lock's znode; "" if the name is invalid.
 func (s *Semaphore) Path() string { return s.described().path() }
 
 // Acquire waits until the caller has a permit; see [Acquirer].

@@ -78,7 +78,8 @@ func (c *Client) Stats() Stats {
 	}
 	for _, s := range c.pool.All() {
 		st.Open++
-		st.LongestHold = max(st.LongestHold, s.Longest())
+		held, longest := s.Held()
+		st.Held, st.LongestHold = st.Held+held, max(st.LongestHold, longest)
 		switch state, _ := s.DS.State(); state {
 		case driver.Connected:
 			st.Connected++
@@ -88,7 +89,7 @@ func (c *Client) Stats() Stats {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	st.Held, st.Kept, st.Acquiring = c.held, int(c.keeps.Load()), len(c.underway)
+	st.Kept, st.Acquiring = int(c.keeps.Load()), len(c.underway)
 	for r := range c.underway {
 		if r.blocked {
 			st.Waiting++

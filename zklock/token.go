@@ -41,11 +41,10 @@ func (t Token) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 // UnmarshalText implements encoding.TextUnmarshaler in the form of String.
 func (t *Token) UnmarshalText(text []byte) error {
 	u, err := ParseToken(string(text))
-	if err != nil {
-		return err
+	if err == nil {
+		*t = u
 	}
-	*t = u
-	return nil
+	return err
 }
 
 // tokenLen is the length of a token as text: 16 digits, a dot, 8 digits.

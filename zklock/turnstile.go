@@ -4,7 +4,6 @@ import (
 	"container/list"
 	"context"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/internal/errs"
@@ -37,7 +36,7 @@ import (
 //     node grants the mode of the next holder. It is passed on for handover_time after its
 //     first grant and, if another contender is or may be in ZooKeeper's queue, at most
 //     handover_limit times. So no other process starves.
-//   - A kept place has no hold, and nothing else wants the name: if standby is active, there is
+//   - A kept place has no hold, and nothing else wants the name: if kept is set, there is
 //     no leader and no hold, and the queue is empty. While there is no other contender in
 //     ZooKeeper's queue, a place that was kept is passed on without limits; see place.Place.Keep.
 //   - Readers join a hold only for handover_time after the first grant of its place. They join
@@ -49,16 +48,15 @@ type turnstile struct {
 
 	uses    int32 // guarded by turnstiles.mu; how many acquisitions under way and holds use it
 	waiting int32 // guarded by turnstiles.mu; how many of the acquisitions have to wait for other contenders
-	kept    bool  // guarded by turnstiles.mu; standby is active
+	kept    bool  // set under mu and turnstiles.mu, so either of them guards it; standby is active
 
-	separateWriters atomic.Int32 // writers that acquire with a separate place, such as All's; while there are any, no reader joins
-
-	holds          int32 // guarded by mu; how many are not over
-	mu             sync.Mutex
-	queue          list.List // guarded by mu; of *ticket, without the leader's
-	leader         *ticket   // guarded by mu
-	current        *hold     // guarded by mu; the newest hold, nil if that is over
-	noSessionSince time.Time // used by the leader only; see acquire
+	holds           int32 // guarded by mu; how many are not over
+	separateWriters int32 // guarded by mu; writers that acquire with a separate place, such as All's: see makeWay
+	mu              sync.Mutex
+	queue           list.List // guarded by mu; of *ticket, without the leader's
+	leader          *ticket   // guarded by mu
+	current         *hold     // guarded by mu; the newest hold, nil if that is over
+	noSessionSince  time.Time // used by the leader only; see acquire
 
 	standby *standby // guarded by mu; the newest one; while it is active, the client keeps its place for the name
 
@@ -99,7 +97,7 @@ func (t *turnstile) enter(r *request) (lock *Lock, from *standby, tk *ticket, er
 		}
 	}
 	var start *place.Place
-	if s := t.standby; s != nil && s.active {
+	if s := t.standby; t.kept {
 		var granted bool
 		if granted, start = t.takeUpLocked(r); granted {
 			return r.lock, s, nil, nil
@@ -124,13 +122,13 @@ func (t *turnstile) enter(r *request) (lock *Lock, from *standby, tk *ticket, er
 // writer's, or if the hold may not be joined now.
 func (t *turnstile) shareLocked(r *request) *Lock {
 	h := t.current
-	if h == nil || r.Mode != queue.Shared || !h.shared() || t.separateWriters.Load() > 0 || t.leader != nil && t.leader.r.Mode == queue.Exclusive ||
+	if h == nil || r.Mode != queue.Shared || !h.shared() || t.separateWriters > 0 || t.leader != nil && t.leader.r.Mode == queue.Exclusive ||
 		!h.place.MayJoin(t.turnstiles.cfg.handoverTime) {
 		return nil
 	}
 	l := h.join(r)
 	if l != nil {
-		t.turnstiles.joined(r)
+		t.turnstiles.served(r, nil)
 	}
 	return l
 }
@@ -147,14 +145,14 @@ func (t *turnstile) serveLocked(start *place.Place) *place.Place {
 		}
 		tk := first.Value.(*ticket)
 		if l := t.shareLocked(tk.r); l != nil {
-			t.popLocked()
+			t.unqueueLocked(tk)
 			tk.answer(l, nil)
 			continue
 		}
 		if t.holds > 0 && !t.passableLocked(tk.r) {
 			return start
 		}
-		t.popLocked()
+		t.unqueueLocked(tk)
 		t.leader = tk
 		tk.answer(nil, start)
 		return nil
@@ -175,14 +173,10 @@ func (t *turnstile) passableLocked(r *request) bool {
 // exclusive hold is always the only one, so it is enough to look at the newest.
 func (t *turnstile) sharedLocked() bool { return t.current == nil || t.current.shared() }
 
-func (t *turnstile) popLocked() *ticket {
-	first := t.queue.Front()
-	if first == nil {
-		return nil
-	}
-	tk := t.queue.Remove(first).(*ticket)
+// unqueueLocked takes a ticket out of the queue.
+func (t *turnstile) unqueueLocked(tk *ticket) {
+	t.queue.Remove(tk.at)
 	tk.at = nil
-	return tk
 }
 
 // leave takes a ticket out of the queue. If the ticket was already sent its answer, leave
@@ -190,8 +184,7 @@ func (t *turnstile) popLocked() *ticket {
 func (t *turnstile) leave(tk *ticket) {
 	t.mu.Lock()
 	if tk.at != nil {
-		t.queue.Remove(tk.at)
-		tk.at = nil
+		t.unqueueLocked(tk)
 		t.serveLocked(nil) // it may have been the only writer, which kept readers from joining
 		t.mu.Unlock()
 		return
@@ -221,7 +214,7 @@ func (t *turnstile) led(got *Lock, left *place.Place) {
 }
 
 // beginLocked counts a new hold if it is not over: it may have been lost since its grant, and
-// holdLost may have been called before.
+// serve may have been called before.
 func (t *turnstile) beginLocked(h *hold) {
 	if !h.isOver() {
 		t.holds++
@@ -241,18 +234,14 @@ func (t *turnstile) endLocked(h *hold) {
 	}
 }
 
-// holdLost is called when a hold was lost.
-func (t *turnstile) holdLost(h *hold) {
+// serve serves the queue when a hold has changed: lost is over or, if lost is nil, a writer's has
+// become a reader's.
+func (t *turnstile) serve(lost *hold) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.endLocked(h)
-	t.serveLocked(nil)
-}
-
-// holdShared is called when a writer's hold has become a reader's.
-func (t *turnstile) holdShared() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	if lost != nil {
+		t.endLocked(lost)
+	}
 	t.serveLocked(nil)
 }
 

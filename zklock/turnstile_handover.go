@@ -29,7 +29,7 @@ func (t *turnstile) pass(h *hold) (taken, handed bool) {
 		return left == nil, false
 	}
 	lock := next.r.lock
-	t.popLocked()
+	t.unqueueLocked(next)
 	t.serveLocked(nil)
 	t.mu.Unlock()
 	// The hook is called before the next holder's goroutine continues, so that the

@@ -97,9 +97,8 @@ func (r *request) outage(ctx context.Context, err error) error {
 func (t *turnstile) acquireAlone(ctx context.Context, r *request) (*Lock, error) {
 	r.turnstile = nil
 	r.Keep = false
-	t.turnstiles.countSeparateWriter(r, 1)
-	defer t.turnstiles.countSeparateWriter(r, -1)
-	t.turnstiles.makeWay(r)
+	t.turnstiles.makeWay(r, 1)
+	defer t.turnstiles.makeWay(r, -1)
 	left, err := t.take(ctx, r, nil)
 	if left != nil {
 		left.Remove()

@@ -19,7 +19,7 @@ import (
 // turnstiles has a turnstile for each name that a client holds, waits for or keeps, and what all
 // of them need of the client.
 type turnstiles struct {
-	cfg      rules
+	cfg      config
 	hooks    Hooks
 	places   *place.Shared
 	pool     *session.Pool
@@ -31,17 +31,16 @@ type turnstiles struct {
 	mu       sync.Mutex
 	byPath   map[string]*turnstile // guarded by mu; no entry if the name is neither used nor kept
 	used     int                   // guarded by mu; how many of them are used, and not only kept
-	held     int                   // guarded by mu; how many holds there are
 	underway map[*request]struct{} // guarded by mu; acquisitions under way
 	idle     chan struct{}         // guarded by mu; if not nil, closed when byPath is empty; made after closing has ended
 
 	kept     standby      // guarded by mu; the ends of the list of active standbys: next is kept for the longest time
 	keeps    atomic.Int32 // the length of the list; changed under mu
-	retiring atomic.Bool  // retireOld runs, or is about to; set to false under mu
+	retiring atomic.Bool  // retireOld runs, or is about to
 }
 
-// rules are the settings that a client uses after it was opened.
-type rules struct {
+// config has the settings of a Client. They are checked.
+type config struct {
 	place.Settings // for places and sessions
 
 	handoverLimit int           // 0: no hand-over, and readers do not share places
@@ -198,22 +197,14 @@ func (ts *turnstiles) stopWaiting(r *request) {
 	}
 }
 
-// granted counts a hold, and no longer counts its acquisition as waiting: it may take a
-// while until the acquisition's goroutine runs.
-func (ts *turnstiles) granted(h *hold, r *request) {
+// served no longer counts an acquisition as waiting, because it has got its lock: it may take a
+// while until its goroutine runs. uses are the names that a new hold uses from now on.
+func (ts *turnstiles) served(r *request, uses []place.Want) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
-	ts.held++
-	for _, w := range h.wants {
+	for _, w := range uses {
 		ts.useLocked(ts.byPath[w.Path])
 	}
-	ts.servedLocked(r)
-}
-
-// joined no longer counts an acquisition as waiting, because it has joined a hold.
-func (ts *turnstiles) joined(r *request) {
-	ts.mu.Lock()
-	defer ts.mu.Unlock()
 	ts.servedLocked(r)
 }
 
@@ -231,21 +222,7 @@ func (ts *turnstiles) waitAgain(r *request) {
 	ts.blockLocked(r, r.waiting())
 }
 
-// released ends the count of a hold and its use of its names.
-func (ts *turnstiles) released(h *hold) {
-	ts.lossMarked()
-	ts.vacated(h)
-}
-
-// lossMarked ends the count of a hold that is being lost, before its handles end. The hold
-// still uses its names, and excludes others of this process, until vacated is called.
-func (ts *turnstiles) lossMarked() {
-	ts.mu.Lock()
-	defer ts.mu.Unlock()
-	ts.held--
-}
-
-// vacated ends a lost hold's use of its names.
+// vacated ends the use of its names by a hold that is over.
 func (ts *turnstiles) vacated(h *hold) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
@@ -291,17 +268,4 @@ func (ts *turnstiles) hasOthers(t *turnstile) bool {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	return t.uses > 1 || t.uses == 1 && t.kept
-}
-
-// countSeparateWriter adds n to the writers that acquire with a separate place, for each name
-// that r wants to write. While there are any, no reader joins a hold on that name. r is under
-// way.
-func (ts *turnstiles) countSeparateWriter(r *request, n int32) {
-	ts.mu.Lock()
-	defer ts.mu.Unlock()
-	for _, w := range r.Wants {
-		if w.Kind.Mode == queue.Exclusive {
-			ts.byPath[w.Path].separateWriters.Add(n)
-		}
-	}
 }

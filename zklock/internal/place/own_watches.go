@@ -275,7 +275,7 @@ func (g *guard) look(n *guarded) {
 	})
 	failed := err != nil && !errors.Is(err, driver.ErrNoNode)
 	log := func(text string) {
-		desk.cfg.Logger.Warn(text, "session", session.HexID(desk.DS.ID()), "cause", logged(err))
+		desk.cfg.Log().Warn(text, "session", session.HexID(desk.DS.ID()), "cause", logged(err))
 	}
 	switch {
 	case p.life.ending() || desk.Ctx.Err() != nil || errors.Is(err, errs.ErrSessionOver):

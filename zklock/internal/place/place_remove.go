@@ -32,7 +32,7 @@ func (p *Place) releaseAsync(ctx context.Context, wasHeld bool) {
 	finish := func() {
 		defer done()
 		if p.finishDelete(w) == nil && wasHeld && errors.Is(w.Err, driver.ErrNoNode) {
-			desk.cfg.Logger.Warn("zklock: another program had deleted the queue node of a lock before it was released: the lock was lost, and its holder did not learn of it", "session", session.HexID(desk.DS.ID()))
+			desk.cfg.Log().Warn("zklock: another program had deleted the queue node of a lock before it was released: the lock was lost, and its holder did not learn of it", "session", session.HexID(desk.DS.ID()))
 		}
 	}
 	if !desk.Spawn(finish) {
@@ -113,7 +113,7 @@ func (p *Place) deleteNodes() error {
 			return err
 		}
 		if err != nil {
-			p.Desk.cfg.Logger.Error("zklock: a queue node could not be removed; other contenders wait for it until its session ends", "session", session.HexID(p.Desk.DS.ID()), "cause", logged(err))
+			p.Desk.cfg.Log().Error("zklock: a queue node could not be removed; other contenders wait for it until its session ends", "session", session.HexID(p.Desk.DS.ID()), "cause", logged(err))
 			return p.Desk.cfg.explain(err, c.path)
 		}
 	}

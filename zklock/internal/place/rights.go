@@ -146,7 +146,7 @@ func (d *Desk) probe(ctx context.Context) error {
 		case !errors.Is(err, driver.ErrNoAuth):
 			return cfg.explain(err, refused.op.Path)
 		case refused.optional:
-			cfg.Logger.Warn("zklock: a right is missing that this client can do without", "permission", refused.perm, "on", refused.on, "for", refused.why)
+			cfg.Log().Warn("zklock: a right is missing that this client can do without", "permission", refused.perm, "on", refused.on, "for", refused.why)
 		default:
 			missing = append(missing, refused.missing())
 			cause = err
@@ -172,6 +172,6 @@ func (d *Desk) lookForContainers(ctx context.Context, path string) {
 		return err
 	})
 	if errors.Is(err, driver.ErrUnimplemented) {
-		d.cfg.Logger.Warn("zklock: the servers lack container znodes, which ZooKeeper has since 3.5.1: the znodes of names stay until an operator removes them")
+		d.cfg.Log().Warn("zklock: the servers lack container znodes, which ZooKeeper has since 3.5.1: the znodes of names stay until an operator removes them")
 	}
 }

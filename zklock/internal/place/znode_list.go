@@ -112,7 +112,7 @@ func (z Znode) listOnce(ctx context.Context) (q []queue.Node, foreign *queue.Dia
 		}
 	}
 	if ignored > 0 && z.parents.warnOnce(z.Path) {
-		z.cfg.Logger.Warn("zklock: a lock's znode has children that are not contenders; they are ignored, but each acquisition needs a list until they are removed", "children", ignored)
+		z.cfg.Log().Warn("zklock: a lock's znode has children that are not contenders; they are ignored, but each acquisition needs a list until they are removed", "children", ignored)
 	}
 	for _, path := range z.strays(q) {
 		z.Spawn(func() { _ = z.deleteNode(path) })

@@ -60,7 +60,7 @@ func (s *Session) oversee(suspendedThen time.Duration) {
 		}
 		if d := time.Since(cut); back && d > s.lease.ExchangeEvery() && !s.IsOver() {
 			s.notices.expect(false) <- func() {
-				s.settings.Logger.Warn("zklock: connected again, no lock was lost", "session", HexID(s.DS.ID()), "disconnected", d.Round(time.Millisecond))
+				s.settings.Log().Warn("zklock: connected again, no lock was lost", "session", HexID(s.DS.ID()), "disconnected", d.Round(time.Millisecond))
 			}
 		}
 		timer.Reset(left)

@@ -265,7 +265,7 @@ func (s *Session) shutdown() {
 		}
 	})
 	if err := s.DS.Close(ctx); err != nil {
-		s.settings.Logger.Warn("zklock: session not closed, its nodes stay until it expires", "session", HexID(s.DS.ID()), "error", err)
+		s.settings.Log().Warn("zklock: session not closed, its nodes stay until it expires", "session", HexID(s.DS.ID()), "error", err)
 	}
 	cancel()
 	s.wg.Wait()

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -23,13 +24,16 @@ type Settings struct {
 	PoolMaxSessions int
 	PoolMaxLifetime time.Duration // 0: sessions are not replaced because of their age
 
-	Jitter       func(time.Duration) time.Duration // the function Jitter, or another one for runs that must be repeatable
-	Logger       *slog.Logger
-	DriverLogger *slog.Logger // nil if the program has set no logger
+	Jitter func(time.Duration) time.Duration // the function Jitter, or another one for runs that must be repeatable
+	Logger *slog.Logger                      // nil if the program has set none: see Log
 
 	Operation hook.Starter[Operation, error] // called around every request; may be nil
 	Changed   func(State)                    // called when a session's state changes, and after each heartbeat; may be nil
 }
+
+// Log returns the logger for warnings and errors: without Logger slog's default, which a program may
+// set after it has opened its clients.
+func (s *Settings) Log() *slog.Logger { return cmp.Or(s.Logger, slog.Default()) }
 
 // Operation describes a request to the ensemble, for hooks.
 type Operation struct {

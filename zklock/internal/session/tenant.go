@@ -101,7 +101,7 @@ func (s *Session) lose(all []Tenant, cause error, at time.Time, leave func()) (l
 func (s *Session) reportLoss(lost []Tenant, cause error) {
 	lost = slices.DeleteFunc(lost, func(t Tenant) bool { return !isHeld(t) })
 	if text := lossText(len(lost), cause); text != "" {
-		s.settings.Logger.Warn(text, "session", HexID(s.DS.ID()), "cause", cause, "locks", len(lost), "names", someNames(lost))
+		s.settings.Log().Warn(text, "session", HexID(s.DS.ID()), "cause", cause, "locks", len(lost), "names", someNames(lost))
 	}
 	for _, t := range lost {
 		t.Report()
@@ -154,14 +154,16 @@ func (s *Session) tenantsNow() []Tenant {
 	return slices.Collect(maps.Keys(s.tenants))
 }
 
-// Longest returns for how long the oldest handle of the session has been held.
-func (s *Session) Longest() (d time.Duration) {
+// Held returns how many tenants of the session have handles, and for how long the oldest has been
+// held.
+func (s *Session) Held() (n int, longest time.Duration) {
 	for _, t := range s.tenantsNow() {
 		if _, since := t.About(); !since.IsZero() {
-			d = max(d, time.Since(since))
+			n++
+			longest = max(longest, time.Since(since))
 		}
 	}
-	return d
+	return n, longest
 }
 
 // A loss delay is a time between the end of a lost lock and the next grant of that lock.
