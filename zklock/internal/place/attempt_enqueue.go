@@ -79,10 +79,10 @@ func (a Attempt) create(ctx, waiter context.Context, replaces *Place) (_ *Place,
 	if !ok {
 		return nil, false, errs.ErrSessionOver
 	}
-	if p.replaces = replaces; replaces != nil {
+	if replaces != nil {
 		replaces.giveUp() // whatever the outcome, and before its nodes can be gone
 	}
-	c := creation{Attempt: a, p: p, parents: parents, waiter: waiter, began: lease.Now()}
+	c := creation{Attempt: a, p: p, replaces: replaces, parents: parents, waiter: waiter, began: lease.Now()}
 	// Read before the first try: that try may turn out to have created the nodes.
 	seen := desk.zxids.newest.Load()
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, desk.Timeout/10) {
@@ -99,11 +99,12 @@ func (a Attempt) create(ctx, waiter context.Context, replaces *Place) (_ *Place,
 // creation is the creation of a place's nodes, in as many tries as it takes.
 type creation struct {
 	Attempt
-	p       *Place
-	parents []parent        // as far as is known; a try may show that one is different
-	waiter  context.Context // as in enqueue
-	began   time.Time
-	doubt   error // why the outcome of a try was unknown; nil: no outcome was
+	p        *Place
+	replaces *Place          // the place whose nodes the same transaction deletes; nil if none
+	parents  []parent        // as far as is known; a try may show that one is different
+	waiter   context.Context // as in enqueue
+	began    time.Time
+	doubt    error // why the outcome of a try was unknown; nil: no outcome was
 }
 
 // try sends the transaction that creates the nodes once. applied says that the nodes exist;
@@ -156,7 +157,7 @@ func (c *creation) send(ctx context.Context) (*session.Write, error) {
 			if ctx = more; ctx.Err() == nil {
 				continue
 			}
-			c.p.abandon(w, c.parents)
+			c.abandon(w)
 			return nil, c.because(desk.WaitEnded(ctx, c.began))
 		}
 	}
@@ -167,7 +168,7 @@ func (c *creation) send(ctx context.Context) (*session.Write, error) {
 func (c *creation) lookFor(ctx context.Context, doubt error) (applied bool, err error) {
 	c.p.doubtful, c.doubt = true, doubt
 	if applied, err = c.p.recover(ctx); err != nil {
-		c.p.abandon(nil, c.parents)
+		c.abandon(nil)
 		return false, c.because(err)
 	}
 	if applied {
@@ -189,7 +190,7 @@ func (c *creation) sleep(ctx context.Context, w *session.Write, pause time.Durat
 	if !errors.Is(w.Err, driver.ErrNotSent) {
 		w = nil // abandon looks for the nodes
 	}
-	c.p.abandon(w, c.parents)
+	c.abandon(w)
 	return desk.Interrupted(ctx, c.began)
 }
 
@@ -212,9 +213,9 @@ func (c *creation) submit(ctx context.Context) *session.Write {
 	cfg := desk.cfg
 	w := &session.Write{Kind: "enqueue", Creates: p, Ctx: r.Ctx, Ops: make([]driver.Op, 0, 2*len(p.nodes)+1)}
 	data := desk.nodeData(r.Origin, r.Mode, p.keepable).Encode()
-	if p.replaces != nil {
+	if c.replaces != nil {
 		w.Kind = "requeue"
-		for _, n := range p.replaces.nodes {
+		for _, n := range c.replaces.nodes {
 			w.Ops = append(w.Ops, driver.DeleteOp(n.path, driver.AnyVersion))
 		}
 	}
@@ -259,10 +260,9 @@ func (c *creation) setRefused(w *session.Write) bool {
 func (c *creation) created(ctx context.Context, seen int64, children []int32) (_ *Place, alone bool, err error) {
 	desk, p := c.Desk, c.p
 	last, limit := p.lastNumber(), desk.cfg.MaxContenders // a limit for new contenders only
-	p.limitChecked = p.replaces != nil || limit == 0 || len(children) > 0 && slices.Min(children) >= 0 && int(slices.Max(children)) <= limit
-	if p.replaces != nil {
-		p.replaces.unregister()
-		p.replaces = nil
+	p.limitChecked = c.replaces != nil || limit == 0 || len(children) > 0 && slices.Min(children) >= 0 && int(slices.Max(children)) <= limit
+	if c.replaces != nil {
+		c.replaces.unregister()
 	}
 	if p.Zxid == 0 { // it was created without a set, or found again
 		var n driver.Node

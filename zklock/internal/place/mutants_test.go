@@ -234,7 +234,7 @@ var _ = []mutant.Mutant{
 		Name:   "create-abandoned",
 		Breaks: "a caller that gives up while its create is under way leaves its node in the queue",
 		In:     (*creation).send,
-		Find:   "c.p.$abandon(w, c.parents)",
+		Find:   "c.$abandon(w)",
 		Put:    "c.p.$giveUp()",
 		With:   map[string]any{"giveUp": (*Place).giveUp},
 		Tests:  []string{"TestCreateCancelledUnderWayLeavesNothing"},
@@ -261,8 +261,8 @@ var _ = []mutant.Mutant{
 	{
 		Name:   "fresh-of-a-caller-that-gave-up",
 		Breaks: "the client does not remove the container if the caller gave up before the transaction was answered",
-		In:     (*Place).abandon,
-		Find:   "desk.$addMade(parents)",
+		In:     (*creation).abandon,
+		Find:   "desk.$addMade(c.parents)",
 		Put:    "",
 		Tests:  []string{"TestFreshNameOfACallerThatGaveUp"},
 		By:     "zklock",
@@ -580,7 +580,7 @@ var _ = []mutant.Mutant{
 	{
 		Name:   "orphan-behind-a-long-list",
 		Breaks: "a create whose reply was lost is forgotten if the list that would show its node is too long",
-		In:     (*Place).abandon,
+		In:     (*creation).abandon,
 		Find:   "errors.Is(err, driver.ErrReplyTooLarge)",
 		Put:    "errors.Is(err, driver.ErrReplyTooLarge) && false",
 		Tests:  []string{"TestLostReplyAndATooLongListLeaveNoOrphan"},
