@@ -2,7 +2,6 @@ package place
 
 import (
 	"github.com/zklock/go-zklock/internal/testkit/mutant"
-	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
 var _ = []mutant.Mutant{
@@ -188,9 +187,8 @@ var _ = []mutant.Mutant{
 		Name:   "recovery-adopts-the-highest",
 		Breaks: "of two nodes with one GUID the later one is kept",
 		In:     (*Place).recover,
-		Find:   "queue.$sort(q)",
-		Put:    "queue.$sort(q); slices.Reverse(q)",
-		With:   map[string]any{"sort": queue.Sort},
+		Find:   "at := slices.IndexFunc(q, $same)",
+		Put:    "slices.Reverse(q); at := slices.IndexFunc(q, $same)",
 		Tests:  []string{"TestOfTwinsTheFirstCounts"},
 		By:     "zklock",
 	},
@@ -306,9 +304,9 @@ var _ = []mutant.Mutant{
 	{
 		Name:   "keep-list-unread",
 		Breaks: "a contender that came before the watch on the queue was armed does not recall the place",
-		In:     (*guard).look,
-		Find:   "name != c.$node() && desk.$isContender(name)",
-		Put:    "false",
+		In:     Znode.isAlone,
+		Find:   "len(q) == 1",
+		Put:    "len(q) > 0",
 		Tests:  []string{"TestRecallByAContenderThatCameBefore"},
 		By:     "zklock",
 	},

@@ -287,7 +287,7 @@ func (g *guard) look(n *guarded) {
 		} else {
 			desk.Spawn(p.Lose) // ending handles and contexts may take a while
 		}
-	case err != nil || !slices.Contains(names, c.node()) || slices.ContainsFunc(names, func(name string) bool { return name != c.node() && desk.isContender(name) }):
+	case err != nil || !(Znode{desk, c.dir}).isAlone(c, names):
 		if g.recall(n); failed {
 			log("zklock: the queue of a kept lock cannot be watched for other contenders, so it is not kept")
 		}

@@ -30,8 +30,7 @@ func (p *Place) recover(ctx context.Context) (found bool, err error) {
 		if err != nil && !errors.Is(err, driver.ErrNoNode) { // no parent: no node
 			return false, err
 		}
-		queue.Sort(q) // so that it finds the lowest, if there are two
-		at := slices.IndexFunc(q, func(o queue.Node) bool { return o.GUID == c.guid })
+		at := slices.IndexFunc(q, func(o queue.Node) bool { return o.GUID == c.guid }) // the first, if there are two
 		if at < 0 && i > 0 {
 			return true, errs.ErrNodeGone // it was created, as the first one was: another client has deleted it
 		}

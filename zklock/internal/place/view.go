@@ -81,7 +81,7 @@ func (v *View) list(ctx context.Context) error {
 			known[e.Name] = e
 		}
 	}
-	found, _ := v.sort(names)
+	found, _, _ := v.sort(names)
 	if v.last, err = v.read(ctx, found, known, make(turns, maxReads)); err != nil {
 		v.queue, v.last = nil, Queue{}
 		return err
@@ -280,7 +280,7 @@ func (w *Walk) readOn(ctx context.Context, z Znode, v *visit) error {
 		v.below = names
 		return nil
 	}
-	found, rest := z.sort(names)
+	found, _, rest := z.sort(names)
 	if w.cfg.Dialect.Literal() { // in the other dialects no lock is below another
 		v.below = rest
 	}

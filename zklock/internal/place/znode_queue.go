@@ -55,7 +55,7 @@ func (z Znode) Contenders(ctx context.Context) (Queue, error) {
 	if err != nil {
 		return Queue{}, z.cfg.explain(err, z.Path)
 	}
-	found, _ := z.sort(names)
+	found, _, _ := z.sort(names)
 	q, err := z.read(ctx, found, nil, make(turns, maxReads))
 	return q, z.cfg.explain(err, z.Path)
 }
@@ -75,14 +75,17 @@ func (z Znode) children(ctx context.Context) (names []string, err error) {
 }
 
 // sort finds the contenders among the children of a lock's znode, and puts those of each
-// family into the order of the queue. rest has the other children.
-func (z Znode) sort(names []string) (found families, rest []string) {
+// family into the order of the queue. foreign is the dialect of a contender that does not wait
+// for ours; nil if there is none. rest has the other children.
+func (z Znode) sort(names []string) (found families, foreign *queue.Dialect, rest []string) {
 	d := z.cfg.Dialect
+	found[d.Family] = make([]queue.Node, 0, len(names))
 	for _, name := range names {
 		if c, other, ok := d.Parse(name); ok {
 			found[d.Family] = append(found[d.Family], c)
 		} else if other != nil {
 			c, _, _ = other.Parse(name)
+			foreign = other
 			found[other.Family] = append(found[other.Family], c)
 		} else {
 			rest = append(rest, name)
@@ -91,7 +94,7 @@ func (z Znode) sort(names []string) (found families, rest []string) {
 	for _, same := range found {
 		queue.Sort(same)
 	}
-	return found, rest
+	return found, foreign, rest
 }
 
 // families has the contenders of one znode, by family.
