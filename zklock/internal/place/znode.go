@@ -65,13 +65,25 @@ func (z Znode) make(ctx context.Context) (parent, error) {
 	return found, nil
 }
 
-// adopt returns what a read shows about a lock's znode that another client has created.
+// adopt returns what a read shows about a lock's znode that another client has created. Where
+// names are paths, the znode may have been made as an ancestor, without data: then it gets our
+// mark, unless another client writes first, or this client may not write it.
 func (z Znode) adopt(ctx context.Context) (parent, error) {
-	marked, err := z.claim(ctx)
+	found := parent{path: z.Path}
+	err := z.rewrite(ctx, "parent", z.Path, func(n driver.Node) ([]byte, error) {
+		data := n.Data
+		if len(data) == 0 && z.cfg.Dialect.Literal() {
+			data = parentMark
+		}
+		found.marked = isMark(data)
+		return data, nil
+	})
+	if found.marked && errors.Is(err, driver.ErrNoAuth) {
+		found.marked, err = false, nil
+	}
 	if err != nil {
 		return parent{}, z.cfg.explain(err, z.Path)
 	}
-	found := parent{path: z.Path, marked: marked}
 	z.parents.add(found)
 	return found, nil
 }
@@ -119,30 +131,6 @@ func (z Znode) refuseLock(ctx context.Context) error {
 		return fmt.Errorf("%w: %s is a lock itself, and with dialect=%s its contenders would wait for the znode of a lock below it", errs.ErrConflict, z.Path, z.cfg.Dialect.Name)
 	}
 	return err
-}
-
-// claim reads a lock's znode that already existed. marked means that its data is our
-// mark, or was empty and is our mark now. claim writes the mark with the version that
-// it has read, so that it never overwrites another client's data.
-func (z Znode) claim(ctx context.Context) (marked bool, err error) {
-	const tries = 4
-	for range tries {
-		n, err := z.Read(ctx, "parent", z.Path)
-		if err != nil || len(n.Data) > 0 || !z.cfg.Dialect.Literal() {
-			return isMark(n.Data), err
-		}
-		err = z.Repeat(ctx, "parent", func(ctx context.Context) error {
-			_, err := z.DS.Set(ctx, z.Path, parentMark, n.Stat.Version)
-			return err
-		})
-		switch {
-		case errors.Is(err, driver.ErrNoAuth):
-			return false, nil
-		case !errors.Is(err, driver.ErrBadVersion): // else another client has written, or our own write's reply was lost
-			return err == nil, err
-		}
-	}
-	return false, nil
 }
 
 // addMade records that the transaction which has created a place's contenders has created the

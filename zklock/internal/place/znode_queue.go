@@ -227,7 +227,7 @@ func (z Znode) Revoke(ctx context.Context, node string, zxid int64, reason strin
 	if err := z.Sync(ctx); err != nil {
 		return z.cfg.explain(err, z.Path)
 	}
-	err := z.rewrite(ctx, z.Path+"/"+node, func(n driver.Node) ([]byte, error) {
+	err := z.rewrite(ctx, "mark", z.Path+"/"+node, func(n driver.Node) ([]byte, error) {
 		if err := sameNode(n, zxid); err != nil {
 			return nil, err
 		}
@@ -247,8 +247,8 @@ func sameNode(n driver.Node, zxid int64) error {
 
 // rewrite is Place.Amend for one node and any data. change returns the new data of the node
 // that was read, or an error for the caller.
-func (d *Desk) rewrite(ctx context.Context, path string, change func(driver.Node) ([]byte, error)) error {
-	return d.Repeat(ctx, "mark", func(ctx context.Context) error {
+func (d *Desk) rewrite(ctx context.Context, kind, path string, change func(driver.Node) ([]byte, error)) error {
+	return d.Repeat(ctx, kind, func(ctx context.Context) error {
 		for {
 			n, err := d.DS.Get(ctx, path)
 			if err != nil {
