@@ -239,20 +239,15 @@ func (c *creation) submit(ctx context.Context) *session.Write {
 // setRefused reports whether a write failed because this client may not set a parent, and
 // remembers that parent as one that is not to be set.
 func (c *creation) setRefused(w *session.Write) bool {
-	if len(w.Results) != len(w.Ops) {
+	at := session.AtFault(w.Results)
+	if at < 0 || w.Ops[at].Kind != driver.OpSet || !errors.Is(w.Err, driver.ErrNoAuth) {
 		return false
 	}
-	for i, op := range w.Ops {
-		if op.Kind != driver.OpSet || !errors.Is(w.Results[i].Err, driver.ErrNoAuth) {
-			continue
-		}
-		refused := &c.parents[slices.IndexFunc(c.parents, func(p parent) bool { return p.path == op.Path })]
-		if refused.marked = false; !isUnmade(*refused) {
-			c.Desk.parents.add(*refused)
-		}
-		return true
+	refused := &c.parents[slices.IndexFunc(c.parents, func(p parent) bool { return p.path == w.Ops[at].Path })]
+	if refused.marked = false; !isUnmade(*refused) {
+		c.Desk.parents.add(*refused)
 	}
-	return false
+	return true
 }
 
 // created completes a place whose nodes exist. The same transaction has deleted the place that it

@@ -52,10 +52,11 @@ func (t Txn) Run(ctx context.Context, kind string, again bool) ([]driver.OpResul
 		run = desk.Repeat
 	}
 	err := run(ctx, kind, op)
+	at := session.AtFault(results)
 	switch {
 	case err == nil:
 		return results[checks:], nil
-	case len(results) == len(all) && errors.Is(session.AtFault(results[:checks]), driver.ErrNoNode):
+	case len(results) == len(all) && at >= 0 && at < checks && errors.Is(results[at].Err, driver.ErrNoNode):
 		p.Lose()
 		return nil, errs.ErrNodeGone
 	case errors.Is(err, errs.ErrSessionOver), desk.Ended(err):

@@ -10,6 +10,7 @@ import (
 
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/errs"
+	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
 // ensureRoot makes sure that the root exists, and creates it and its ancestors if
@@ -127,9 +128,7 @@ func (d *Desk) probe(ctx context.Context) error {
 			results, err = d.DS.Multi(ctx, ops)
 			return err
 		})
-		i := slices.IndexFunc(results, func(r driver.OpResult) bool {
-			return r.Err != nil && !errors.Is(r.Err, driver.ErrRolledBack)
-		})
+		i := session.AtFault(results)
 		switch {
 		case len(results) != len(ops) || i < 0:
 			return cfg.explain(err, cfg.Root)

@@ -154,7 +154,7 @@ func (d *Desk) adoptRefused(ctx context.Context, w *session.Write, parents []par
 	if d.freshNames.off.Load() || !errors.Is(w.Err, driver.ErrNodeExists) {
 		return d.makeAll(ctx, parents)
 	}
-	path := w.Ops[containerAtFault(w)].Path
+	path := w.Ops[session.AtFault(w.Results)].Path
 	first := slices.IndexFunc(parents, func(p parent) bool { return p.path == path })
 	for i := first; i < len(parents); i++ {
 		if !isUnmade(parents[i]) {

@@ -245,7 +245,7 @@ func (c *committer) send(group []*Write) {
 		err := c.transact(group)
 		guilty := -1
 		if err != nil {
-			guilty = slices.IndexFunc(group, func(w *Write) bool { return AtFault(w.Results) != nil })
+			guilty = slices.IndexFunc(group, func(w *Write) bool { return AtFault(w.Results) >= 0 })
 		}
 		if guilty < 0 { // the group was applied, or the error is about all of it
 			for _, w := range group {
@@ -255,7 +255,7 @@ func (c *committer) send(group []*Write) {
 			return
 		}
 		w := group[guilty]
-		w.Err = AtFault(w.Results)
+		w.Err = w.Results[AtFault(w.Results)].Err
 		c.answer(group[guilty : guilty+1])
 		group = slices.Delete(group, guilty, guilty+1)
 		if w.Risky {
@@ -316,13 +316,8 @@ func settle(group []*Write) {
 	}
 }
 
-// AtFault returns the error of the operation that made a transaction fail; nil if that operation
+// AtFault returns the index of the operation that made a transaction fail; -1 if that operation
 // is not among results.
-func AtFault(results []driver.OpResult) error {
-	for _, r := range results {
-		if r.Err != nil && !errors.Is(r.Err, driver.ErrRolledBack) {
-			return r.Err
-		}
-	}
-	return nil
+func AtFault(results []driver.OpResult) int {
+	return slices.IndexFunc(results, func(r driver.OpResult) bool { return r.Err != nil && !errors.Is(r.Err, driver.ErrRolledBack) })
 }
