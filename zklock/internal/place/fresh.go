@@ -16,7 +16,7 @@ import (
 // known name. That is as many requests as if it had tried to create only the znode first.
 //
 // The set gives the znode a version that a znode of another program in its place does not have:
-// the reaper relies on that. A read before each removal would cost the servers more.
+// Desk.reap relies on that. A read before each removal would cost the servers more.
 //
 // Invariants:
 //   - A transaction with an unknown outcome is not repeated. Once its contender was not

@@ -504,7 +504,7 @@ var _ = []mutant.Mutant{
 	{
 		Name:   "reaped-whatever-it-is",
 		Breaks: "a lock's idle znode is removed although another program has written to it since",
-		In:     (*reaper).remove,
+		In:     (*Desk).reap,
 		Find:   "p.version",
 		Put:    "driver.AnyVersion",
 		Tests:  []string{"TestZnodePutInALocksPlaceIsLeftAlone"},

@@ -42,6 +42,7 @@ const minSweep = 64
 // Serve prepares a pool so that its sessions can have places. inUse reports whether this client
 // uses the name with a path.
 func Serve(sh *Shared, pool *session.Pool, inUse func(path string) bool) {
+	sh.inUse = inUse
 	pool.Prepare = func(ctx context.Context, ds driver.Session) error { return ensureRoot(ctx, ds, sh.cfg) }
 	pool.Attend = func(s *session.Session) any {
 		desk := &Desk{Session: s, Shared: sh, enqueued: make(map[uint64]*contender),
@@ -49,10 +50,9 @@ func Serve(sh *Shared, pool *session.Pool, inUse func(path string) bool) {
 		desk.freshNames.shares = make(chan struct{})
 		own := &ownWatches{Desk: desk, added: make(chan struct{}, 1)}
 		s.Spawn(own.run)
+		s.Spawn(desk.reap)
 		return own
 	}
-	r := &reaper{&sh.parents, pool, inUse}
-	sh.parents.start = func() { pool.Spawn(r.run) }
 }
 
 // DeskOf returns a session's desk.

@@ -109,6 +109,7 @@ func (c *Settings) explainList(err error, dir string) error {
 // Shared holds what all places of a client share.
 type Shared struct {
 	cfg     *Settings
+	inUse   func(path string) bool // whether this client uses the name with that path
 	parents parents
 	zxids   zxids
 }

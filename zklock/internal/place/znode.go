@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/errs"
@@ -134,7 +135,7 @@ func (z Znode) refuseLock(ctx context.Context) error {
 }
 
 // addMade records that the transaction which has created a place's contenders has created the
-// parents that were unmade, too. It has also set those that are marked, so that the reaper can
+// parents that were unmade, too. It has also set those that are marked, so that reap can
 // distinguish them by their version from znodes that another program puts in their place.
 func (d *Desk) addMade(parents []parent) {
 	for i := range parents {
@@ -196,4 +197,35 @@ func (d *Desk) deleteNode(path string) error {
 		return nil
 	}
 	return err
+}
+
+// Containers of names that were used once would accumulate: servers remove idle containers only
+// once a minute, and at a limited rate. So a client removes those that it has created itself.
+const (
+	reapEvery = 5 * time.Second // how often a session looks for idle names
+	reapBatch = 128             // names taken at the same time; each delete that is refused costs one more transaction
+)
+
+// reap removes idle containers that this client has created, and forgets those of other
+// clients. Each session does that, until it ends: a container is removed by the first that looks.
+//
+// It does not remove a container that another client uses, has written to, or has put
+// in the place of ours: servers refuse to delete a container that is not empty, or
+// whose data has another version. A client that is about to use a removed container
+// creates it again.
+//
+// The deletes are transactions of their own: a delete of a container that is in use is refused,
+// and must not fail any other request. If a delete fails, the servers remove the container later.
+func (d *Desk) reap() {
+	for full := false; full || session.Sleep(d.Ctx, reapEvery, nil); {
+		idle := d.parents.takeIdle(time.Now().Add(-reapIdle), reapBatch, d.inUse)
+		full = len(idle) == reapBatch && d.Ctx.Err() == nil
+		var writes []*session.Write
+		for _, p := range idle {
+			if p.createdHere {
+				writes = append(writes, &session.Write{Kind: "reap", Ctx: d.Ctx, Ops: []driver.Op{driver.DeleteOp(p.path, p.version)}, Done: make(chan struct{})})
+			}
+		}
+		d.Commits.Apart(writes) // until soon after the end of the session, at the latest
+	}
 }
