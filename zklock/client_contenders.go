@@ -37,19 +37,16 @@ func (c *Client) Contenders(ctx context.Context, name string) (found []Contender
 // come from one counter, that of the lock's znode. Each recipe decides among its own
 // nodes which of them hold.
 func rank(queued place.Queue) []Contender {
-	if queued.Known == nil {
-		return nil
-	}
 	type ranked struct {
 		seq int64
 		Contender
 	}
 	var ranks []ranked
-	for family, same := range append([][]place.Entry{queued.Known}, queued.Others...) {
+	for _, same := range queued {
 		nodes := place.Nodes(same)
 		for i, e := range same {
 			c := nodeOf(e)
-			if c.Foreign = true; family == 0 {
+			if c.Foreign = e.Foreign; !c.Foreign {
 				c = contenderOf(e)
 			}
 			c.Held, _ = queue.Decide(nodes, i)

@@ -85,7 +85,7 @@ func (a Attempt) awaitFrontOf(ctx context.Context, p *Place, c *contender) (uint
 			}
 		}
 		nearest := len(ahead) - 1
-		r.By.Waits(l.ahead, entryOf(l.watched[nearest], ahead[nearest].Node))
+		r.By.Waits(l.ahead, entryOf(l.watched[nearest], ahead[nearest].Node, false))
 		rest(l.far)
 		what, err := desk.awaitChange(ctx, ahead, own)
 		if what != timeToLook {

@@ -46,7 +46,7 @@ func Serve(sh *Shared, pool *session.Pool, inUse func(path string) bool) {
 	pool.Prepare = func(ctx context.Context, ds driver.Session) error { return ensureRoot(ctx, ds, sh.cfg) }
 	pool.Attend = func(s *session.Session) any {
 		desk := &Desk{Session: s, Shared: sh, enqueued: make(map[uint64]*contender),
-			peers: make(map[string][]queue.Node), lists: make(map[string]*listing)}
+			peers: make(map[string][]queue.Node), lists: make(map[string]*listing), reads: make(chan struct{}, maxReads)}
 		desk.freshNames.shares = make(chan struct{})
 		own := &ownWatches{Desk: desk, added: make(chan struct{}, 1)}
 		s.Spawn(own.run)

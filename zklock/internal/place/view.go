@@ -75,14 +75,14 @@ func (v *View) list(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	known := make(map[string]Entry, len(v.last.Known))
-	for _, same := range append(v.last.Others, v.last.Known) {
+	known := make(map[string]Entry)
+	for _, same := range v.last {
 		for _, e := range same {
 			known[e.Name] = e
 		}
 	}
 	found, _, _ := v.sort(names)
-	if v.last, err = v.read(ctx, found, known, make(turns, maxReads)); err != nil {
+	if v.last, err = v.read(ctx, found, known); err != nil {
 		v.queue, v.last = nil, Queue{}
 		return err
 	}
@@ -93,12 +93,12 @@ func (v *View) list(ctx context.Context) error {
 // watchHead arms the watch on the first contender, if that is a writer or may be kept, and
 // updates its entry with what the read shows. gone means that its node does not exist.
 func (v *View) watchHead(ctx context.Context) (gone bool, err error) {
-	q := v.last
-	if len(q.Known) == 0 || q.Known[0].Kind.Mode != queue.Exclusive && !q.Known[0].MayBeKept() {
+	q := v.last[v.cfg.Dialect.Family]
+	if len(q) == 0 || q[0].Kind.Mode != queue.Exclusive && !q[0].MayBeKept() {
 		v.head = nil
 		return false, nil
 	}
-	first := &q.Known[0]
+	first := &q[0]
 	if v.head != nil && v.name == first.Name {
 		switch event := v.head.Fires(); {
 		case event == nil:
@@ -116,7 +116,7 @@ func (v *View) watchHead(ctx context.Context) (gone bool, err error) {
 		return false, err
 	}
 	v.head, v.name = w, first.Name
-	first.fill(w.Node, false)
+	*first = entryOf(first.Node, w.Node, false)
 	return false, nil
 }
 
@@ -159,9 +159,8 @@ type Walk struct {
 	// Desk returns the session to read on: another one if the former is over.
 	Desk func(context.Context) (*Desk, error)
 
-	cfg   *Settings
-	turns turns
-	next  []*visit // in the byte order of their names
+	cfg  *Settings
+	next []*visit // in the byte order of their names
 }
 
 // visit is one znode below the root.
@@ -182,7 +181,7 @@ type visit struct {
 // A znode's name is in front of the names below it, so once the first visit was read, it is the
 // next name: what is not known yet is below a visit.
 func (w *Walk) Run(ctx context.Context, sh *Shared, yield func(name, path string, q Queue, err error) bool) error {
-	w.cfg, w.turns = sh.cfg, make(turns, maxReads)
+	w.cfg = sh.cfg
 	var readers sync.WaitGroup
 	defer readers.Wait()
 	ctx, cancel := context.WithCancel(ctx)
@@ -268,11 +267,11 @@ func (w *Walk) read(ctx context.Context, v *visit) error {
 }
 
 func (w *Walk) readOn(ctx context.Context, z Znode, v *visit) error {
-	if err := w.turns.take(ctx); err != nil {
+	if err := z.awaitRead(ctx); err != nil {
 		return err
 	}
 	names, err := z.children(ctx)
-	w.turns.giveBack()
+	z.endRead()
 	if err != nil {
 		return err
 	}
@@ -284,6 +283,6 @@ func (w *Walk) readOn(ctx context.Context, z Znode, v *visit) error {
 	if w.cfg.Dialect.Literal() { // in the other dialects no lock is below another
 		v.below = rest
 	}
-	v.queue, err = z.read(ctx, found, nil, w.turns)
+	v.queue, err = z.read(ctx, found, nil)
 	return err
 }

@@ -14,23 +14,21 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
-// Queue has all contenders in the queue of a name.
-type Queue struct {
-	Known  []Entry   // contenders of the client's dialect, in order; nil: the name has no znode
-	Others [][]Entry // contenders of other dialects, by family, each in order
-}
+// Queue has all contenders in the queue of a name: those of each family, in order.
+type Queue [queue.Families][]Entry
 
 // Entry is a contender in a queue, as a read of its node has shown it.
 type Entry struct {
 	queue.Node        // its Kind is the one as which the contender counts
-	Data       []byte // of its node; nil if this client may not read it, which only happens among Others
+	Data       []byte // of its node; nil if this client may not read it, which only happens if it is Foreign
 	Session    int64  // the session that has created the node
 	Zxid       int64  // the transaction that has created the node
+	Foreign    bool   // it is of another family than the client's dialect
 }
 
 // Empty reports whether no contender is in the queue.
 func (q Queue) Empty() bool {
-	return len(q.Known) == 0 && !slices.ContainsFunc(q.Others, func(same []Entry) bool { return len(same) > 0 })
+	return !slices.ContainsFunc(q[:], func(same []Entry) bool { return len(same) > 0 })
 }
 
 // Nodes returns what queue.Decide needs of entries.
@@ -56,7 +54,7 @@ func (z Znode) Contenders(ctx context.Context) (Queue, error) {
 		return Queue{}, z.cfg.explain(err, z.Path)
 	}
 	found, _, _ := z.sort(names)
-	q, err := z.read(ctx, found, nil, make(turns, maxReads))
+	q, err := z.read(ctx, found, nil)
 	return q, z.cfg.explain(err, z.Path)
 }
 
@@ -100,50 +98,50 @@ func (z Znode) sort(names []string) (found families, foreign *queue.Dialect, res
 // families has the contenders of one znode, by family.
 type families [queue.Families][]queue.Node
 
-// maxReads is how many contenders are read at the same time: enough that the round
-// trips to the server add little, and so few that three quarters of session.MaxLone are
+// maxReads is how many reads for operators a session has under way at the same time: enough that
+// the round trips to the server add little, and so few that three quarters of session.MaxLone are
 // left for calls that acquire on the session.
 const maxReads = session.MaxLone / 4
 
-// turns limits the reads of several callers together.
-type turns chan struct{}
-
-// take waits for a turn, which the caller gives back.
-func (t turns) take(ctx context.Context) error {
+// awaitRead waits for one of the maxReads turns. The caller gives it back with endRead.
+func (d *Desk) awaitRead(ctx context.Context) error {
 	select {
-	case t <- struct{}{}:
+	case d.reads <- struct{}{}:
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 }
 
-func (t turns) giveBack() { <-t }
+func (d *Desk) endRead() { <-d.reads }
 
 // read reads the nodes of all contenders, except those of known, which were read before. It
-// reads as many at the same time as there are turns, and stops at the first error. It returns
-// when no read is under way.
-func (z Znode) read(ctx context.Context, found families, known map[string]Entry, turns turns) (Queue, error) {
-	own, began := int(z.cfg.Dialect.Family), lease.Now()
+// stops at the first error, and returns when no read is under way.
+func (z Znode) read(ctx context.Context, found families, known map[string]Entry) (q Queue, err error) {
+	began := lease.Now()
 	reading, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	var readers sync.WaitGroup
-	q := Queue{Others: make([][]Entry, queue.Families)}
 	for family, same := range found {
-		entries := make([]Entry, len(same)) // not nil: the znode exists
-		q.Others[family] = entries
+		foreign := family != int(z.cfg.Dialect.Family)
+		entries := make([]Entry, len(same))
+		q[family] = entries
 		for i, n := range same {
 			if old, ok := known[n.Name]; ok {
 				entries[i] = old
 				continue
 			}
-			if turns.take(reading) != nil {
+			if z.awaitRead(reading) != nil {
 				continue // as for all that follow
 			}
-			entries[i].Node = n
 			readers.Go(func() {
-				defer turns.giveBack()
-				if err := z.readEntry(reading, &entries[i], family != own); err != nil {
+				defer z.endRead()
+				switch node, err := z.Read(reading, "list", z.Path+"/"+n.Name); {
+				case err == nil:
+					entries[i] = entryOf(n, node, foreign)
+				case errors.Is(err, driver.ErrNoAuth) && foreign:
+					entries[i] = Entry{Node: n, Foreign: true}
+				case !errors.Is(err, driver.ErrNoNode):
 					stop(err)
 				}
 			})
@@ -155,42 +153,18 @@ func (z Znode) read(ctx context.Context, found families, known map[string]Entry,
 	if reading.Err() != nil {
 		return Queue{}, context.Cause(reading)
 	}
-	for family, entries := range q.Others {
-		q.Others[family] = slices.DeleteFunc(entries, func(e Entry) bool { return e.Name == "" }) // they have left
+	for family, entries := range q {
+		q[family] = slices.DeleteFunc(entries, func(e Entry) bool { return e.Name == "" }) // they have left
 	}
-	q.Known, q.Others[own] = q.Others[own], nil
 	return q, nil
 }
 
-// readEntry reads one contender's node. It clears the entry if the node is gone.
-func (z Znode) readEntry(ctx context.Context, e *Entry, foreign bool) error {
-	n, err := z.Read(ctx, "list", z.Path+"/"+e.Name)
-	switch {
-	case errors.Is(err, driver.ErrNoNode):
-		*e = Entry{}
-		return nil
-	case errors.Is(err, driver.ErrNoAuth) && foreign:
-		return nil
-	case err == nil:
-		e.fill(n, foreign)
-	}
-	return err
-}
-
 // entryOf returns the Entry of a contender whose node was read.
-func entryOf(q queue.Node, n driver.Node) Entry {
-	e := Entry{Node: q}
-	e.fill(n, false)
-	return e
-}
-
-// fill sets what a read of the contender's node has shown.
-func (e *Entry) fill(n driver.Node, foreign bool) {
-	e.Data, e.Session, e.Zxid = n.Data, n.Stat.EphemeralOwner, n.Stat.Czxid
-	if !foreign {
-		d, _ := queue.Decode(n.Data)
-		e.Kind = queue.Effective(e.Kind, d)
+func entryOf(q queue.Node, n driver.Node, foreign bool) Entry {
+	if d, _ := queue.Decode(n.Data); !foreign {
+		q.Kind = queue.Effective(q.Kind, d)
 	}
+	return Entry{Node: q, Data: n.Data, Session: n.Stat.EphemeralOwner, Zxid: n.Stat.Czxid, Foreign: foreign}
 }
 
 // Delete deletes a contender's node, whichever client has created it. If zxid is not 0, this
@@ -284,7 +258,7 @@ func (z Znode) blockedBy(ctx context.Context, kind queue.Kind, q []queue.Node) (
 		case err != nil:
 			return 0, Entry{}, z.cfg.explainList(err, z.Path)
 		case queue.Effective(q[watch[0]].Kind, d).Mode != queue.Shared:
-			return len(q) - 1, entryOf(q[watch[0]], n), nil
+			return len(q) - 1, entryOf(q[watch[0]], n, false), nil
 		default:
 			q[watch[0]].Kind.Mode = queue.Shared
 		}
