@@ -80,7 +80,7 @@ func (a Attempt) awaitFrontOf(ctx context.Context, p *Place, c *contender) (uint
 			continue // the line has changed: decide again
 		}
 		if watchOwn {
-			if own, _, err = p.watchNodes(ctx); err != nil {
+			if own, _, err = p.watchNodes(ctx, false); err != nil {
 				return 0, err
 			}
 		}
