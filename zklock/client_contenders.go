@@ -54,9 +54,9 @@ func rank(queued place.Queue) []Contender {
 		}
 	}
 	slices.SortStableFunc(ranks, func(a, b ranked) int { return cmp.Compare(a.seq, b.seq) })
-	found := make([]Contender, len(ranks))
-	for i := range ranks {
-		found[i] = ranks[i].Contender
+	found := slices.Grow([]Contender(nil), len(ranks)) // nil for none
+	for _, r := range ranks {
+		found = append(found, r.Contender)
 	}
 	return found
 }
