@@ -158,7 +158,7 @@ func awaitEvent(ctx context.Context, ws []*session.Watched, look time.Duration, 
 		defer t.Stop()
 		timer = t.C
 	}
-	var events [4]<-chan driver.Event // a select of them takes much less memory than reflect's
+	var events [3]<-chan driver.Event // a select of them takes much less memory than reflect's
 	if len(ws) > len(events) {
 		return awaitOneOf(ctx, ws, timer, moved, ends)
 	}
@@ -175,9 +175,6 @@ func awaitEvent(ctx context.Context, ws []*session.Watched, look time.Duration, 
 	case e, ok := <-events[2]:
 		ws[2].Received(e, ok)
 		return ws[2], false
-	case e, ok := <-events[3]:
-		ws[3].Received(e, ok)
-		return ws[3], false
 	case <-timer:
 		return nil, true
 	case <-moved:

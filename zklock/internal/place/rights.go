@@ -84,32 +84,18 @@ func (c *Settings) rights(path string) []right {
 	}
 }
 
-// A probe asks the ensemble for every right that locks need. It sends one transaction
-// with all the operations that an imaginary lock would need from its creation to its
-// removal. The last operation is a check that always fails, so none of the operations
-// is ever applied. The reply has a result for each operation.
-//
-// ZooKeeper requires READ on a znode for a check, as for a read. It requires CREATE and
-// DELETE on the parent, and WRITE on the znode itself.
-
 // Ping checks that a quorum answers, that the root exists, and that this client has
 // every right that locks need. If rights are missing, its error names each and its path, and
 // matches errs.ErrNoAuth. What the client can do without is only logged: a right, or container
 // znodes.
+//
+// It sends one transaction with all the operations that an imaginary lock would need from its
+// creation to its removal. The last operation is a check that always fails, so none of the
+// operations is ever applied. The reply, which also needs a quorum, has a result for each operation.
+//
+// ZooKeeper requires READ on a znode for a check, as for a read. It requires CREATE and
+// DELETE on the parent, and WRITE on the znode itself.
 func (d *Desk) Ping(ctx context.Context) error {
-	err := d.Repeat(ctx, "verify", func(ctx context.Context) error {
-		_, err := d.Transact(ctx, []driver.Op{driver.CheckOp(d.cfg.Root, driver.AnyVersion)})
-		return err
-	})
-	if err == nil || errors.Is(err, driver.ErrNoAuth) {
-		return d.probe(ctx) // which names every missing right, not only READ on the root
-	}
-	return d.cfg.explain(err, d.cfg.Root)
-}
-
-// probe returns an error that names every missing right and its path; nil if none is
-// missing.
-func (d *Desk) probe(ctx context.Context) error {
 	cfg := d.cfg
 	// In the default dialect the znode of no name has a "~" in its own name. In the other
 	// dialects no lock is expected to have this random name.
