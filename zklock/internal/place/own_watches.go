@@ -32,7 +32,6 @@ type ownWatches struct {
 
 	// The desk's mu guards the following.
 	due      []*Place // in the order of their grants; some of them may be ending
-	sweepAt  int      // due gets swept at this length: the ending ones are removed
 	armed    bool     // run's timer is set, and fires no later than the first of due is due
 	withRoom []*guard // guards that can take more nodes
 }
@@ -63,9 +62,9 @@ func (own *ownWatches) delay() time.Duration { return own.Timeout / 6 }
 
 // addLocked takes over a place that has just been granted for the first time.
 func (own *ownWatches) addLocked(p *Place) {
-	if len(own.due) >= own.sweepAt { // their number has doubled, so that this costs little on average
+	if len(own.due) == cap(own.due) { // make room, for as many as remain at least, so that this costs little on average
 		own.due = slices.DeleteFunc(own.due, func(p *Place) bool { return p.life.ending() })
-		own.sweepAt = max(minSweep, 2*len(own.due))
+		own.due = slices.Grow(own.due, max(minSweep, len(own.due)))
 	}
 	if own.due = append(own.due, p); !own.armed {
 		session.Poke(own.added)
@@ -84,12 +83,11 @@ func (own *ownWatches) next() (*Place, time.Duration) {
 			return nil, wait
 		}
 		own.due[0], own.due = nil, own.due[1:]
-		own.sweepAt = min(own.sweepAt, max(minSweep, 2*len(own.due))) // else it stays as high as after a burst
 		if !ending {
 			return p, 0
 		}
 	}
-	own.due, own.armed, own.sweepAt = nil, false, 0
+	own.due, own.armed = nil, false
 	return nil, -1
 }
 
