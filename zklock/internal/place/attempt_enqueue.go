@@ -119,10 +119,14 @@ func (c *creation) try(ctx context.Context, pause time.Duration) (applied bool, 
 	case err == nil:
 		return true, w.Children, nil
 	case errors.Is(err, driver.ErrConnLoss):
-		applied, err = c.lookFor(ctx, err)
+		applied, err = c.lookFor(ctx, w)
 		return applied, nil, err
 	case session.Transient(err):
-		return false, nil, c.sleep(ctx, w, pause)
+		if session.Sleep(ctx, c.Desk.cfg.Jitter(pause), c.Desk.Ctx.Done()) {
+			return false, nil, nil
+		}
+		c.abandon(w)
+		return false, nil, c.Desk.Interrupted(ctx, c.began)
 	case c.Desk.Ended(err):
 		return false, nil, errs.ErrSessionOver
 	case c.setRefused(w):
@@ -165,10 +169,10 @@ func (c *creation) send(ctx context.Context) (*session.Write, error) {
 
 // lookFor finds out whether a try with an unknown outcome was applied. If it was not, the next try
 // finds all znodes made: see the invariants of fresh names.
-func (c *creation) lookFor(ctx context.Context, doubt error) (applied bool, err error) {
-	c.p.doubtful, c.doubt = true, doubt
+func (c *creation) lookFor(ctx context.Context, w *session.Write) (applied bool, err error) {
+	c.p.doubtful, c.doubt = true, w.Err
 	if applied, err = c.p.recover(ctx); err != nil {
-		c.abandon(nil)
+		c.abandon(w)
 		return false, c.because(err)
 	}
 	if applied {
@@ -178,20 +182,6 @@ func (c *creation) lookFor(ctx context.Context, doubt error) (applied bool, err 
 		c.p.unregister()
 	}
 	return false, err
-}
-
-// sleep pauses before the next try. If ctx or the session ends first, the place is removed in
-// the background.
-func (c *creation) sleep(ctx context.Context, w *session.Write, pause time.Duration) error {
-	desk := c.Desk
-	if session.Sleep(ctx, desk.cfg.Jitter(pause), desk.Ctx.Done()) {
-		return nil
-	}
-	if !errors.Is(w.Err, driver.ErrNotSent) {
-		w = nil // abandon looks for the nodes
-	}
-	c.abandon(w)
-	return desk.Interrupted(ctx, c.began)
 }
 
 // because adds to the error of a wait without a session, as text, what happened to the last try: a

@@ -44,17 +44,14 @@ func (p *Place) recover(ctx context.Context) (found bool, err error) {
 	return true, nil
 }
 
-// abandon removes a place in the background, although its creation may still be under way, as w,
-// or may have had an unknown outcome: then w is nil, or says so. The place that it replaces leaves
-// the queue with it.
+// abandon removes a place in the background, although its creation, w, may still be under way, or
+// may have had an unknown outcome. The place that it replaces leaves the queue with it.
 func (c *creation) abandon(w *session.Write) {
 	desk, p, old := c.Desk, c.p, c.replaces
 	p.giveUp()
 	desk.Spawn(func() {
-		if w != nil {
-			<-w.Done // soon: it runs on the session's context
-		}
-		if w == nil || errors.Is(w.Err, driver.ErrConnLoss) {
+		<-w.Done // soon: it runs on the session's context
+		if errors.Is(w.Err, driver.ErrConnLoss) {
 			p.doubtful = true
 			_, err := p.recover(desk.Ctx)
 			for errors.Is(err, driver.ErrReplyTooLarge) && session.Sleep(desk.Ctx, desk.Timeout, nil) {
