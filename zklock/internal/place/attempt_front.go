@@ -141,8 +141,8 @@ func (a Attempt) blocked(ctx context.Context) (recalls bool, err error) {
 	desk, r := a.Desk, a.Request
 	for _, want := range r.Wants {
 		z := Znode{desk, want.Path}
-		if left := desk.parents.left(want.Path); left != nil {
-			if err := desk.Await(ctx, left); err != nil {
+		for _, gone := range desk.parents.left(want.Path) {
+			if err := desk.Await(ctx, gone); err != nil {
 				return false, err
 			}
 		}

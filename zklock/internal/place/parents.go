@@ -2,6 +2,7 @@ package place
 
 import (
 	"container/list"
+	"slices"
 	"sync"
 	"time"
 )
@@ -14,7 +15,7 @@ type parents struct {
 	byPath map[string]*list.Element // guarded by mu; of *parent
 	recent list.List                // guarded by mu; most recently used first
 
-	released map[string]*releases // guarded by mu; by path; no entry if there are none
+	released map[string][]chan struct{} // guarded by mu; by path; one for each asynchronous release under way
 }
 
 // parent is what is known about a lock's znode.
@@ -158,47 +159,35 @@ func (p *parents) forget(path string) {
 	}
 }
 
-// releases are the asynchronous releases below a path that are under way.
-type releases struct {
-	n    int           // guarded by the mu of parents
-	done chan struct{} // closed when n falls to 0
-}
-
 // leaving records that nodes below some paths are being deleted in the background. The caller
 // calls done once, when they are gone or go with their session.
 func (p *parents) leaving(paths []string) (done func()) {
+	gone := make(chan struct{})
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.released == nil {
-		p.released = make(map[string]*releases)
+		p.released = make(map[string][]chan struct{})
 	}
 	for _, path := range paths {
-		if p.released[path] == nil {
-			p.released[path] = &releases{done: make(chan struct{})}
-		}
-		p.released[path].n++
+		p.released[path] = append(p.released[path], gone)
 	}
 	return func() {
+		close(gone)
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		for _, path := range paths {
-			if r := p.released[path]; r.n > 1 {
-				r.n--
-			} else {
-				close(r.done)
+			p.released[path] = slices.DeleteFunc(p.released[path], func(other chan struct{}) bool { return other == gone })
+			if len(p.released[path]) == 0 {
 				delete(p.released, path)
 			}
 		}
 	}
 }
 
-// left returns a channel that is closed when the asynchronous releases below a path are
-// done; nil if there are none.
-func (p *parents) left(path string) <-chan struct{} {
+// left returns a channel for each asynchronous release below a path that is under way, which is
+// closed when that is done.
+func (p *parents) left(path string) []chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if r := p.released[path]; r != nil {
-		return r.done
-	}
-	return nil
+	return slices.Clone(p.released[path])
 }
