@@ -3,7 +3,7 @@ package zklock
 import (
 	"context"
 	"iter"
-	"sync"
+	"sync/atomic"
 
 	"github.com/zklock/go-zklock/zklock/internal/place"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
@@ -37,7 +37,7 @@ func (c *Client) Locks(ctx context.Context, prefix string) iter.Seq2[LockInfo, e
 		ctx, cancel := c.bound(ctx)
 		defer cancel()
 		r := rootReader{client: c}
-		walk := place.Walk{Prefix: prefix, Desk: r.desk}
+		walk := place.Walk{Prefix: prefix, Operate: r.operate}
 		err := walk.Run(ctx, c.places, func(name, path string, q place.Queue, err error) bool {
 			if err != nil {
 				return yield(LockInfo{Name: name, Path: path}, &Error{Op: "locks", Name: queue.Truncate(name, queue.MaxName), Err: err})
@@ -55,29 +55,19 @@ func (c *Client) Locks(ctx context.Context, prefix string) iter.Seq2[LockInfo, e
 // before.
 type rootReader struct {
 	client *Client
-
-	mu     sync.Mutex
-	synced *place.Desk // guarded by mu
+	synced atomic.Pointer[place.Desk]
 }
 
-// desk returns the session, another one if the former is over.
-func (r *rootReader) desk(ctx context.Context) (*place.Desk, error) {
+// operate runs a read on the session, and again on another one if that is over.
+func (r *rootReader) operate(ctx context.Context, read func(*place.Desk) error) error {
 	root := r.client.cfg.Root
-	d, err := deskFor(ctx, r.client, root)
-	if err != nil {
-		return nil, err
-	}
-	r.mu.Lock()
-	synced := r.synced == d
-	r.mu.Unlock()
-	if synced {
-		return d, nil
-	}
-	if err := (place.Znode{Desk: d, Path: root}).Sync(ctx); err != nil {
-		return nil, err
-	}
-	r.mu.Lock()
-	r.synced = d
-	r.mu.Unlock()
-	return d, nil
+	return onDesk(ctx, r.client, root, func(d *place.Desk) error {
+		if r.synced.Load() != d {
+			if err := (place.Znode{Desk: d, Path: root}).Sync(ctx); err != nil {
+				return err
+			}
+			r.synced.Store(d)
+		}
+		return read(d)
+	})
 }

@@ -99,14 +99,8 @@ func (v *View) watchHead(ctx context.Context) (gone bool, err error) {
 		return false, nil
 	}
 	first := &q[0]
-	if v.head != nil && v.name == first.Name {
-		switch event := v.head.Fires(); {
-		case event == nil:
-			return false, nil
-		case event.Type == driver.EventDeleted:
-			v.head = nil
-			return true, nil // the event of the children may be on its way still
-		}
+	if v.head != nil && v.name == first.Name && v.head.Fires() == nil {
+		return false, nil
 	}
 	w, _, err := v.Watches.Watch(ctx, v.Path+"/"+first.Name)
 	if errors.Is(err, driver.ErrNoNode) {
@@ -156,8 +150,8 @@ type Walk struct {
 	// Prefix is what the names start with.
 	Prefix string
 
-	// Desk returns the session to read on: another one if the former is over.
-	Desk func(context.Context) (*Desk, error)
+	// Operate reads on a session, and again on another one if that is over.
+	Operate func(ctx context.Context, read func(*Desk) error) error
 
 	cfg  *Settings
 	next []*visit // in the byte order of their names
@@ -253,25 +247,13 @@ func (w *Walk) add(above *visit) {
 	slices.SortFunc(w.next[:end+len(below)], byName)
 }
 
-// read reads the queue of a znode, on another session if the session ends.
+// read reads the queue of a znode.
 func (w *Walk) read(ctx context.Context, v *visit) error {
-	for {
-		desk, err := w.Desk(ctx)
-		if err == nil {
-			err = w.readOn(ctx, Znode{desk, v.path}, v)
-		}
-		if !errors.Is(err, errs.ErrSessionOver) {
-			return err
-		}
-	}
+	return w.Operate(ctx, func(d *Desk) error { return w.readOn(ctx, Znode{d, v.path}, v) })
 }
 
 func (w *Walk) readOn(ctx context.Context, z Znode, v *visit) error {
-	if err := z.awaitRead(ctx); err != nil {
-		return err
-	}
 	names, err := z.children(ctx)
-	z.endRead()
 	if err != nil {
 		return err
 	}

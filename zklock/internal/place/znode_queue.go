@@ -63,8 +63,12 @@ func (z Znode) Sync(ctx context.Context) error {
 	return z.Repeat(ctx, "list", func(ctx context.Context) error { return z.DS.Sync(ctx, z.Path) })
 }
 
-// children lists the znode's children.
+// children lists the znode's children for an operator.
 func (z Znode) children(ctx context.Context) (names []string, err error) {
+	if err := z.awaitRead(ctx); err != nil {
+		return nil, err
+	}
+	defer z.endRead()
 	err = z.Repeat(ctx, "list", func(ctx context.Context) (err error) {
 		names, _, err = z.DS.Children(ctx, z.Path)
 		return err
@@ -105,11 +109,12 @@ const maxReads = session.MaxLone / 4
 
 // awaitRead waits for one of the maxReads turns. The caller gives it back with endRead.
 func (d *Desk) awaitRead(ctx context.Context) error {
+	began := lease.Now()
 	select {
 	case d.reads <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return d.WaitEnded(ctx, began)
 	}
 }
 
