@@ -84,7 +84,7 @@ func (a Attempt) create(ctx, waiter context.Context, replaces *Place) (_ *Place,
 	}
 	c := creation{Attempt: a, p: p, replaces: replaces, parents: parents, waiter: waiter, began: lease.Now()}
 	// Read before the first try: that try may turn out to have created the nodes.
-	seen := desk.zxids.newest.Load()
+	seen := desk.newest.Load()
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, desk.Timeout/10) {
 		applied, children, err := c.try(ctx, pause)
 		switch {
@@ -211,10 +211,10 @@ func (c *creation) submit(ctx context.Context) *session.Write {
 	}
 	for i, n := range p.nodes {
 		if isUnmade(c.parents[i]) {
-			w.Ops = append(w.Ops, driver.CreateOp(n.dir, parentMark, driver.Container, cfg.acls()))
+			w.Ops = append(w.Ops, driver.CreateOp(n.dir, parentMark, driver.Container, cfg.ACLs()))
 			w.Risky, w.GivenUp = true, ctx.Done()
 		}
-		w.Ops = append(w.Ops, driver.CreateOp(n.dir+"/"+cfg.Dialect.Prefix(n.guid, n.kind), data, driver.EphemeralSequential, cfg.acls()))
+		w.Ops = append(w.Ops, driver.CreateOp(n.dir+"/"+cfg.Dialect.Prefix(n.guid, n.kind), data, driver.EphemeralSequential, cfg.ACLs()))
 		if c.parents[i].marked {
 			w.Ops = append(w.Ops, driver.SetOp(n.dir, parentMark, driver.AnyVersion))
 		}
@@ -292,12 +292,12 @@ func (p *Place) accept(seen, last int64, children []int32) error {
 		return desk.cfg.tooMany()
 	}
 	if p.Zxid <= seen {
-		desk.zxids.regressed.Store(true)
+		desk.regressed.Store(true)
 		return fmt.Errorf("%w: transaction %#x after %#x", errs.ErrTokenRegression, uint64(p.Zxid), uint64(seen))
 	}
 	for {
-		newest := desk.zxids.newest.Load()
-		if p.Zxid <= newest || desk.zxids.newest.CompareAndSwap(newest, p.Zxid) {
+		newest := desk.newest.Load()
+		if p.Zxid <= newest || desk.newest.CompareAndSwap(newest, p.Zxid) {
 			return nil
 		}
 	}

@@ -72,7 +72,7 @@ func (own *ownWatches) addLocked(p *Place) {
 }
 
 // next takes out a place that is due. If there is none, it returns nil and the time until
-// the next one is due; a negative time if there are no places.
+// the next one is due; a long time if there are no places.
 func (own *ownWatches) next() (*Place, time.Duration) {
 	own.mu.Lock()
 	defer own.mu.Unlock()
@@ -88,7 +88,7 @@ func (own *ownWatches) next() (*Place, time.Duration) {
 		}
 	}
 	own.due, own.armed = nil, false
-	return nil, -1
+	return nil, time.Hour
 }
 
 // run gives the nodes of due places to guards, and looks after the places, until the
@@ -103,11 +103,7 @@ func (own *ownWatches) run() {
 			p.lookAfter()
 			continue
 		}
-		if wait < 0 {
-			timer.Stop()
-		} else {
-			timer.Reset(wait)
-		}
+		timer.Reset(wait)
 		select {
 		case <-timer.C:
 		case <-own.added:
@@ -286,17 +282,11 @@ func (g *guard) look(n *guarded) {
 			desk.Spawn(p.Lose) // ending handles and contexts may take a while
 		}
 	case err != nil || !(Znode{desk, c.dir}).isAlone(c, names):
-		if g.recall(n); failed {
+		if n.place, n.event = nil, nil; failed {
 			log("zklock: the queue of a kept lock cannot be watched for other contenders, so it is not kept")
 		}
+		n.keeper.Recalled(p)
 	}
-}
-
-// recall recalls a kept place. Its queue need not be watched then.
-func (g *guard) recall(n *guarded) {
-	p := n.place
-	n.place, n.event = nil, nil
-	n.keeper.Recalled(p)
 }
 
 // wait returns true when the guard has something to do: after an event, when a node was
@@ -322,7 +312,8 @@ func (g *guard) wait(moved <-chan struct{}) bool {
 		if n.keeper != nil && ok && e.Err == nil && !n.place.life.ending() {
 			// As a rule another contender has arrived. If it has left again, or our own node was
 			// deleted, a list would show that, but the contender is not made to wait for a list.
-			g.recall(n)
+			n.keeper.Recalled(n.place)
+			n.place = nil // its queue need not be watched then
 		}
 		n.event = nil // an event proves nothing: the node is read again
 	}
