@@ -134,14 +134,21 @@ func (c *Client) parseNode(text string) (node string, zxid int64, err error) {
 }
 
 // operate runs an operator's operation on a name, and again on another session if the
-// session ends.
+// session ends. The operator may have seen on another server what this session's does not know
+// yet: so a Sync comes first.
 func operate(ctx context.Context, c *Client, name string, op func(ctx context.Context, z place.Znode) error) error {
 	if err := operable(c, name); err != nil {
 		return err
 	}
 	ctx, cancel := c.bound(ctx)
 	defer cancel()
-	return onDesk(ctx, c, c.path(name), func(d *place.Desk) error { return op(ctx, place.Znode{Desk: d, Path: c.path(name)}) })
+	return onDesk(ctx, c, c.path(name), func(d *place.Desk) error {
+		z := place.Znode{Desk: d, Path: c.path(name)}
+		if err := z.Sync(ctx); err != nil {
+			return err
+		}
+		return op(ctx, z)
+	})
 }
 
 // operable returns why an operator's operation on a name is refused.

@@ -39,7 +39,7 @@ type View struct {
 func (v *View) Look(ctx context.Context) (Queue, error) {
 	if !v.synced {
 		if err := v.Sync(ctx); err != nil {
-			return Queue{}, v.cfg.explain(err, v.Path)
+			return Queue{}, err
 		}
 		v.synced = true
 	}

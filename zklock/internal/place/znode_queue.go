@@ -43,9 +43,6 @@ func Nodes(entries []Entry) []queue.Node {
 // Contenders returns all contenders in the queue of a name, as of a moment during the
 // call. Contenders that leave before their data is read are left out.
 func (z Znode) Contenders(ctx context.Context) (Queue, error) {
-	if err := z.Sync(ctx); err != nil { // the caller may have just seen more on another server
-		return Queue{}, z.cfg.explain(err, z.Path)
-	}
 	names, err := z.children(ctx)
 	if errors.Is(err, driver.ErrNoNode) {
 		return Queue{}, nil
@@ -60,7 +57,7 @@ func (z Znode) Contenders(ctx context.Context) (Queue, error) {
 
 // Sync waits until the session's server knows what the ensemble has committed.
 func (z Znode) Sync(ctx context.Context) error {
-	return z.Repeat(ctx, "list", func(ctx context.Context) error { return z.DS.Sync(ctx, z.Path) })
+	return z.cfg.explain(z.Repeat(ctx, "list", func(ctx context.Context) error { return z.DS.Sync(ctx, z.Path) }), z.Path)
 }
 
 // children lists the znode's children for an operator.
@@ -176,11 +173,6 @@ func entryOf(q queue.Node, n driver.Node, foreign bool) Entry {
 // transaction must have created the node: else the error matches ErrNoNode.
 func (z Znode) Delete(ctx context.Context, node string, zxid int64) error {
 	path := z.Path + "/" + node
-	if zxid != 0 { // the node is read first, and the server may not know it yet
-		if err := z.Sync(ctx); err != nil {
-			return z.cfg.explain(err, z.Path)
-		}
-	}
 	return z.cfg.explain(z.Repeat(ctx, "release", func(ctx context.Context) error {
 		if zxid == 0 {
 			return z.DS.Delete(ctx, path, driver.AnyVersion)
@@ -202,10 +194,6 @@ func (z Znode) Delete(ctx context.Context, node string, zxid int64) error {
 
 // Revoke asks the holder of a contender's node to give the lock back. zxid is as in Delete.
 func (z Znode) Revoke(ctx context.Context, node string, zxid int64, reason string) error {
-	// Without the Sync a server that lags behind could say that the node does not exist.
-	if err := z.Sync(ctx); err != nil {
-		return z.cfg.explain(err, z.Path)
-	}
 	err := z.rewrite(ctx, "mark", z.Path+"/"+node, func(n driver.Node) ([]byte, error) {
 		if err := sameNode(n, zxid); err != nil {
 			return nil, err
