@@ -87,18 +87,18 @@ func (a Attempt) awaitFrontOf(ctx context.Context, p *Place, c *contender) (uint
 		nearest := len(ahead) - 1
 		r.By.Waits(l.ahead, entryOf(l.watched[nearest], ahead[nearest].Node, false))
 		rest(l.far)
-		what, err := desk.awaitChange(ctx, ahead, own)
-		if what != timeToLook {
+		fired, gone, err := desk.awaitChange(ctx, ahead, own)
+		if fired {
 			rest(false)
 		}
 		switch {
 		case err != nil:
 			return 0, err
-		case what == timeToLook:
+		case !fired:
 			watchOwn = true
 		case c.kind.Permits > 0:
 			l.forget()
-		case what == aheadGone:
+		case gone:
 			l.removeGone(0, ahead[0].Gen, true)
 		}
 	}

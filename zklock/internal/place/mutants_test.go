@@ -12,7 +12,7 @@ var _ = []mutant.Mutant{
 		Find:   "defer rest(false)",
 		Put:    "",
 		And: []mutant.Change{
-			{In: Attempt.awaitFrontOf, Find: "what != timeToLook", Put: "false"},
+			{In: Attempt.awaitFrontOf, Find: "if fired { rest(false) }", Put: ""},
 		},
 		Tests: []string{"TestRestedWaiterWakesRightAfterASync"},
 		By:    "zklock",
@@ -84,7 +84,7 @@ var _ = []mutant.Mutant{
 		Name:   "own-node-of-any-session",
 		Breaks: "a node with the name of the waiter's node counts as the waiter's, whichever session owns it",
 		In:     (*Place).watchNodes,
-		Find:   "w.Node.Stat.EphemeralOwner != p.Desk.DS.ID()",
+		Find:   "w.Node.Stat.EphemeralOwner != desk.DS.ID()",
 		Put:    "false",
 		Tests:  []string{"TestNodePutInPlaceOfOursIsNotOurs"},
 		By:     "zklock",

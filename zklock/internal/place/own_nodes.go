@@ -17,19 +17,19 @@ import (
 // event. gen is the generation of the connection that showed all the nodes; 0 if that was not one
 // connection.
 func (p *Place) watchNodes(ctx context.Context, grants bool) (own []*session.Watched, gen uint64, err error) {
-	watches := &p.Desk.Watches
+	desk := p.Desk
 	own = make([]*session.Watched, len(p.nodes))
 	for i, c := range p.nodes {
-		w, read, err := watches.Watch(ctx, c.path)
+		w, read, err := desk.Watches.Watch(ctx, c.path)
 		if grants && !read && err == nil {
-			watches.Drop(w)
-			w, _, err = watches.Watch(ctx, c.path)
+			desk.Watches.Drop(w)
+			w, _, err = desk.Watches.Watch(ctx, c.path)
 		}
 		switch {
-		case errors.Is(err, driver.ErrNoNode), err == nil && w.Node.Stat.EphemeralOwner != p.Desk.DS.ID():
+		case errors.Is(err, driver.ErrNoNode), err == nil && w.Node.Stat.EphemeralOwner != desk.DS.ID():
 			return nil, 0, errs.ErrNodeGone // or another session has created a node with this name
 		case err != nil:
-			return nil, 0, p.Desk.cfg.explainList(err, c.dir)
+			return nil, 0, desk.cfg.explainList(err, c.dir)
 		case i == 0:
 			gen = w.Gen
 		case w.Gen != gen:

@@ -249,22 +249,18 @@ func (w *Walk) add(above *visit) {
 
 // read reads the queue of a znode.
 func (w *Walk) read(ctx context.Context, v *visit) error {
-	return w.Operate(ctx, func(d *Desk) error { return w.readOn(ctx, Znode{d, v.path}, v) })
-}
-
-func (w *Walk) readOn(ctx context.Context, z Znode, v *visit) error {
-	names, err := z.children(ctx)
-	if err != nil {
+	return w.Operate(ctx, func(d *Desk) error {
+		z := Znode{d, v.path}
+		names, err := z.children(ctx)
+		if err != nil || v.name == "" { // the root, which does not belong to a lock
+			v.below = names
+			return err
+		}
+		found, _, rest := z.sort(names)
+		if w.cfg.Dialect.Literal() { // in the other dialects no lock is below another
+			v.below = rest
+		}
+		v.queue, err = z.read(ctx, found, nil)
 		return err
-	}
-	if v.name == "" { // the root, which does not belong to a lock
-		v.below = names
-		return nil
-	}
-	found, _, rest := z.sort(names)
-	if w.cfg.Dialect.Literal() { // in the other dialects no lock is below another
-		v.below = rest
-	}
-	v.queue, err = z.read(ctx, found, nil)
-	return err
+	})
 }
