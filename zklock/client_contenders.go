@@ -134,8 +134,8 @@ func (c *Client) parseNode(text string) (node string, zxid int64, err error) {
 }
 
 // operate runs an operator's operation on a name, and again on another session if the
-// session ends. The operator may have seen on another server what this session's does not know
-// yet: so a Sync comes first.
+// session ends. It begins with a Sync, because the operator may have seen on another server what
+// the session's server does not know yet.
 func operate(ctx context.Context, c *Client, name string, op func(ctx context.Context, z place.Znode) error) error {
 	if err := operable(c, name); err != nil {
 		return err

@@ -65,7 +65,7 @@ func (z Znode) children(ctx context.Context) (names []string, err error) {
 	if err := z.awaitRead(ctx); err != nil {
 		return nil, err
 	}
-	defer z.endRead()
+	defer func() { <-z.reads }()
 	err = z.Repeat(ctx, "list", func(ctx context.Context) (err error) {
 		names, _, err = z.DS.Children(ctx, z.Path)
 		return err
@@ -104,7 +104,7 @@ type families [queue.Families][]queue.Node
 // left for calls that acquire on the session.
 const maxReads = session.MaxLone / 4
 
-// awaitRead waits for one of the maxReads turns. The caller gives it back with endRead.
+// awaitRead waits for one of the maxReads turns. The caller receives from reads to give it back.
 func (d *Desk) awaitRead(ctx context.Context) error {
 	began := lease.Now()
 	select {
@@ -114,8 +114,6 @@ func (d *Desk) awaitRead(ctx context.Context) error {
 		return d.WaitEnded(ctx, began)
 	}
 }
-
-func (d *Desk) endRead() { <-d.reads }
 
 // read reads the nodes of all contenders, except those of known, which were read before. It
 // stops at the first error, and returns when no read is under way.
@@ -137,7 +135,7 @@ func (z Znode) read(ctx context.Context, found families, known map[string]Entry)
 				continue // as for all that follow
 			}
 			readers.Go(func() {
-				defer z.endRead()
+				defer func() { <-z.reads }()
 				switch node, err := z.Read(reading, "list", z.Path+"/"+n.Name); {
 				case err == nil:
 					entries[i] = entryOf(n, node, foreign)
