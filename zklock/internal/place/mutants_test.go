@@ -84,7 +84,7 @@ var _ = []mutant.Mutant{
 		Name:   "own-node-of-any-session",
 		Breaks: "a node with the name of the waiter's node counts as the waiter's, whichever session owns it",
 		In:     (*Place).watchNodes,
-		Find:   "w.Node.Stat.EphemeralOwner != desk.DS.ID()",
+		Find:   "n.Stat.EphemeralOwner != desk.DS.ID()",
 		Put:    "false",
 		Tests:  []string{"TestNodePutInPlaceOfOursIsNotOurs"},
 		By:     "zklock",

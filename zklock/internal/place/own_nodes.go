@@ -21,18 +21,26 @@ func (p *Place) watchNodes(ctx context.Context, grants bool) (own []*session.Wat
 	own = make([]*session.Watched, len(p.nodes))
 	for i, c := range p.nodes {
 		w, read, err := desk.Watches.Watch(ctx, c.path)
+		var n driver.Node
+		var seen uint64
+		if err == nil {
+			n, seen = w.Node, w.Gen
+		}
 		if grants && !read && err == nil {
-			desk.Watches.Drop(w)
-			w, _, err = desk.Watches.Watch(ctx, c.path)
+			before, _ := desk.DS.Conn()
+			n, err = desk.Read(ctx, "watch", c.path)
+			if seen, _ = desk.DS.Conn(); seen != before {
+				seen = 0
+			}
 		}
 		switch {
-		case errors.Is(err, driver.ErrNoNode), err == nil && w.Node.Stat.EphemeralOwner != desk.DS.ID():
+		case errors.Is(err, driver.ErrNoNode), err == nil && n.Stat.EphemeralOwner != desk.DS.ID():
 			return nil, 0, errs.ErrNodeGone // or another session has created a node with this name
 		case err != nil:
 			return nil, 0, desk.cfg.explainList(err, c.dir)
 		case i == 0:
-			gen = w.Gen
-		case w.Gen != gen:
+			gen = seen
+		case seen != gen:
 			gen = 0
 		}
 		own[i] = w
