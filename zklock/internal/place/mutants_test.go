@@ -85,7 +85,7 @@ var _ = []mutant.Mutant{
 		Breaks: "a node with the name of the waiter's node counts as the waiter's, whichever session owns it",
 		In:     (*Place).watchNodes,
 		Find:   "n.Stat.EphemeralOwner != desk.DS.ID()",
-		Put:    "false",
+		Put:    "n.Stat.Czxid < 0",
 		Tests:  []string{"TestNodePutInPlaceOfOursIsNotOurs"},
 		By:     "zklock",
 	},
