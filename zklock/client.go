@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -140,7 +141,7 @@ func (c *Client) ACL() []driver.ACL {
 	if c == nil || c.pool == nil {
 		return nil
 	}
-	return c.cfg.ACLs()
+	return slices.Clone(c.cfg.ACLs())
 }
 
 // errNoClient is what the methods of a zero Client return.

@@ -37,16 +37,13 @@ func (c *Client) Contenders(ctx context.Context, name string) (found []Contender
 // come from one counter, that of the lock's znode. Each recipe decides among its own
 // nodes which of them hold.
 func rank(queued place.Queue) []Contender {
-	if queued.Known == nil {
-		return nil
-	}
-	found := []Contender{}
+	var found []Contender
 	seqs := make(map[string]int64) // by their nodes
-	for family, same := range append([][]place.Entry{queued.Known}, queued.Others...) {
+	for _, same := range queued {
 		nodes := place.Nodes(same)
 		for i, e := range same {
 			c := nodeOf(e)
-			if c.Foreign = true; family == 0 {
+			if c.Foreign = e.Foreign; !c.Foreign {
 				c = contenderOf(e)
 			}
 			c.Held, _ = queue.Decide(nodes, i)
@@ -130,14 +127,21 @@ func (c *Client) parseNode(text string) (node string, zxid int64, err error) {
 }
 
 // operate runs an operator's operation on a name, and again on another session if the
-// session ends.
+// session ends. It begins with a Sync, because the operator may have seen on another server what
+// the session's server does not know yet.
 func operate(ctx context.Context, c *Client, name string, op func(ctx context.Context, z place.Znode) error) error {
 	if err := operable(c, name); err != nil {
 		return err
 	}
 	ctx, cancel := c.bound(ctx)
 	defer cancel()
-	return onDesk(ctx, c, c.path(name), func(d *place.Desk) error { return op(ctx, place.Znode{Desk: d, Path: c.path(name)}) })
+	return onDesk(ctx, c, c.path(name), func(d *place.Desk) error {
+		z := place.Znode{Desk: d, Path: c.path(name)}
+		if err := z.Sync(ctx); err != nil {
+			return err
+		}
+		return op(ctx, z)
+	})
 }
 
 // operable returns why an operator's operation on a name is refused.

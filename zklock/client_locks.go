@@ -39,18 +39,18 @@ func (c *Client) Locks(ctx context.Context, prefix string) iter.Seq2[LockInfo, e
 		// The server of the session that reads all names has all that was committed when the session
 		// was first used here: another session's server might lag behind what was read before.
 		var synced atomic.Pointer[place.Desk]
-		desk := func(ctx context.Context) (*place.Desk, error) {
-			d, err := deskFor(ctx, c, c.cfg.Root)
-			if err != nil || d == synced.Load() {
-				return d, err
-			}
-			err = place.Znode{Desk: d, Path: c.cfg.Root}.Sync(ctx)
-			if err == nil {
-				synced.Store(d)
-			}
-			return d, err
+		operate := func(ctx context.Context, read func(*place.Desk) error) error {
+			return onDesk(ctx, c, c.cfg.Root, func(d *place.Desk) error {
+				if d != synced.Load() {
+					if err := (place.Znode{Desk: d, Path: c.cfg.Root}).Sync(ctx); err != nil {
+						return err
+					}
+					synced.Store(d)
+				}
+				return read(d)
+			})
 		}
-		walk := place.Walk{Prefix: prefix, Desk: desk}
+		walk := place.Walk{Prefix: prefix, Operate: operate}
 		err := walk.Run(ctx, c.places, func(name, path string, q place.Queue, err error) bool {
 			if err != nil {
 				return yield(LockInfo{Name: name, Path: path}, &Error{Op: "locks", Name: queue.Truncate(name, queue.MaxName), Err: err})

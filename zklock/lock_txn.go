@@ -82,11 +82,6 @@ func (l *Lock) Verify(ctx context.Context) (err error) {
 // allows to repeat it when its outcome is unknown.
 func (l *Lock) transact(ctx context.Context, kind string, ops []driver.Op, again bool) ([]driver.OpResult, error) {
 	h := l.hold
-	p := h.place
-	txn, err := p.Txn(ops)
-	if err != nil {
-		return nil, err
-	}
 	if !h.beginTxn() {
 		return nil, l.endedError()
 	}
@@ -94,7 +89,7 @@ func (l *Lock) transact(ctx context.Context, kind string, ops []driver.Op, again
 	if err := l.Err(); err != nil {
 		return nil, err
 	}
-	results, err := txn.Run(ctx, kind, again)
+	results, err := h.place.Txn(ctx, kind, ops, again)
 	switch {
 	case errors.Is(err, errs.ErrNodeGone), errors.Is(err, errs.ErrSessionOver):
 		return nil, l.endedError()

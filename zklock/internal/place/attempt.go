@@ -157,7 +157,7 @@ func (a Attempt) awaitTurn(ctx context.Context, p *Place) error {
 			if err := desk.AwaitLease(ctx); err != nil {
 				return err
 			}
-			if seen, err = p.seeNodes(ctx); err != nil {
+			if _, seen, err = p.watchNodes(ctx, true); err != nil {
 				return err
 			}
 			if seen == gen && desk.Leased() {

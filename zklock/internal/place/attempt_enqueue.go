@@ -79,12 +79,12 @@ func (a Attempt) create(ctx, waiter context.Context, replaces *Place) (_ *Place,
 	if !ok {
 		return nil, false, errs.ErrSessionOver
 	}
-	if p.replaces = replaces; replaces != nil {
+	if replaces != nil {
 		replaces.giveUp() // whatever the outcome, and before its nodes can be gone
 	}
-	c := creation{Attempt: a, p: p, parents: parents, waiter: waiter, began: lease.Now()}
+	c := creation{Attempt: a, p: p, replaces: replaces, parents: parents, waiter: waiter, began: lease.Now()}
 	// Read before the first try: that try may turn out to have created the nodes.
-	seen := desk.zxids.newest.Load()
+	seen := desk.newest.Load()
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, desk.Timeout/10) {
 		applied, children, err := c.try(ctx, pause)
 		switch {
@@ -99,11 +99,12 @@ func (a Attempt) create(ctx, waiter context.Context, replaces *Place) (_ *Place,
 // creation is the creation of a place's nodes, in as many tries as it takes.
 type creation struct {
 	Attempt
-	p       *Place
-	parents []parent        // as far as is known; a try may show that one is different
-	waiter  context.Context // as in enqueue
-	began   time.Time
-	doubt   error // why the outcome of a try was unknown; nil: no outcome was
+	p        *Place
+	replaces *Place          // the place whose nodes the same transaction deletes; nil if none
+	parents  []parent        // as far as is known; a try may show that one is different
+	waiter   context.Context // as in enqueue
+	began    time.Time
+	doubt    error // why the outcome of a try was unknown; nil: no outcome was
 }
 
 // try sends the transaction that creates the nodes once. applied says that the nodes exist;
@@ -118,10 +119,14 @@ func (c *creation) try(ctx context.Context, pause time.Duration) (applied bool, 
 	case err == nil:
 		return true, w.Children, nil
 	case errors.Is(err, driver.ErrConnLoss):
-		applied, err = c.lookFor(ctx, err)
+		applied, err = c.lookFor(ctx, w)
 		return applied, nil, err
 	case session.Transient(err):
-		return false, nil, c.sleep(ctx, w, pause)
+		if session.Sleep(ctx, c.Desk.cfg.Jitter(pause), c.Desk.Ctx.Done()) {
+			return false, nil, nil
+		}
+		c.abandon(w)
+		return false, nil, c.Desk.WaitEnded(ctx, c.began)
 	case c.Desk.Ended(err):
 		return false, nil, errs.ErrSessionOver
 	case c.setRefused(w):
@@ -156,7 +161,7 @@ func (c *creation) send(ctx context.Context) (*session.Write, error) {
 			if ctx = more; ctx.Err() == nil {
 				continue
 			}
-			c.p.abandon(w, c.parents)
+			c.abandon(w)
 			return nil, c.because(desk.WaitEnded(ctx, c.began))
 		}
 	}
@@ -164,10 +169,10 @@ func (c *creation) send(ctx context.Context) (*session.Write, error) {
 
 // lookFor finds out whether a try with an unknown outcome was applied. If it was not, the next try
 // finds all znodes made: see the invariants of fresh names.
-func (c *creation) lookFor(ctx context.Context, doubt error) (applied bool, err error) {
-	c.p.doubtful, c.doubt = true, doubt
+func (c *creation) lookFor(ctx context.Context, w *session.Write) (applied bool, err error) {
+	c.p.doubtful, c.doubt = true, w.Err
 	if applied, err = c.p.recover(ctx); err != nil {
-		c.p.abandon(nil, c.parents)
+		c.abandon(w)
 		return false, c.because(err)
 	}
 	if applied {
@@ -177,20 +182,6 @@ func (c *creation) lookFor(ctx context.Context, doubt error) (applied bool, err 
 		c.p.unregister()
 	}
 	return false, err
-}
-
-// sleep pauses before the next try. If ctx or the session ends first, the place is removed in
-// the background.
-func (c *creation) sleep(ctx context.Context, w *session.Write, pause time.Duration) error {
-	desk := c.Desk
-	if session.Sleep(ctx, desk.cfg.Jitter(pause), desk.Ctx.Done()) {
-		return nil
-	}
-	if !errors.Is(w.Err, driver.ErrNotSent) {
-		w = nil // abandon looks for the nodes
-	}
-	c.p.abandon(w, c.parents)
-	return desk.WaitEnded(ctx, c.began)
 }
 
 // because adds to the error of a wait without a session, as text, what happened to the last try: a
@@ -212,18 +203,18 @@ func (c *creation) submit(ctx context.Context) *session.Write {
 	cfg := desk.cfg
 	w := &session.Write{Kind: "enqueue", Creates: p, Ctx: r.Ctx, Ops: make([]driver.Op, 0, 2*len(p.nodes)+1)}
 	data := desk.nodeData(r.Origin, r.Mode, p.keepable).Encode()
-	if p.replaces != nil {
+	if c.replaces != nil {
 		w.Kind = "requeue"
-		for _, n := range p.replaces.nodes {
+		for _, n := range c.replaces.nodes {
 			w.Ops = append(w.Ops, driver.DeleteOp(n.path, driver.AnyVersion))
 		}
 	}
 	for i, n := range p.nodes {
 		if isUnmade(c.parents[i]) {
-			w.Ops = append(w.Ops, driver.CreateOp(n.dir, parentMark, driver.Container, cfg.acls()))
+			w.Ops = append(w.Ops, driver.CreateOp(n.dir, parentMark, driver.Container, cfg.ACLs()))
 			w.Risky, w.GivenUp = true, ctx.Done()
 		}
-		w.Ops = append(w.Ops, driver.CreateOp(n.dir+"/"+cfg.Dialect.Prefix(n.guid, n.kind), data, driver.EphemeralSequential, cfg.acls()))
+		w.Ops = append(w.Ops, driver.CreateOp(n.dir+"/"+cfg.Dialect.Prefix(n.guid, n.kind), data, driver.EphemeralSequential, cfg.ACLs()))
 		if c.parents[i].marked {
 			w.Ops = append(w.Ops, driver.SetOp(n.dir, parentMark, driver.AnyVersion))
 		}
@@ -238,20 +229,15 @@ func (c *creation) submit(ctx context.Context) *session.Write {
 // setRefused reports whether a write failed because this client may not set a parent, and
 // remembers that parent as one that is not to be set.
 func (c *creation) setRefused(w *session.Write) bool {
-	if len(w.Results) != len(w.Ops) {
+	at := session.AtFault(w.Results)
+	if at < 0 || w.Ops[at].Kind != driver.OpSet || !errors.Is(w.Err, driver.ErrNoAuth) {
 		return false
 	}
-	for i, op := range w.Ops {
-		if op.Kind != driver.OpSet || !errors.Is(w.Results[i].Err, driver.ErrNoAuth) {
-			continue
-		}
-		refused := &c.parents[slices.IndexFunc(c.parents, func(p parent) bool { return p.path == op.Path })]
-		if refused.marked = false; !isUnmade(*refused) {
-			c.Desk.parents.add(*refused)
-		}
-		return true
+	refused := &c.parents[slices.IndexFunc(c.parents, func(p parent) bool { return p.path == w.Ops[at].Path })]
+	if refused.marked = false; !isUnmade(*refused) {
+		c.Desk.parents.add(*refused)
 	}
-	return false
+	return true
 }
 
 // created completes a place whose nodes exist. The same transaction has deleted the place that it
@@ -259,10 +245,9 @@ func (c *creation) setRefused(w *session.Write) bool {
 func (c *creation) created(ctx context.Context, seen int64, children []int32) (_ *Place, alone bool, err error) {
 	desk, p := c.Desk, c.p
 	last, limit := p.lastNumber(), desk.cfg.MaxContenders // a limit for new contenders only
-	p.limitChecked = p.replaces != nil || limit == 0 || len(children) > 0 && slices.Min(children) >= 0 && int(slices.Max(children)) <= limit
-	if p.replaces != nil {
-		p.replaces.unregister()
-		p.replaces = nil
+	p.limitChecked = c.replaces != nil || limit == 0 || len(children) > 0 && slices.Min(children) >= 0 && int(slices.Max(children)) <= limit
+	if c.replaces != nil {
+		c.replaces.unregister()
 	}
 	if p.Zxid == 0 { // it was created without a set, or found again
 		var n driver.Node
@@ -307,12 +292,12 @@ func (p *Place) accept(seen, last int64, children []int32) error {
 		return desk.cfg.tooMany()
 	}
 	if p.Zxid <= seen {
-		desk.zxids.regressed.Store(true)
+		desk.regressed.Store(true)
 		return fmt.Errorf("%w: transaction %#x after %#x", errs.ErrTokenRegression, uint64(p.Zxid), uint64(seen))
 	}
 	for {
-		newest := desk.zxids.newest.Load()
-		if p.Zxid <= newest || desk.zxids.newest.CompareAndSwap(newest, p.Zxid) {
+		newest := desk.newest.Load()
+		if p.Zxid <= newest || desk.newest.CompareAndSwap(newest, p.Zxid) {
 			return nil
 		}
 	}

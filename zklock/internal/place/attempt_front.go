@@ -80,25 +80,25 @@ func (a Attempt) awaitFrontOf(ctx context.Context, p *Place, c *contender) (uint
 			continue // the line has changed: decide again
 		}
 		if watchOwn {
-			if own, _, err = p.watchNodes(ctx); err != nil {
+			if own, _, err = p.watchNodes(ctx, false); err != nil {
 				return 0, err
 			}
 		}
 		nearest := len(ahead) - 1
-		r.By.Waits(l.ahead, entryOf(l.watched[nearest], ahead[nearest].Node))
+		r.By.Waits(l.ahead, entryOf(l.watched[nearest], ahead[nearest].Node, false))
 		rest(l.far)
-		what, err := desk.awaitChange(ctx, ahead, own)
-		if what != timeToLook {
+		fired, gone, err := desk.awaitChange(ctx, ahead, own)
+		if fired {
 			rest(false)
 		}
 		switch {
 		case err != nil:
 			return 0, err
-		case what == timeToLook:
+		case !fired:
 			watchOwn = true
 		case c.kind.Permits > 0:
 			l.forget()
-		case what == aheadGone:
+		case gone:
 			l.removeGone(0, ahead[0].Gen, true)
 		}
 	}
@@ -141,8 +141,8 @@ func (a Attempt) blocked(ctx context.Context) (recalls bool, err error) {
 	desk, r := a.Desk, a.Request
 	for _, want := range r.Wants {
 		z := Znode{desk, want.Path}
-		if left := desk.parents.left(want.Path); left != nil {
-			if err := desk.Await(ctx, left); err != nil {
+		for _, gone := range desk.parents.left(want.Path) {
+			if err := desk.Await(ctx, gone); err != nil {
 				return false, err
 			}
 		}

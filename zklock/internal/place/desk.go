@@ -21,6 +21,7 @@ type Desk struct {
 	*Shared
 
 	freshNames freshNames
+	reads      chan struct{} // cap maxReads: one element for each read for an operator that is under way
 
 	// mu guards the state of all places, and what follows. A goroutine that holds it makes no
 	// request and does not wait. Session.Hold locks the session's mutex first, and then runs a
@@ -100,24 +101,16 @@ func (d *Desk) removePeerLocked(c *contender) {
 	}
 }
 
-// change is what ended a waiter's sleep.
-type change int
-
-const (
-	timeToLook     change = iota // it is time to read again; no change is known
-	somethingFired               // a watch fired, which proves nothing
-	aheadGone                    // the first of the watched nodes ahead was certainly deleted
-)
-
 // awaitChange waits until one of the watched nodes ahead, or one of our own nodes,
-// changes, or until it is time to read them again.
+// changes, or until it is time to read them again: then no watch has fired. A watch that has fired
+// proves nothing, except with gone: then the first of the nodes ahead was certainly deleted.
 //
 // A watch may not survive a new connection, so the caller then reads the nodes again.
 // It does so after a pause, with jitter, of up to a sixth of the session timeout: many
 // clients may have reconnected at the same time. Most watches do survive, and report at
 // once what they have missed. So awaitChange listens to them during the pause: otherwise the
 // whole queue would wait that long after every cut.
-func (d *Desk) awaitChange(ctx context.Context, ahead, own []*session.Watched) (change, error) {
+func (d *Desk) awaitChange(ctx context.Context, ahead, own []*session.Watched) (fires, gone bool, err error) {
 	all := append(slices.Clip(ahead), own...)
 	armed := slices.MinFunc(all, func(a, b *session.Watched) int { return cmp.Compare(a.Gen, b.Gen) }).Gen
 	for {
@@ -137,14 +130,11 @@ func (d *Desk) awaitChange(ctx context.Context, ahead, own []*session.Watched) (
 			d.Watches.Drop(fired)
 			e := fired.Fires()
 			now, _ := d.DS.Conn() // an event of an older connection proves nothing: the node is read again
-			if fired == ahead[0] && !survived && e.Err == nil && e.Type == driver.EventDeleted && now == fired.Gen {
-				return aheadGone, nil
-			}
-			return somethingFired, nil
+			return true, fired == ahead[0] && !survived && e.Err == nil && e.Type == driver.EventDeleted && now == fired.Gen, nil
 		case ctx.Err() != nil || d.Ctx.Err() != nil:
-			return 0, d.waitError(ctx)
+			return false, false, d.waitError(ctx)
 		case late:
-			return timeToLook, nil
+			return false, false, nil
 		}
 	}
 }
@@ -158,7 +148,7 @@ func awaitEvent(ctx context.Context, ws []*session.Watched, look time.Duration, 
 		defer t.Stop()
 		timer = t.C
 	}
-	var events [4]<-chan driver.Event // a select of them takes much less memory than reflect's
+	var events [3]<-chan driver.Event // a select of them takes much less memory than reflect's
 	if len(ws) > len(events) {
 		return awaitOneOf(ctx, ws, timer, moved, ends)
 	}
@@ -175,9 +165,6 @@ func awaitEvent(ctx context.Context, ws []*session.Watched, look time.Duration, 
 	case e, ok := <-events[2]:
 		ws[2].Received(e, ok)
 		return ws[2], false
-	case e, ok := <-events[3]:
-		ws[3].Received(e, ok)
-		return ws[3], false
 	case <-timer:
 		return nil, true
 	case <-moved:

@@ -16,7 +16,7 @@ import (
 // known name. That is as many requests as if it had tried to create only the znode first.
 //
 // The set gives the znode a version that a znode of another program in its place does not have:
-// the reaper relies on that. A read before each removal would cost the servers more.
+// Desk.reap relies on that. A read before each removal would cost the servers more.
 //
 // Invariants:
 //   - A transaction with an unknown outcome is not repeated. Once its contender was not
@@ -86,7 +86,7 @@ func (f *freshNames) note(w *session.Write, unclear int32) {
 	if !w.Risky {
 		return
 	}
-	switch at := containerAtFault(w); {
+	switch {
 	case w.Err == nil:
 		f.answered.Store(true)
 		f.count(true)
@@ -95,7 +95,7 @@ func (f *freshNames) note(w *session.Write, unclear int32) {
 		if !f.answered.Load() && f.unclear.CompareAndSwap(unclear, unclear+1) && unclear+1 >= maxUnclear {
 			f.off.Store(true)
 		}
-	case at >= 0:
+	case containerAtFault(w):
 		f.answered.Store(true)
 		if !errors.Is(w.Err, driver.ErrNodeExists) && !errors.Is(w.Err, driver.ErrNoNode) {
 			f.off.Store(true)
@@ -108,20 +108,12 @@ func (f *freshNames) note(w *session.Write, unclear int32) {
 
 // isRefused reports whether a write certainly failed because it was to create a znode.
 func isRefused(w *session.Write) bool {
-	byDriver := len(w.Results) != len(w.Ops) && (errors.Is(w.Err, driver.ErrBadArguments) || errors.Is(w.Err, driver.ErrUnimplemented))
-	return w.Risky && byDriver || containerAtFault(w) >= 0
+	byDriver := w.Results == nil && (errors.Is(w.Err, driver.ErrBadArguments) || errors.Is(w.Err, driver.ErrUnimplemented))
+	return w.Risky && byDriver || containerAtFault(w)
 }
 
-// containerAtFault returns the index of the operation that creates a znode and was the reason
-// why a write was refused; -1 if there is none.
-func containerAtFault(w *session.Write) int {
-	if len(w.Results) != len(w.Ops) {
-		return -1
-	}
-	for i, op := range w.Ops {
-		if err := w.Results[i].Err; op.Mode == driver.Container && err != nil && !errors.Is(err, driver.ErrRolledBack) {
-			return i
-		}
-	}
-	return -1
+// containerAtFault reports whether the create of a znode was the reason why a write was refused.
+func containerAtFault(w *session.Write) bool {
+	at := session.AtFault(w.Results)
+	return at >= 0 && w.Ops[at].Mode == driver.Container
 }

@@ -2,7 +2,6 @@ package place
 
 import (
 	"github.com/zklock/go-zklock/internal/testkit/mutant"
-	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
 var _ = []mutant.Mutant{
@@ -13,7 +12,7 @@ var _ = []mutant.Mutant{
 		Find:   "defer rest(false)",
 		Put:    "",
 		And: []mutant.Change{
-			{In: Attempt.awaitFrontOf, Find: "what != timeToLook", Put: "false"},
+			{In: Attempt.awaitFrontOf, Find: "if fired { rest(false) }", Put: ""},
 		},
 		Tests: []string{"TestRestedWaiterWakesRightAfterASync"},
 		By:    "zklock",
@@ -76,7 +75,7 @@ var _ = []mutant.Mutant{
 		Name:   "own-node-unchecked",
 		Breaks: "after the wait the waiter does not check whether its own node still exists",
 		In:     Attempt.awaitTurn,
-		Find:   "seen, err = p.$see(ctx)",
+		Find:   "_, seen, err = p.$see(ctx, true)",
 		Put:    "",
 		Tests:  []string{"TestOwnNodeDeletedBeforePredecessorLeaves"},
 		By:     "zklock",
@@ -84,9 +83,9 @@ var _ = []mutant.Mutant{
 	{
 		Name:   "own-node-of-any-session",
 		Breaks: "a node with the name of the waiter's node counts as the waiter's, whichever session owns it",
-		In:     (*Place).isOurs,
-		Find:   "n.Stat.EphemeralOwner != p.Desk.DS.ID()",
-		Put:    "false",
+		In:     (*Place).watchNodes,
+		Find:   "n.Stat.EphemeralOwner != desk.DS.ID()",
+		Put:    "n.Stat.Czxid < 0",
 		Tests:  []string{"TestNodePutInPlaceOfOursIsNotOurs"},
 		By:     "zklock",
 	},
@@ -188,9 +187,8 @@ var _ = []mutant.Mutant{
 		Name:   "recovery-adopts-the-highest",
 		Breaks: "of two nodes with one GUID the later one is kept",
 		In:     (*Place).recover,
-		Find:   "queue.$sort(q)",
-		Put:    "queue.$sort(q); slices.Reverse(q)",
-		With:   map[string]any{"sort": queue.Sort},
+		Find:   "at := slices.IndexFunc(q, $same)",
+		Put:    "slices.Reverse(q); at := slices.IndexFunc(q, $same)",
 		Tests:  []string{"TestOfTwinsTheFirstCounts"},
 		By:     "zklock",
 	},
@@ -234,7 +232,7 @@ var _ = []mutant.Mutant{
 		Name:   "create-abandoned",
 		Breaks: "a caller that gives up while its create is under way leaves its node in the queue",
 		In:     (*creation).send,
-		Find:   "c.p.$abandon(w, c.parents)",
+		Find:   "c.$abandon(w)",
 		Put:    "c.p.$giveUp()",
 		With:   map[string]any{"giveUp": (*Place).giveUp},
 		Tests:  []string{"TestCreateCancelledUnderWayLeavesNothing"},
@@ -261,8 +259,8 @@ var _ = []mutant.Mutant{
 	{
 		Name:   "fresh-of-a-caller-that-gave-up",
 		Breaks: "the client does not remove the container if the caller gave up before the transaction was answered",
-		In:     (*Place).abandon,
-		Find:   "desk.$addMade(parents)",
+		In:     (*creation).abandon,
+		Find:   "desk.$addMade(c.parents)",
 		Put:    "",
 		Tests:  []string{"TestFreshNameOfACallerThatGaveUp"},
 		By:     "zklock",
@@ -306,9 +304,9 @@ var _ = []mutant.Mutant{
 	{
 		Name:   "keep-list-unread",
 		Breaks: "a contender that came before the watch on the queue was armed does not recall the place",
-		In:     (*guard).look,
-		Find:   "name != c.$node() && desk.$isContender(name)",
-		Put:    "false",
+		In:     Znode.isAlone,
+		Find:   "len(q) == 1",
+		Put:    "len(q) > 0",
 		Tests:  []string{"TestRecallByAContenderThatCameBefore"},
 		By:     "zklock",
 	},
@@ -506,7 +504,7 @@ var _ = []mutant.Mutant{
 	{
 		Name:   "reaped-whatever-it-is",
 		Breaks: "a lock's idle znode is removed although another program has written to it since",
-		In:     (*reaper).remove,
+		In:     (*Desk).reap,
 		Find:   "p.version",
 		Put:    "driver.AnyVersion",
 		Tests:  []string{"TestZnodePutInALocksPlaceIsLeftAlone"},
@@ -571,16 +569,16 @@ var _ = []mutant.Mutant{
 	{
 		Name:   "unfired-watch-is-presence",
 		Breaks: "before a grant a waiter does not read its own node again if its watch on it has not fired",
-		In:     (*Place).seeNodes,
-		Find:   "!read[i]",
-		Put:    "read == nil",
+		In:     (*Place).watchNodes,
+		Find:   "!read",
+		Put:    "!read && read",
 		Tests:  []string{"TestGrantDoesNotDependOnAnEvent"},
 		By:     "zklock",
 	},
 	{
 		Name:   "orphan-behind-a-long-list",
 		Breaks: "a create whose reply was lost is forgotten if the list that would show its node is too long",
-		In:     (*Place).abandon,
+		In:     (*creation).abandon,
 		Find:   "errors.Is(err, driver.ErrReplyTooLarge)",
 		Put:    "errors.Is(err, driver.ErrReplyTooLarge) && false",
 		Tests:  []string{"TestLostReplyAndATooLongListLeaveNoOrphan"},

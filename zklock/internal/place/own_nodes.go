@@ -11,73 +11,44 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
-// watchNodes reads our own nodes with watches, which report their deletion by another
-// client. A node that is already watched on the present connection is not read again:
-// read says which nodes this call has read.
-func (p *Place) watchNodes(ctx context.Context) (own []*session.Watched, read []bool, err error) {
-	own, read = make([]*session.Watched, len(p.nodes)), make([]bool, len(p.nodes))
+// watchNodes reads our own nodes with watches, which report their deletion by another client. A
+// node that is already watched on the present connection is read only if a grant follows: that its
+// watch has not fired is not enough then, since a grant must not depend on the arrival of an
+// event. gen is the generation of the connection that showed all the nodes; 0 if that was not one
+// connection.
+func (p *Place) watchNodes(ctx context.Context, grants bool) (own []*session.Watched, gen uint64, err error) {
+	desk := p.Desk
+	own = make([]*session.Watched, len(p.nodes))
 	for i, c := range p.nodes {
-		own[i], read[i], err = p.Desk.Watches.Watch(ctx, c.path)
+		w, read, err := desk.Watches.Watch(ctx, c.path)
+		var n driver.Node
+		var seen uint64
 		if err == nil {
-			err = p.isOurs(own[i].Node)
+			n, seen = w.Node, w.Gen
 		}
-		if err != nil {
-			return nil, nil, p.explainNode(err, c)
+		if grants && !read && err == nil {
+			before, _ := desk.DS.Conn()
+			n, err = desk.Read(ctx, "watch", c.path)
+			if seen, _ = desk.DS.Conn(); seen != before {
+				seen = 0
+			}
 		}
+		switch {
+		case errors.Is(err, driver.ErrNoNode), err == nil && n.Stat.EphemeralOwner != desk.DS.ID():
+			return nil, 0, errs.ErrNodeGone // or another session has created a node with this name
+		case err != nil:
+			return nil, 0, desk.cfg.explainList(err, c.dir)
+		case i == 0:
+			gen = seen
+		case seen != gen:
+			gen = 0
+		}
+		own[i] = w
 	}
 	if p.Granted.IsZero() { // else guards watch its nodes
 		p.nodeWatches = own
 	}
-	return own, read, nil
-}
-
-// isOurs returns errs.ErrNodeGone if another session has created a node with the name of ours.
-func (p *Place) isOurs(n driver.Node) error {
-	if n.Stat.EphemeralOwner != p.Desk.DS.ID() {
-		return errs.ErrNodeGone
-	}
-	return nil
-}
-
-// explainNode translates an error of reading one of our own nodes.
-func (p *Place) explainNode(err error, c *contender) error {
-	if errors.Is(err, driver.ErrNoNode) {
-		return errs.ErrNodeGone
-	}
-	return p.Desk.cfg.explainList(err, c.dir)
-}
-
-// seeNodes reads our own nodes right before a grant, and watches them from then on. A node
-// that was watched before is read too: that its watch has not fired is not enough,
-// since a grant must not depend on the arrival of an event. seeNodes returns the generation
-// of the connection that showed all the nodes; 0 if that was not one connection.
-func (p *Place) seeNodes(ctx context.Context) (gen uint64, err error) {
-	own, read, err := p.watchNodes(ctx)
-	if err != nil {
-		return 0, err
-	}
-	for i, c := range p.nodes {
-		seen := own[i].Gen
-		if !read[i] {
-			seen, _ = p.Desk.DS.Conn()
-			n, err := p.Desk.Read(ctx, "watch", c.path)
-			if err == nil {
-				err = p.isOurs(n)
-			}
-			if err != nil {
-				return 0, p.explainNode(err, c)
-			}
-			if after, _ := p.Desk.DS.Conn(); after != seen {
-				return 0, nil
-			}
-		}
-		if i == 0 {
-			gen = seen
-		} else if seen != gen {
-			return 0, nil
-		}
-	}
-	return gen, nil
+	return own, gen, nil
 }
 
 // listQueue lists the queue of a name up to our own node, which is the last.

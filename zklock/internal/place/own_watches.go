@@ -32,7 +32,6 @@ type ownWatches struct {
 
 	// The desk's mu guards the following.
 	due      []*Place // in the order of their grants; some of them may be ending
-	sweepAt  int      // due gets swept at this length: the ending ones are removed
 	armed    bool     // run's timer is set, and fires no later than the first of due is due
 	withRoom []*guard // guards that can take more nodes
 }
@@ -42,17 +41,17 @@ const minSweep = 64
 // Serve prepares a pool so that its sessions can have places. inUse reports whether this client
 // uses the name with a path.
 func Serve(sh *Shared, pool *session.Pool, inUse func(path string) bool) {
+	sh.inUse = inUse
 	pool.Prepare = func(ctx context.Context, ds driver.Session) error { return ensureRoot(ctx, ds, sh.cfg) }
 	pool.Attend = func(s *session.Session) any {
 		desk := &Desk{Session: s, Shared: sh, enqueued: make(map[uint64]*contender),
-			peers: make(map[string][]queue.Node), lists: make(map[string]*listing)}
+			peers: make(map[string][]queue.Node), lists: make(map[string]*listing), reads: make(chan struct{}, maxReads)}
 		desk.freshNames.shares = make(chan struct{})
 		own := &ownWatches{Desk: desk, added: make(chan struct{}, 1)}
 		s.Spawn(own.run)
+		s.Spawn(desk.reap)
 		return own
 	}
-	r := &reaper{&sh.parents, pool, inUse}
-	sh.parents.start = func() { pool.Spawn(r.run) }
 }
 
 // DeskOf returns a session's desk.
@@ -63,9 +62,9 @@ func (own *ownWatches) delay() time.Duration { return own.Timeout / 6 }
 
 // addLocked takes over a place that has just been granted for the first time.
 func (own *ownWatches) addLocked(p *Place) {
-	if len(own.due) >= own.sweepAt { // their number has doubled, so that this costs little on average
+	if len(own.due) == cap(own.due) { // make room, for as many as remain at least, so that this costs little on average
 		own.due = slices.DeleteFunc(own.due, func(p *Place) bool { return p.life.ending() })
-		own.sweepAt = max(minSweep, 2*len(own.due))
+		own.due = slices.Grow(own.due, max(minSweep, len(own.due)))
 	}
 	if own.due = append(own.due, p); !own.armed {
 		session.Poke(own.added)
@@ -73,7 +72,7 @@ func (own *ownWatches) addLocked(p *Place) {
 }
 
 // next takes out a place that is due. If there is none, it returns nil and the time until
-// the next one is due; a negative time if there are no places.
+// the next one is due; a long time if there are no places.
 func (own *ownWatches) next() (*Place, time.Duration) {
 	own.mu.Lock()
 	defer own.mu.Unlock()
@@ -84,13 +83,12 @@ func (own *ownWatches) next() (*Place, time.Duration) {
 			return nil, wait
 		}
 		own.due[0], own.due = nil, own.due[1:]
-		own.sweepAt = min(own.sweepAt, max(minSweep, 2*len(own.due))) // else it stays as high as after a burst
 		if !ending {
 			return p, 0
 		}
 	}
-	own.due, own.armed, own.sweepAt = nil, false, 0
-	return nil, -1
+	own.due, own.armed = nil, false
+	return nil, time.Hour
 }
 
 // run gives the nodes of due places to guards, and looks after the places, until the
@@ -105,11 +103,7 @@ func (own *ownWatches) run() {
 			p.lookAfter()
 			continue
 		}
-		if wait < 0 {
-			timer.Stop()
-		} else {
-			timer.Reset(wait)
-		}
+		timer.Reset(wait)
 		select {
 		case <-timer.C:
 		case <-own.added:
@@ -288,18 +282,12 @@ func (g *guard) look(n *guarded) {
 		} else {
 			desk.Spawn(p.Lose) // ending handles and contexts may take a while
 		}
-	case err != nil || !slices.Contains(names, c.node()) || slices.ContainsFunc(names, func(name string) bool { return name != c.node() && desk.isContender(name) }):
-		if g.recall(n); failed {
+	case err != nil || !(Znode{desk, c.dir}).isAlone(c, names):
+		if n.place, n.event = nil, nil; failed {
 			log("zklock: the queue of a kept lock cannot be watched for other contenders, so it is not kept")
 		}
+		n.keeper.Recalled(p)
 	}
-}
-
-// recall recalls a kept place. Its queue need not be watched then.
-func (g *guard) recall(n *guarded) {
-	p := n.place
-	n.place, n.event = nil, nil
-	n.keeper.Recalled(p)
 }
 
 // wait returns true when the guard has something to do: after an event, when a node was
@@ -325,7 +313,8 @@ func (g *guard) wait(moved <-chan struct{}) bool {
 		if n.keeper != nil && ok && e.Err == nil && !n.place.life.ending() {
 			// As a rule another contender has arrived. If it has left again, or our own node was
 			// deleted, a list would show that, but the contender is not made to wait for a list.
-			g.recall(n)
+			n.keeper.Recalled(n.place)
+			n.place = nil // its queue need not be watched then
 		}
 		n.event = nil // an event proves nothing: the node is read again
 	}

@@ -2,26 +2,20 @@ package place
 
 import (
 	"container/list"
-	"context"
+	"slices"
 	"sync"
 	"time"
-
-	"github.com/zklock/go-zklock/zklock/driver"
-	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
 // parents remembers the locks' znodes that are known to exist, so that acquiring a name
 // in use takes one round trip. It is a cache: servers remove idle containers at any time, and
 // then the create of a queue node fails.
 type parents struct {
-	start func() // starts the reaper; set before any parent is added
+	mu     sync.Mutex
+	byPath map[string]*list.Element // guarded by mu; of *parent
+	recent list.List                // guarded by mu; most recently used first
 
-	mu      sync.Mutex
-	running bool                     // guarded by mu; the reaper runs, or is about to
-	byPath  map[string]*list.Element // guarded by mu; of *parent
-	recent  list.List                // guarded by mu; most recently used first
-
-	released map[string]*releases // guarded by mu; by path; no entry if there are none
+	released map[string][]chan struct{} // guarded by mu; by path; one for each asynchronous release under way
 }
 
 // parent is what is known about a lock's znode.
@@ -84,16 +78,7 @@ func (p *parents) find(path string, occupied bool) (found parent, fresh, ok bool
 // others find it.
 func (p *parents) add(found parent) {
 	p.mu.Lock()
-	p.addLocked(found)
-	start := !p.running
-	p.running = true
-	p.mu.Unlock()
-	if start {
-		p.start()
-	}
-}
-
-func (p *parents) addLocked(found parent) {
+	defer p.mu.Unlock()
 	found.used = time.Now()
 	if e, ok := p.byPath[found.path]; ok {
 		before := e.Value.(*parent)
@@ -139,22 +124,17 @@ func (p *parents) warnOnce(path string) (first bool) {
 // takeIdle takes out at most n parents that this client has not looked up since a time, and
 // those of other clients that it has not looked up for foreignIdle before that, the oldest
 // first. inUse reports whether a name is in use although it was not looked up; such a parent
-// is used now. ends means that the reaper has nothing to do, and ends: the next parent starts it
-// again.
-func (p *parents) takeIdle(since time.Time, n int, inUse func(path string) bool) (idle []parent, ends bool) {
+// is used now.
+func (p *parents) takeIdle(since time.Time, n int, inUse func(path string) bool) (idle []parent) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	defer func() {
-		p.running = len(idle) > 0 || p.recent.Len() > 0
-		ends = !p.running
-	}()
 	var before *list.Element
 	for e := p.recent.Back(); e != nil; e = before {
 		before = e.Prev()
 		found := e.Value.(*parent)
 		switch {
 		case len(idle) == n || found.used.After(since):
-			return
+			return idle
 		case !found.createdHere && found.used.After(since.Add(-foreignIdle)):
 			continue
 		case inUse(found.path):
@@ -166,7 +146,7 @@ func (p *parents) takeIdle(since time.Time, n int, inUse func(path string) bool)
 		p.recent.Remove(e)
 		delete(p.byPath, found.path)
 	}
-	return
+	return idle
 }
 
 // forget takes a path out of the cache.
@@ -179,110 +159,35 @@ func (p *parents) forget(path string) {
 	}
 }
 
-// releases are the asynchronous releases below a path that are under way.
-type releases struct {
-	n    int           // guarded by the mu of parents
-	done chan struct{} // closed when n falls to 0
-}
-
 // leaving records that nodes below some paths are being deleted in the background. The caller
 // calls done once, when they are gone or go with their session.
 func (p *parents) leaving(paths []string) (done func()) {
+	gone := make(chan struct{})
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.released == nil {
-		p.released = make(map[string]*releases)
+		p.released = make(map[string][]chan struct{})
 	}
 	for _, path := range paths {
-		if p.released[path] == nil {
-			p.released[path] = &releases{done: make(chan struct{})}
-		}
-		p.released[path].n++
+		p.released[path] = append(p.released[path], gone)
 	}
 	return func() {
+		close(gone)
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		for _, path := range paths {
-			if r := p.released[path]; r.n > 1 {
-				r.n--
-			} else {
-				close(r.done)
+			p.released[path] = slices.DeleteFunc(p.released[path], func(other chan struct{}) bool { return other == gone })
+			if len(p.released[path]) == 0 {
 				delete(p.released, path)
 			}
 		}
 	}
 }
 
-// left returns a channel that is closed when the asynchronous releases below a path are
-// done; nil if there are none.
-func (p *parents) left(path string) <-chan struct{} {
+// left returns a channel for each asynchronous release below a path that is under way, which is
+// closed when that is done.
+func (p *parents) left(path string) []chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if r := p.released[path]; r != nil {
-		return r.done
-	}
-	return nil
-}
-
-// Containers of names that were used once would accumulate: servers remove idle containers only
-// once a minute, and at a limited rate. So a client removes those that it has created itself.
-const (
-	reapEvery = 5 * time.Second // how often the reaper looks for idle names
-	reapBatch = 128             // names taken at the same time; each delete that is refused costs one more transaction
-)
-
-// reaper removes idle containers that this client has created, and forgets those of other
-// clients. It runs while any znodes are known: parents starts it.
-//
-// It does not remove a container that another client uses, has written to, or has put
-// in the place of ours: servers refuse to delete a container that is not empty, or
-// whose data has another version. A client that is about to use a removed container
-// creates it again.
-type reaper struct {
-	parents *parents
-	pool    *session.Pool
-	inUse   func(path string) bool // whether this client uses the name with that path
-}
-
-func (r *reaper) run() {
-	ticker := time.NewTicker(reapEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ticker.C:
-		case <-r.pool.Ctx.Done():
-			return
-		}
-		for full := true; full; {
-			idle, ends := r.parents.takeIdle(time.Now().Add(-reapIdle), reapBatch, r.inUse)
-			if ends {
-				return
-			}
-			r.remove(idle)
-			full = len(idle) == reapBatch
-		}
-	}
-}
-
-// remove deletes containers of this client, in transactions of their own: a delete of a
-// container that is in use is refused, and must not fail any other request. If a delete
-// fails, the servers remove the container later.
-func (r *reaper) remove(idle []parent) {
-	groups := make(map[*session.Session][]*session.Write)
-	for _, p := range idle {
-		if !p.createdHere {
-			continue
-		}
-		ctx, cancel := context.WithTimeout(r.pool.Ctx, r.pool.Settings.ConnectTimeout)
-		s, err := r.pool.Session(ctx, p.path)
-		cancel()
-		if err != nil {
-			break
-		}
-		w := &session.Write{Kind: "reap", Ctx: s.Ctx, Ops: []driver.Op{driver.DeleteOp(p.path, p.version)}, Done: make(chan struct{})}
-		groups[s] = append(groups[s], w)
-	}
-	for s, writes := range groups {
-		s.Commits.Apart(writes) // until soon after the end of the session, at the latest
-	}
+	return slices.Clone(p.released[path])
 }

@@ -16,11 +16,10 @@ import (
 //   - At most one hold has it at a time. Its successive holds have tokens with the same
 //     zxid and growing turns.
 type Place struct {
-	Desk     *Desk
-	nodes    []*contender // in the order of the request's wants
-	Zxid     int64        // of the transaction that created them; 0 while that is not known
-	replaces *Place       // the place whose nodes the transaction that creates this one deletes
-	life     life         // its state
+	Desk  *Desk
+	nodes []*contender // in the order of the request's wants
+	Zxid  int64        // of the transaction that created them; 0 while that is not known
+	life  life         // its state
 
 	limitChecked bool // max_contenders was applied: see listQueue
 	doubtful     bool // a create's outcome was unknown at some time: twins may appear

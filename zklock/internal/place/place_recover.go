@@ -30,8 +30,7 @@ func (p *Place) recover(ctx context.Context) (found bool, err error) {
 		if err != nil && !errors.Is(err, driver.ErrNoNode) { // no parent: no node
 			return false, err
 		}
-		queue.Sort(q) // so that it finds the lowest, if there are two
-		at := slices.IndexFunc(q, func(o queue.Node) bool { return o.GUID == c.guid })
+		at := slices.IndexFunc(q, func(o queue.Node) bool { return o.GUID == c.guid }) // the first, if there are two
 		if at < 0 && i > 0 {
 			return true, errs.ErrNodeGone // it was created, as the first one was: another client has deleted it
 		}
@@ -45,52 +44,35 @@ func (p *Place) recover(ctx context.Context) (found bool, err error) {
 	return true, nil
 }
 
-// abandon is Place.Remove for a place whose creation may still be under way, as w, or may
-// have had an unknown outcome. The place that it replaces leaves the queue with it. From then
-// on parents are abandon's.
-func (p *Place) abandon(w *session.Write, parents []parent) {
-	desk := p.Desk
+// abandon removes a place in the background, although its creation, w, may still be under way, or
+// may have had an unknown outcome. The place that it replaces leaves the queue with it.
+func (c *creation) abandon(w *session.Write) {
+	desk, p, old := c.Desk, c.p, c.replaces
 	p.giveUp()
 	desk.Spawn(func() {
-		applied, known := p.settled(), false
-		if w != nil {
-			<-w.Done // soon: it runs on the session's context
-			switch {
-			case w.Err == nil:
-				applied, known = true, true
-			case errors.Is(w.Err, driver.ErrConnLoss):
-				p.doubtful = true
-			default:
-				known = true // certainly not applied
-			}
-		}
-		if !applied && !known {
-			found, err := p.recover(desk.Ctx)
+		<-w.Done // soon: it runs on the session's context
+		if errors.Is(w.Err, driver.ErrConnLoss) {
+			p.doubtful = true
+			_, err := p.recover(desk.Ctx)
 			for errors.Is(err, driver.ErrReplyTooLarge) && session.Sleep(desk.Ctx, desk.Timeout, nil) {
-				found, err = p.recover(desk.Ctx) // other programs may have removed children
+				_, err = p.recover(desk.Ctx) // other programs may have removed children
 			}
-			applied = found || p.settled()
 		}
-		if old := p.replaces; old != nil {
-			p.replaces = nil
-			if applied {
-				old.unregister()
-			} else {
-				old.Remove()
-			}
+		desk.mu.Lock()
+		applied := p.nodes[0].path != ""
+		desk.mu.Unlock()
+		switch {
+		case old == nil:
+		case applied:
+			old.unregister()
+		default:
+			old.Remove()
 		}
 		if applied {
-			desk.addMade(parents)
+			desk.addMade(c.parents)
 			_ = p.deleteNodes()
 		} else {
 			p.unregister()
 		}
 	})
-}
-
-// settled reports whether the place's nodes are known to have been created.
-func (p *Place) settled() bool {
-	p.Desk.mu.Lock()
-	defer p.Desk.mu.Unlock()
-	return p.nodes[0].node() != ""
 }

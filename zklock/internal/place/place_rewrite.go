@@ -23,7 +23,7 @@ import (
 // session has ended, or a node is gone.
 func (p *Place) Amend(ctx context.Context, change func(*queue.Data)) error {
 	for _, c := range p.nodes {
-		err := p.Desk.rewrite(ctx, c.path, func(n driver.Node) ([]byte, error) {
+		err := p.Desk.rewrite(ctx, "mark", c.path, func(n driver.Node) ([]byte, error) {
 			was, ok := queue.Decode(n.Data)
 			is := was
 			if change(&is); ok && is == was {

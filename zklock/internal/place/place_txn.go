@@ -4,44 +4,30 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
-// Txn is a transaction that begins with a check of each of a place's nodes: it is applied
-// only while all of them exist.
-type Txn struct {
-	p   *Place
-	all []driver.Op
-}
-
-// Txn returns a transaction of ops behind a check of each of the place's nodes. An
-// operation on one of these nodes is refused with errs.ErrConflict.
-func (p *Place) Txn(ops []driver.Op) (Txn, error) {
-	all := make([]driver.Op, 0, len(p.nodes)+len(ops))
+// Txn runs a transaction of ops behind a check of each of the place's nodes, so it is applied only
+// while all of them exist, and returns the results of ops. An operation on one of these nodes is
+// refused with errs.ErrConflict. again means that the transaction may be repeated if its outcome is
+// unknown. If it may not, Txn notes that the place is in doubt: see InDoubt. errs.ErrNodeGone means
+// that another client has deleted a node; the place is lost then.
+func (p *Place) Txn(ctx context.Context, kind string, ops []driver.Op, again bool) ([]driver.OpResult, error) {
+	desk, checks := p.Desk, len(p.nodes)
+	all := make([]driver.Op, 0, checks+len(ops))
 	for _, c := range p.nodes {
 		all = append(all, driver.CheckOp(c.path, driver.AnyVersion))
 	}
 	for i := range ops {
-		for _, c := range p.nodes {
-			if ops[i].Path == c.path {
-				return Txn{}, fmt.Errorf("%w: an operation is on the lock's own queue node %s, which only zklock may change", errs.ErrConflict, ops[i].Path)
-			}
+		if slices.ContainsFunc(p.nodes, func(c *contender) bool { return c.path == ops[i].Path }) {
+			return nil, fmt.Errorf("%w: an operation is on the lock's own queue node %s, which only zklock may change", errs.ErrConflict, ops[i].Path)
 		}
-		all = append(all, ops[i])
 	}
-	return Txn{p, all}, nil
-}
-
-// Run runs the transaction and returns the results of the operations behind the checks.
-// again means that the transaction may be repeated if its outcome is unknown. If it may
-// not, Run notes that the place is in doubt: see InDoubt. errs.ErrNodeGone means that
-// another client has deleted a node; the place is lost then.
-func (t Txn) Run(ctx context.Context, kind string, again bool) ([]driver.OpResult, error) {
-	p, all := t.p, t.all
-	desk, checks := p.Desk, len(p.nodes)
+	all = append(all, ops...)
 	var results []driver.OpResult
 	op := func(ctx context.Context) (err error) {
 		results, err = desk.Transact(ctx, all)
@@ -52,10 +38,11 @@ func (t Txn) Run(ctx context.Context, kind string, again bool) ([]driver.OpResul
 		run = desk.Repeat
 	}
 	err := run(ctx, kind, op)
+	at := session.AtFault(results)
 	switch {
 	case err == nil:
 		return results[checks:], nil
-	case len(results) == len(all) && errors.Is(session.AtFault(results[:checks]), driver.ErrNoNode):
+	case len(results) == len(all) && at >= 0 && at < checks && errors.Is(results[at].Err, driver.ErrNoNode):
 		p.Lose()
 		return nil, errs.ErrNodeGone
 	case errors.Is(err, errs.ErrSessionOver), desk.Ended(err):

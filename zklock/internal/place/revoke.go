@@ -1,8 +1,6 @@
 package place
 
-import (
-	"github.com/zklock/go-zklock/zklock/internal/queue"
-)
+import "github.com/zklock/go-zklock/zklock/internal/queue"
 
 // An operator revokes a place by a change of the data of one of its nodes: see queue.Revoke.
 // The place's client learns of that from the watches on its own nodes. Invariants:

@@ -10,6 +10,7 @@ import (
 
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/errs"
+	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
 // ensureRoot makes sure that the root exists, and creates it and its ancestors if
@@ -31,7 +32,7 @@ func ensureRoot(ctx context.Context, ds driver.Session, cfg *Settings) error {
 		var name string
 		name, rest, more = strings.Cut(rest, "/")
 		path += "/" + name
-		_, err = ds.Create(ctx, path, nil, driver.Persistent, cfg.acls())
+		_, err = ds.Create(ctx, path, nil, driver.Persistent, cfg.ACLs())
 		switch {
 		case err == nil || errors.Is(err, driver.ErrNodeExists):
 			refused = nil
@@ -73,8 +74,8 @@ func (c *Settings) rights(path string) []right {
 	const imaginary = " (a znode that this client would create for a lock)"
 	return []right{
 		c.readRoot(),
-		{op: driver.CreateOp(path, parentMark, driver.Persistent, c.acls()), perm: "CREATE", on: c.Root, why: "to create the znodes of locks"},
-		{op: driver.CreateOp(contender, nil, driver.Ephemeral, c.acls()), perm: "CREATE", on: path + imaginary, why: "to queue"},
+		{op: driver.CreateOp(path, parentMark, driver.Persistent, c.ACLs()), perm: "CREATE", on: c.Root, why: "to create the znodes of locks"},
+		{op: driver.CreateOp(contender, nil, driver.Ephemeral, c.ACLs()), perm: "CREATE", on: path + imaginary, why: "to queue"},
 		{op: driver.SetOp(path, parentMark, driver.AnyVersion), perm: "WRITE", on: path + imaginary, why: "to queue in one round trip"},
 		{op: driver.CheckOp(path, driver.AnyVersion), perm: "READ", on: path + imaginary, why: "to list the queue"},
 		{op: driver.CheckOp(contender, driver.AnyVersion), perm: "READ", on: contender, why: "to wait for the one ahead"},
@@ -83,32 +84,18 @@ func (c *Settings) rights(path string) []right {
 	}
 }
 
-// A probe asks the ensemble for every right that locks need. It sends one transaction
-// with all the operations that an imaginary lock would need from its creation to its
-// removal. The last operation is a check that always fails, so none of the operations
-// is ever applied. The reply has a result for each operation.
-//
-// ZooKeeper requires READ on a znode for a check, as for a read. It requires CREATE and
-// DELETE on the parent, and WRITE on the znode itself.
-
 // Ping checks that a quorum answers, that the root exists, and that this client has
 // every right that locks need. If rights are missing, its error names each and its path, and
 // matches errs.ErrNoAuth. What the client can do without is only logged: a right, or container
 // znodes.
+//
+// It sends one transaction with all the operations that an imaginary lock would need from its
+// creation to its removal. The last operation is a check that always fails, so none of the
+// operations is ever applied. The reply, which also needs a quorum, has a result for each operation.
+//
+// ZooKeeper requires READ on a znode for a check, as for a read. It requires CREATE and
+// DELETE on the parent, and WRITE on the znode itself.
 func (d *Desk) Ping(ctx context.Context) error {
-	err := d.Repeat(ctx, "verify", func(ctx context.Context) error {
-		_, err := d.Transact(ctx, []driver.Op{driver.CheckOp(d.cfg.Root, driver.AnyVersion)})
-		return err
-	})
-	if err == nil || errors.Is(err, driver.ErrNoAuth) {
-		return d.probe(ctx) // which names every missing right, not only READ on the root
-	}
-	return d.cfg.explain(err, d.cfg.Root)
-}
-
-// probe returns an error that names every missing right and its path; nil if none is
-// missing.
-func (d *Desk) probe(ctx context.Context) error {
 	cfg := d.cfg
 	// In the default dialect the znode of no name has a "~" in its own name. In the other
 	// dialects no lock is expected to have this random name.
@@ -127,9 +114,7 @@ func (d *Desk) probe(ctx context.Context) error {
 			results, err = d.DS.Multi(ctx, ops)
 			return err
 		})
-		i := slices.IndexFunc(results, func(r driver.OpResult) bool {
-			return r.Err != nil && !errors.Is(r.Err, driver.ErrRolledBack)
-		})
+		i := session.AtFault(results)
 		switch {
 		case len(results) != len(ops) || i < 0:
 			return cfg.explain(err, cfg.Root)
@@ -168,7 +153,7 @@ func (d *Desk) lookForContainers(ctx context.Context, path string) {
 		return
 	}
 	err := d.Repeat(ctx, "verify", func(ctx context.Context) error {
-		_, err := d.DS.Create(ctx, path+"~never/container", nil, driver.Container, d.cfg.acls())
+		_, err := d.DS.Create(ctx, path+"~never/container", nil, driver.Container, d.cfg.ACLs())
 		return err
 	})
 	if errors.Is(err, driver.ErrUnimplemented) {

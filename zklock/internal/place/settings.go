@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -29,18 +28,15 @@ type Settings struct {
 	Dialect       *queue.Dialect
 }
 
-// ACLs returns a copy of the access list for znodes that this client creates.
-func (c *Settings) ACLs() []driver.ACL { return slices.Clone(c.acls()) }
-
-// acls returns the access list for znodes that this client creates.
-func (c *Settings) acls() []driver.ACL {
+// ACLs returns the access list for znodes that this client creates.
+func (c *Settings) ACLs() []driver.ACL {
 	if c.CreatorOnly {
 		return creatorACL
 	}
 	return openACL
 }
 
-// All requests share them: no driver writes into the lists that it is given.
+// All requests share them: nothing writes into them.
 var creatorACL, openACL = driver.CreatorACL(driver.PermAll), driver.OpenACL(driver.PermAll)
 
 // explain translates a driver's error, which has a definite outcome, into the errors of
@@ -109,8 +105,12 @@ func (c *Settings) explainList(err error, dir string) error {
 // Shared holds what all places of a client share.
 type Shared struct {
 	cfg     *Settings
+	inUse   func(path string) bool // whether this client uses the name with that path
 	parents parents
-	zxids   zxids
+
+	// The ids of the transactions that create queue nodes. Tokens are made of these ids.
+	newest    atomic.Int64
+	regressed atomic.Bool // a later transaction had no larger id: tokens cannot be trusted
 }
 
 // NewShared returns the Shared of a client with these settings, which must not change. Serve is
@@ -118,14 +118,7 @@ type Shared struct {
 func NewShared(cfg *Settings) *Shared { return &Shared{cfg: cfg} }
 
 // TokensRegressed reports whether the ensemble's transaction ids have run backwards.
-func (sh *Shared) TokensRegressed() bool { return sh.zxids.regressed.Load() }
-
-// zxids keeps track of the ids of the transactions that create queue nodes. Tokens are
-// made of these ids.
-type zxids struct {
-	newest    atomic.Int64
-	regressed atomic.Bool // a later transaction had no larger id: tokens cannot be trusted
-}
+func (sh *Shared) TokensRegressed() bool { return sh.regressed.Load() }
 
 // Origin describes the request that a place was taken for. It goes into the data of the
 // queue nodes, where other clients read it.

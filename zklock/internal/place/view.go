@@ -39,7 +39,7 @@ type View struct {
 func (v *View) Look(ctx context.Context) (Queue, error) {
 	if !v.synced {
 		if err := v.Sync(ctx); err != nil {
-			return Queue{}, v.cfg.explain(err, v.Path)
+			return Queue{}, err
 		}
 		v.synced = true
 	}
@@ -74,14 +74,14 @@ func (v *View) list(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	known := make(map[string]Entry, len(v.last.Known))
-	for _, same := range append(v.last.Others, v.last.Known) {
+	known := make(map[string]Entry)
+	for _, same := range v.last {
 		for _, e := range same {
 			known[e.Name] = e
 		}
 	}
-	found, _ := v.sort(names)
-	if v.last, err = v.read(ctx, found, known, make(turns, maxReads)); err != nil {
+	found, _, _ := v.sort(names)
+	if v.last, err = v.read(ctx, found, known); err != nil {
 		v.queue, v.last = nil, Queue{}
 		return err
 	}
@@ -92,20 +92,14 @@ func (v *View) list(ctx context.Context) error {
 // watchHead arms the watch on the first contender, if that is a writer or may be kept, and
 // updates its entry with what the read shows. gone means that its node does not exist.
 func (v *View) watchHead(ctx context.Context) (gone bool, err error) {
-	q := v.last
-	if len(q.Known) == 0 || q.Known[0].Kind.Mode != queue.Exclusive && !q.Known[0].MayBeKept() {
+	q := v.last[v.cfg.Dialect.Family]
+	if len(q) == 0 || q[0].Kind.Mode != queue.Exclusive && !q[0].MayBeKept() {
 		v.head = nil
 		return false, nil
 	}
-	first := &q.Known[0]
-	if v.head != nil && v.name == first.Name {
-		switch event := v.head.Fires(); {
-		case event == nil:
-			return false, nil
-		case event.Type == driver.EventDeleted:
-			v.head = nil
-			return true, nil // the event of the children may be on its way still
-		}
+	first := &q[0]
+	if v.head != nil && v.name == first.Name && v.head.Fires() == nil {
+		return false, nil
 	}
 	w, _, err := v.Watches.Watch(ctx, v.Path+"/"+first.Name)
 	if errors.Is(err, driver.ErrNoNode) {
@@ -115,7 +109,7 @@ func (v *View) watchHead(ctx context.Context) (gone bool, err error) {
 		return false, err
 	}
 	v.head, v.name = w, first.Name
-	first.fill(w.Node, false)
+	*first = entryOf(first.Node, w.Node, false)
 	return false, nil
 }
 
@@ -155,12 +149,11 @@ type Walk struct {
 	// Prefix is what the names start with.
 	Prefix string
 
-	// Desk returns the session to read on: another one if the former is over.
-	Desk func(context.Context) (*Desk, error)
+	// Operate reads on a session, and again on another one if that is over.
+	Operate func(ctx context.Context, read func(*Desk) error) error
 
-	cfg   *Settings
-	turns turns
-	next  []*visit // in the byte order of their names
+	cfg  *Settings
+	next []*visit // in the byte order of their names
 }
 
 // visit is one znode below the root.
@@ -181,7 +174,7 @@ type visit struct {
 // A znode's name is in front of the names below it, so once the first visit was read, it is the
 // next name: what is not known yet is below a visit.
 func (w *Walk) Run(ctx context.Context, sh *Shared, yield func(name, path string, q Queue, err error) bool) error {
-	w.cfg, w.turns = sh.cfg, make(turns, maxReads)
+	w.cfg = sh.cfg
 	var readers sync.WaitGroup
 	defer readers.Wait()
 	ctx, cancel := context.WithCancel(ctx)
@@ -253,36 +246,20 @@ func (w *Walk) add(above *visit) {
 	slices.SortFunc(w.next[:end+len(below)], byName)
 }
 
-// read reads the queue of a znode, on another session if the session ends.
+// read reads the queue of a znode.
 func (w *Walk) read(ctx context.Context, v *visit) error {
-	for {
-		desk, err := w.Desk(ctx)
-		if err == nil {
-			err = w.readOn(ctx, Znode{desk, v.path}, v)
-		}
-		if !errors.Is(err, errs.ErrSessionOver) {
+	return w.Operate(ctx, func(d *Desk) error {
+		z := Znode{d, v.path}
+		names, err := z.children(ctx)
+		if err != nil || v.name == "" { // the root, which does not belong to a lock
+			v.below = names
 			return err
 		}
-	}
-}
-
-func (w *Walk) readOn(ctx context.Context, z Znode, v *visit) error {
-	if err := w.turns.take(ctx); err != nil {
+		found, _, rest := z.sort(names)
+		if w.cfg.Dialect.Literal() { // in the other dialects no lock is below another
+			v.below = rest
+		}
+		v.queue, err = z.read(ctx, found, nil)
 		return err
-	}
-	names, err := z.children(ctx)
-	w.turns.giveBack()
-	if err != nil {
-		return err
-	}
-	if v.name == "" { // the root, which does not belong to a lock
-		v.below = names
-		return nil
-	}
-	found, rest := z.sort(names)
-	if w.cfg.Dialect.Literal() { // in the other dialects no lock is below another
-		v.below = rest
-	}
-	v.queue, err = z.read(ctx, found, nil, w.turns)
-	return err
+	})
 }

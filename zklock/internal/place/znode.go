@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/errs"
@@ -65,13 +66,25 @@ func (z Znode) make(ctx context.Context) (parent, error) {
 	return found, nil
 }
 
-// adopt returns what a read shows about a lock's znode that another client has created.
+// adopt returns what a read shows about a lock's znode that another client has created. Where
+// names are paths, the znode may have been made as an ancestor, without data: then it gets our
+// mark, unless another client writes first, or this client may not write it.
 func (z Znode) adopt(ctx context.Context) (parent, error) {
-	marked, err := z.claim(ctx)
+	found := parent{path: z.Path}
+	err := z.rewrite(ctx, "parent", z.Path, func(n driver.Node) ([]byte, error) {
+		data := n.Data
+		if len(data) == 0 && z.cfg.Dialect.Literal() {
+			data = parentMark
+		}
+		found.marked = isMark(data)
+		return data, nil
+	})
+	if found.marked && errors.Is(err, driver.ErrNoAuth) {
+		found.marked, err = false, nil
+	}
 	if err != nil {
 		return parent{}, z.cfg.explain(err, z.Path)
 	}
-	found := parent{path: z.Path, marked: marked}
 	z.parents.add(found)
 	return found, nil
 }
@@ -96,7 +109,7 @@ func (z Znode) create(ctx context.Context, data []byte) (mode driver.Mode, err e
 	}
 	for _, mode = range []driver.Mode{cfg.Dialect.ParentMode(), driver.Persistent} {
 		err = z.Repeat(ctx, "parent", func(ctx context.Context) error {
-			_, err := z.DS.Create(ctx, z.Path, data, mode, cfg.acls())
+			_, err := z.DS.Create(ctx, z.Path, data, mode, cfg.ACLs())
 			return err
 		})
 		if !errors.Is(err, driver.ErrUnimplemented) {
@@ -121,32 +134,8 @@ func (z Znode) refuseLock(ctx context.Context) error {
 	return err
 }
 
-// claim reads a lock's znode that already existed. marked means that its data is our
-// mark, or was empty and is our mark now. claim writes the mark with the version that
-// it has read, so that it never overwrites another client's data.
-func (z Znode) claim(ctx context.Context) (marked bool, err error) {
-	const tries = 4
-	for range tries {
-		n, err := z.Read(ctx, "parent", z.Path)
-		if err != nil || len(n.Data) > 0 || !z.cfg.Dialect.Literal() {
-			return isMark(n.Data), err
-		}
-		err = z.Repeat(ctx, "parent", func(ctx context.Context) error {
-			_, err := z.DS.Set(ctx, z.Path, parentMark, n.Stat.Version)
-			return err
-		})
-		switch {
-		case errors.Is(err, driver.ErrNoAuth):
-			return false, nil
-		case !errors.Is(err, driver.ErrBadVersion): // else another client has written, or our own write's reply was lost
-			return err == nil, err
-		}
-	}
-	return false, nil
-}
-
 // addMade records that the transaction which has created a place's contenders has created the
-// parents that were unmade, too. It has also set those that are marked, so that the reaper can
+// parents that were unmade, too. It has also set those that are marked, so that reap can
 // distinguish them by their version from znodes that another program puts in their place.
 func (d *Desk) addMade(parents []parent) {
 	for i := range parents {
@@ -166,7 +155,7 @@ func (d *Desk) adoptRefused(ctx context.Context, w *session.Write, parents []par
 	if d.freshNames.off.Load() || !errors.Is(w.Err, driver.ErrNodeExists) {
 		return d.makeAll(ctx, parents)
 	}
-	path := w.Ops[containerAtFault(w)].Path
+	path := w.Ops[session.AtFault(w.Results)].Path
 	first := slices.IndexFunc(parents, func(p parent) bool { return p.path == path })
 	for i := first; i < len(parents); i++ {
 		if !isUnmade(parents[i]) {
@@ -208,4 +197,35 @@ func (d *Desk) deleteNode(path string) error {
 		return nil
 	}
 	return err
+}
+
+// Containers of names that were used once would accumulate: servers remove idle containers only
+// once a minute, and at a limited rate. So a client removes those that it has created itself.
+const (
+	reapEvery = 5 * time.Second // how often a session looks for idle names
+	reapBatch = 128             // names taken at the same time; each delete that is refused costs one more transaction
+)
+
+// reap removes idle containers that this client has created, and forgets those of other
+// clients. Each session does that, until it ends: a container is removed by the first that looks.
+//
+// It does not remove a container that another client uses, has written to, or has put
+// in the place of ours: servers refuse to delete a container that is not empty, or
+// whose data has another version. A client that is about to use a removed container
+// creates it again.
+//
+// The deletes are transactions of their own: a delete of a container that is in use is refused,
+// and must not fail any other request. If a delete fails, the servers remove the container later.
+func (d *Desk) reap() {
+	for full := false; full || session.Sleep(d.Ctx, reapEvery, nil); {
+		idle := d.parents.takeIdle(time.Now().Add(-reapIdle), reapBatch, d.inUse)
+		full = len(idle) == reapBatch && d.Ctx.Err() == nil
+		var writes []*session.Write
+		for _, p := range idle {
+			if p.createdHere {
+				writes = append(writes, &session.Write{Kind: "reap", Ctx: d.Ctx, Ops: []driver.Op{driver.DeleteOp(p.path, p.version)}, Done: make(chan struct{})})
+			}
+		}
+		d.Commits.Apart(writes) // until soon after the end of the session, at the latest
+	}
 }

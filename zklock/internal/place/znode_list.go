@@ -86,11 +86,10 @@ func (z Znode) listAlone(ctx context.Context) (q []queue.Node, err error) {
 	if err == nil && foreign != nil {
 		return nil, z.cfg.Dialect.ConflictWith(foreign)
 	}
-	queue.Sort(q)
 	return q, err
 }
 
-// listOnce lists the contenders of a lock once, unsorted, and has stray nodes of this
+// listOnce lists the contenders of a lock once, in order, and has stray nodes of this
 // session deleted in the background: see strays. foreign is the dialect of a contender
 // that does not wait for ours; nil if there is none.
 func (z Znode) listOnce(ctx context.Context) (q []queue.Node, foreign *queue.Dialect, err error) {
@@ -98,21 +97,10 @@ func (z Znode) listOnce(ctx context.Context) (q []queue.Node, foreign *queue.Dia
 	if err != nil {
 		return nil, nil, err
 	}
-	q = make([]queue.Node, 0, len(names))
-	ignored := 0
-	for _, name := range names {
-		c, other, ok := z.cfg.Dialect.Parse(name)
-		switch {
-		case ok:
-			q = append(q, c)
-		case other != nil:
-			foreign = other
-		default:
-			ignored++
-		}
-	}
-	if ignored > 0 && z.parents.warnOnce(z.Path) {
-		z.cfg.Log().Warn("zklock: a lock's znode has children that are not contenders; they are ignored, but each acquisition needs a list until they are removed", "children", ignored)
+	found, foreign, rest := z.sort(names)
+	q = found[z.cfg.Dialect.Family]
+	if len(rest) > 0 && z.parents.warnOnce(z.Path) {
+		z.cfg.Log().Warn("zklock: a lock's znode has children that are not contenders; they are ignored, but each acquisition needs a list until they are removed", "children", len(rest))
 	}
 	for _, path := range z.strays(q) {
 		z.Spawn(func() { _ = z.deleteNode(path) })
@@ -120,10 +108,11 @@ func (z Znode) listOnce(ctx context.Context) (q []queue.Node, foreign *queue.Dia
 	return q, foreign, nil
 }
 
-// isContender reports whether a child of a lock's znode is a contender, in any dialect.
-func (d *Desk) isContender(child string) bool {
-	_, foreign, ok := d.cfg.Dialect.Parse(child)
-	return ok || foreign != nil
+// isAlone reports whether ours is the only contender among the children of a lock's znode.
+func (z Znode) isAlone(ours *contender, names []string) bool {
+	found, foreign, _ := z.sort(names)
+	q := found[z.cfg.Dialect.Family]
+	return foreign == nil && len(q) == 1 && q[0].Name == ours.node()
 }
 
 // strays returns the paths of nodes of this session that should not exist: no

@@ -14,23 +14,21 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
-// Queue has all contenders in the queue of a name.
-type Queue struct {
-	Known  []Entry   // contenders of the client's dialect, in order; nil: the name has no znode
-	Others [][]Entry // contenders of other dialects, by family, each in order
-}
+// Queue has all contenders in the queue of a name: those of each family, in order.
+type Queue [queue.Families][]Entry
 
 // Entry is a contender in a queue, as a read of its node has shown it.
 type Entry struct {
 	queue.Node        // its Kind is the one as which the contender counts
-	Data       []byte // of its node; nil if this client may not read it, which only happens among Others
+	Data       []byte // of its node; nil if this client may not read it, which only happens if it is Foreign
 	Session    int64  // the session that has created the node
 	Zxid       int64  // the transaction that has created the node
+	Foreign    bool   // it is of another family than the client's dialect
 }
 
 // Empty reports whether no contender is in the queue.
 func (q Queue) Empty() bool {
-	return len(q.Known) == 0 && !slices.ContainsFunc(q.Others, func(same []Entry) bool { return len(same) > 0 })
+	return !slices.ContainsFunc(q[:], func(same []Entry) bool { return len(same) > 0 })
 }
 
 // Nodes returns what queue.Decide needs of entries.
@@ -45,9 +43,6 @@ func Nodes(entries []Entry) []queue.Node {
 // Contenders returns all contenders in the queue of a name, as of a moment during the
 // call. Contenders that leave before their data is read are left out.
 func (z Znode) Contenders(ctx context.Context) (Queue, error) {
-	if err := z.Sync(ctx); err != nil { // the caller may have just seen more on another server
-		return Queue{}, z.cfg.explain(err, z.Path)
-	}
 	names, err := z.children(ctx)
 	if errors.Is(err, driver.ErrNoNode) {
 		return Queue{}, nil
@@ -55,18 +50,22 @@ func (z Znode) Contenders(ctx context.Context) (Queue, error) {
 	if err != nil {
 		return Queue{}, z.cfg.explain(err, z.Path)
 	}
-	found, _ := z.sort(names)
-	q, err := z.read(ctx, found, nil, make(turns, maxReads))
+	found, _, _ := z.sort(names)
+	q, err := z.read(ctx, found, nil)
 	return q, z.cfg.explain(err, z.Path)
 }
 
 // Sync waits until the session's server knows what the ensemble has committed.
 func (z Znode) Sync(ctx context.Context) error {
-	return z.Repeat(ctx, "list", func(ctx context.Context) error { return z.DS.Sync(ctx, z.Path) })
+	return z.cfg.explain(z.Repeat(ctx, "list", func(ctx context.Context) error { return z.DS.Sync(ctx, z.Path) }), z.Path)
 }
 
-// children lists the znode's children.
+// children lists the znode's children for an operator.
 func (z Znode) children(ctx context.Context) (names []string, err error) {
+	if err := z.awaitRead(ctx); err != nil {
+		return nil, err
+	}
+	defer func() { <-z.reads }()
 	err = z.Repeat(ctx, "list", func(ctx context.Context) (err error) {
 		names, _, err = z.DS.Children(ctx, z.Path)
 		return err
@@ -75,14 +74,17 @@ func (z Znode) children(ctx context.Context) (names []string, err error) {
 }
 
 // sort finds the contenders among the children of a lock's znode, and puts those of each
-// family into the order of the queue. rest has the other children.
-func (z Znode) sort(names []string) (found families, rest []string) {
+// family into the order of the queue. foreign is the dialect of a contender that does not wait
+// for ours; nil if there is none. rest has the other children.
+func (z Znode) sort(names []string) (found families, foreign *queue.Dialect, rest []string) {
 	d := z.cfg.Dialect
+	found[d.Family] = make([]queue.Node, 0, len(names))
 	for _, name := range names {
 		if c, other, ok := d.Parse(name); ok {
 			found[d.Family] = append(found[d.Family], c)
 		} else if other != nil {
 			c, _, _ = other.Parse(name)
+			foreign = other
 			found[other.Family] = append(found[other.Family], c)
 		} else {
 			rest = append(rest, name)
@@ -91,56 +93,55 @@ func (z Znode) sort(names []string) (found families, rest []string) {
 	for _, same := range found {
 		queue.Sort(same)
 	}
-	return found, rest
+	return found, foreign, rest
 }
 
 // families has the contenders of one znode, by family.
 type families [queue.Families][]queue.Node
 
-// maxReads is how many contenders are read at the same time: enough that the round
-// trips to the server add little, and so few that three quarters of session.MaxLone are
+// maxReads is how many reads for operators a session has under way at the same time: enough that
+// the round trips to the server add little, and so few that three quarters of session.MaxLone are
 // left for calls that acquire on the session.
 const maxReads = session.MaxLone / 4
 
-// turns limits the reads of several callers together.
-type turns chan struct{}
-
-// take waits for a turn, which the caller gives back.
-func (t turns) take(ctx context.Context) error {
+// awaitRead waits for one of the maxReads turns. The caller receives from reads to give it back.
+func (d *Desk) awaitRead(ctx context.Context) error {
+	began := lease.Now()
 	select {
-	case t <- struct{}{}:
+	case d.reads <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return d.WaitEnded(ctx, began)
 	}
 }
 
-func (t turns) giveBack() { <-t }
-
 // read reads the nodes of all contenders, except those of known, which were read before. It
-// reads as many at the same time as there are turns, and stops at the first error. It returns
-// when no read is under way.
-func (z Znode) read(ctx context.Context, found families, known map[string]Entry, turns turns) (Queue, error) {
-	own, began := int(z.cfg.Dialect.Family), lease.Now()
+// stops at the first error, and returns when no read is under way.
+func (z Znode) read(ctx context.Context, found families, known map[string]Entry) (q Queue, err error) {
+	began := lease.Now()
 	reading, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	var readers sync.WaitGroup
-	q := Queue{Others: make([][]Entry, queue.Families)}
 	for family, same := range found {
-		entries := make([]Entry, len(same)) // not nil: the znode exists
-		q.Others[family] = entries
+		foreign := family != int(z.cfg.Dialect.Family)
+		entries := make([]Entry, len(same))
+		q[family] = entries
 		for i, n := range same {
 			if old, ok := known[n.Name]; ok {
 				entries[i] = old
 				continue
 			}
-			if turns.take(reading) != nil {
+			if z.awaitRead(reading) != nil {
 				continue // as for all that follow
 			}
-			entries[i].Node = n
 			readers.Go(func() {
-				defer turns.giveBack()
-				if err := z.readEntry(reading, &entries[i], family != own); err != nil {
+				defer func() { <-z.reads }()
+				switch node, err := z.Read(reading, "list", z.Path+"/"+n.Name); {
+				case err == nil:
+					entries[i] = entryOf(n, node, foreign)
+				case errors.Is(err, driver.ErrNoAuth) && foreign:
+					entries[i] = Entry{Node: n, Foreign: true}
+				case !errors.Is(err, driver.ErrNoNode):
 					stop(err)
 				}
 			})
@@ -152,53 +153,24 @@ func (z Znode) read(ctx context.Context, found families, known map[string]Entry,
 	if reading.Err() != nil {
 		return Queue{}, context.Cause(reading)
 	}
-	for family, entries := range q.Others {
-		q.Others[family] = slices.DeleteFunc(entries, func(e Entry) bool { return e.Name == "" }) // they have left
+	for family, entries := range q {
+		q[family] = slices.DeleteFunc(entries, func(e Entry) bool { return e.Name == "" }) // they have left
 	}
-	q.Known, q.Others[own] = q.Others[own], nil
 	return q, nil
 }
 
-// readEntry reads one contender's node. It clears the entry if the node is gone.
-func (z Znode) readEntry(ctx context.Context, e *Entry, foreign bool) error {
-	n, err := z.Read(ctx, "list", z.Path+"/"+e.Name)
-	switch {
-	case errors.Is(err, driver.ErrNoNode):
-		*e = Entry{}
-		return nil
-	case errors.Is(err, driver.ErrNoAuth) && foreign:
-		return nil
-	case err == nil:
-		e.fill(n, foreign)
-	}
-	return err
-}
-
 // entryOf returns the Entry of a contender whose node was read.
-func entryOf(q queue.Node, n driver.Node) Entry {
-	e := Entry{Node: q}
-	e.fill(n, false)
-	return e
-}
-
-// fill sets what a read of the contender's node has shown.
-func (e *Entry) fill(n driver.Node, foreign bool) {
-	e.Data, e.Session, e.Zxid = n.Data, n.Stat.EphemeralOwner, n.Stat.Czxid
-	if !foreign {
-		d, _ := queue.Decode(n.Data)
-		e.Kind = queue.Effective(e.Kind, d)
+func entryOf(q queue.Node, n driver.Node, foreign bool) Entry {
+	if d, _ := queue.Decode(n.Data); !foreign {
+		q.Kind = queue.Effective(q.Kind, d)
 	}
+	return Entry{Node: q, Data: n.Data, Session: n.Stat.EphemeralOwner, Zxid: n.Stat.Czxid, Foreign: foreign}
 }
 
 // Delete deletes a contender's node, whichever client has created it. If zxid is not 0, this
 // transaction must have created the node: else the error matches ErrNoNode.
 func (z Znode) Delete(ctx context.Context, node string, zxid int64) error {
 	path := z.Path + "/" + node
-	if zxid != 0 { // the node is read first, and the server may not know it yet
-		if err := z.Sync(ctx); err != nil {
-			return z.cfg.explain(err, z.Path)
-		}
-	}
 	return z.cfg.explain(z.Repeat(ctx, "release", func(ctx context.Context) error {
 		if zxid == 0 {
 			return z.DS.Delete(ctx, path, driver.AnyVersion)
@@ -220,11 +192,7 @@ func (z Znode) Delete(ctx context.Context, node string, zxid int64) error {
 
 // Revoke asks the holder of a contender's node to give the lock back. zxid is as in Delete.
 func (z Znode) Revoke(ctx context.Context, node string, zxid int64, reason string) error {
-	// Without the Sync a server that lags behind could say that the node does not exist.
-	if err := z.Sync(ctx); err != nil {
-		return z.cfg.explain(err, z.Path)
-	}
-	err := z.rewrite(ctx, z.Path+"/"+node, func(n driver.Node) ([]byte, error) {
+	err := z.rewrite(ctx, "mark", z.Path+"/"+node, func(n driver.Node) ([]byte, error) {
 		if err := sameNode(n, zxid); err != nil {
 			return nil, err
 		}
@@ -244,8 +212,8 @@ func sameNode(n driver.Node, zxid int64) error {
 
 // rewrite is Place.Amend for one node and any data. change returns the new data of the node
 // that was read, or an error for the caller.
-func (d *Desk) rewrite(ctx context.Context, path string, change func(driver.Node) ([]byte, error)) error {
-	return d.Repeat(ctx, "mark", func(ctx context.Context) error {
+func (d *Desk) rewrite(ctx context.Context, kind, path string, change func(driver.Node) ([]byte, error)) error {
+	return d.Repeat(ctx, kind, func(ctx context.Context) error {
 		for {
 			n, err := d.DS.Get(ctx, path)
 			if err != nil {
@@ -281,7 +249,7 @@ func (z Znode) blockedBy(ctx context.Context, kind queue.Kind, q []queue.Node) (
 		case err != nil:
 			return 0, Entry{}, z.cfg.explainList(err, z.Path)
 		case queue.Effective(q[watch[0]].Kind, d).Mode != queue.Shared:
-			return len(q) - 1, entryOf(q[watch[0]], n), nil
+			return len(q) - 1, entryOf(q[watch[0]], n, false), nil
 		default:
 			q[watch[0]].Kind.Mode = queue.Shared
 		}

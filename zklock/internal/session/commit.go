@@ -237,13 +237,13 @@ func (c *committer) send(group []*Write) {
 		if c.ctx.Err() == nil {
 			err = c.transact(group)
 		}
-		guilty := slices.IndexFunc(group, func(w *Write) bool { return AtFault(w.Results) != nil })
+		guilty := slices.IndexFunc(group, func(w *Write) bool { return AtFault(w.Results) >= 0 })
 		if guilty < 0 { // the group was applied, or the error is about all of it
 			answer(group, err)
 			return
 		}
 		w := group[guilty]
-		answer(group[guilty:guilty+1], AtFault(w.Results))
+		answer(group[guilty:guilty+1], w.Results[AtFault(w.Results)].Err)
 		group = slices.Delete(group, guilty, guilty+1)
 		if w.Risky {
 			group = c.setApart(group)
@@ -298,13 +298,8 @@ func answer(group []*Write, err error) {
 	}
 }
 
-// AtFault returns the error of the operation that made a transaction fail; nil if that operation
+// AtFault returns the index of the operation that made a transaction fail; -1 if that operation
 // is not among results.
-func AtFault(results []driver.OpResult) error {
-	for _, r := range results {
-		if r.Err != nil && !errors.Is(r.Err, driver.ErrRolledBack) {
-			return r.Err
-		}
-	}
-	return nil
+func AtFault(results []driver.OpResult) int {
+	return slices.IndexFunc(results, func(r driver.OpResult) bool { return r.Err != nil && !errors.Is(r.Err, driver.ErrRolledBack) })
 }
