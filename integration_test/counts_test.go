@@ -198,7 +198,7 @@ func TestReleaseWakesOneOfFiftyClients(t *testing.T) {
 			m   map[string]int
 			key string
 			k   int
-		}{{got.requests, "multi", 2}, {got.requests, "createContainer", 1}, {got.multis, "check", 1}, {got.multis, "check+create+setData+delete", 1}} {
+		}{{got.requests, "multi", 1}, {got.requests, "createContainer", 1}, {got.multis, "check+create+setData+delete", 1}} {
 			if n.m[n.key] -= n.k; n.m[n.key] == 0 {
 				delete(n.m, n.key)
 			}
@@ -217,6 +217,9 @@ func TestReleaseWakesOneOfFiftyClients(t *testing.T) {
 		}
 		held = next
 		for j, c := range clients {
+			if c.Client == nil {
+				continue
+			}
 			if err := c.Ping(within(t)); err != nil {
 				t.Fatal(err)
 			}

@@ -144,8 +144,8 @@ func TestRevocableCosts(t *testing.T) {
 	})
 }
 
-// A revocable holder notices a request at once, also one that was written before its watch was
-// armed or before the lock was granted. Other holders arm their watches later.
+// A holder with WithRevocable notices a request at once, also one that was written before its watch
+// was armed, or before the lock was granted.
 func TestRevocationIsNoticedAtOnce(t *testing.T) {
 	for name, before := range map[string]func(t *testing.T, c, other *zklock.Client) (l *zklock.Lock){
 		"granted at once": func(t *testing.T, c, other *zklock.Client) *zklock.Lock {
