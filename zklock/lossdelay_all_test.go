@@ -96,9 +96,9 @@ func (s *slowParent) Done() <-chan struct{} {
 	return s.Context.Done()
 }
 
-// An All has two handles. The second one ends later than the first, since contexts derived
-// from the first end in between. The delay counts from the end of the second handle, and a
-// Close during the delay does not shorten it.
+// One hold has two handles. At a loss the first one ends, then all contexts that are derived from
+// it, and then the second one. The delay counts from the end of the second handle, and a Close
+// during the delay does not shorten it.
 func TestLossDelayIsCountedFromTheLastHandle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := delayEnsemble(1)

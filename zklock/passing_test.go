@@ -84,8 +84,8 @@ func TestReservedPlaceIsNotTakenUpTwice(t *testing.T) {
 	}
 }
 
-// A place whose node an operator has deleted is not handed over, not even when the
-// holder is already releasing it, too late to be notified of the loss.
+// A place whose node an operator has deleted is not handed over. That holds even if the holder is
+// releasing the lock at that moment, and so cannot be notified of the loss.
 func TestDeletedNodeIsNotHandedOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()

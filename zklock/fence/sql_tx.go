@@ -8,8 +8,8 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// Tx is a transaction for a [Dialect] to check tokens in. A *sql.Tx is one, and [Pgx] makes one
-// of a transaction of pgx.
+// Tx is a transaction that a [Dialect] can check tokens in. A *sql.Tx is a Tx, and [Pgx] turns a
+// transaction of pgx into one.
 type Tx interface {
 	// ExecContext executes a statement. A Tx that also has the method QueryRowContext of
 	// *sql.Tx shows the newer token in a *StaleError; the error of any other matches ErrStale.
