@@ -22,7 +22,7 @@ import (
 // A job with Once does not need a [Locker]. If the scheduler has one, pass
 // gocron.WithDisabledDistributedJobLocker(true) to NewJob. Otherwise the Locker holds the lock
 // of the job's name around the task, and Once waits for that lock in vain. The Locker then
-// records its slot as run, although the job did not run.
+// records that the job has run at that time, although it has not.
 //
 // Once panics if c or job is nil, and if d is not greater than zero.
 func Once(c *zklock.Client, name string, d time.Duration, job func(ctx context.Context) error, opts ...Option) func(ctx context.Context) error {
