@@ -201,8 +201,8 @@ func cutFollower(c *chaos, s *stroke) error {
 	if err != nil {
 		return err
 	}
-	// The client that gets the victim's locks must be on another server than the victim: it goes to
-	// the leader.
+	// The victim's neighbour gets its locks, and must be on another server than the victim: the
+	// neighbour goes to the leader.
 	c.confine(c.neighbour(s.victim), leader)()
 	if err := c.ensemble.CutFromLeader(follower); err != nil {
 		return err

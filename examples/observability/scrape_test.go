@@ -79,8 +79,9 @@ func scrape(t *testing.T) string {
 	}
 	e.ExpireAll()
 	<-lock.Done()
+	// Hooks report the loss of the lock first, and then the end of its session.
 	eventually(t, "the loss is counted", func() bool {
-		return regexp.MustCompile(`zklock_lost_total\{error_type="lost",.*\} 1\n`).MatchString(metrics())
+		return regexp.MustCompile(`zklock_lost_total\{error_type="lost",.*\} 1\n(?s:.*)zklock_session_lost_total\{.*\} 1\n`).MatchString(metrics())
 	})
 	return metrics()
 }
