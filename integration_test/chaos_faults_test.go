@@ -201,8 +201,8 @@ func cutFollower(c *chaos, s *stroke) error {
 	if err != nil {
 		return err
 	}
-	// The victim's neighbour gets its locks, and must be on another server than the victim: the
-	// neighbour goes to the leader.
+	// The victim loses its locks to its neighbour. The neighbour must be on another server, so it
+	// goes to the leader.
 	c.confine(c.neighbour(s.victim), leader)()
 	if err := c.ensemble.CutFromLeader(follower); err != nil {
 		return err

@@ -36,7 +36,7 @@ import (
 //     node grants the mode of the next holder. It is passed on for handover_time after its
 //     first grant and, if another contender is or may be in ZooKeeper's queue, at most
 //     handover_limit times. So no other process starves.
-//   - A kept place has no hold, and nothing else wants the name: if kept is set, there is
+//   - No caller holds a kept place, and nothing else wants the name: if kept is set, there is
 //     no leader and no hold, and the queue is empty. While there is no other contender in
 //     ZooKeeper's queue, a place that was kept is passed on without limits; see place.Place.Keep.
 //   - Readers join a hold only for handover_time after the first grant of its place. They join

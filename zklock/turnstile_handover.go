@@ -39,9 +39,10 @@ func (t *turnstile) pass(h *hold) (taken, handed bool) {
 	return true, true
 }
 
-// grantLocked begins a hold of a place that was held before, without a request, if that is
-// fair to other processes. If it is, and only the lease is too short, the place is reserved:
-// passable is true then, and the request becomes the leader with this place.
+// grantLocked begins a hold of a place that was held before, without asking the ensemble, if that
+// is fair to other processes. If it is, and Grant refuses, as when the lease is too short or the
+// session is over, the place is reserved: passable is true then, and the request becomes the leader
+// with this place. If the session is over, take replaces the place.
 func (t *turnstile) grantLocked(p *place.Place, r *request) (passable, granted bool) {
 	if !p.Standing().MayPass(r.Mode, t.turnstiles.cfg.handoverLimit, t.turnstiles.cfg.handoverTime) {
 		return false, false

@@ -10,7 +10,7 @@ import (
 
 // tenure is the hand-over of a place: which hold has it, and how often it was passed on.
 type tenure struct {
-	Granted time.Time      // when it was first granted; zero if it was not
+	Granted time.Time      // set once, under Desk.mu; when it was first granted; zero if it was not
 	hold    session.Tenant // guarded by Desk.mu; the hold that has it now; nil if none has
 	share   *time.Timer    // guarded by Desk.mu; see ShareAt
 
@@ -24,9 +24,10 @@ type tenure struct {
 
 // Grant grants a place whose turn it is: the requester begins a hold of it. It checks
 // in the same step that the session is alive, that its lease is long enough, and that
-// the place's state allows a hold. Otherwise it returns false. The step has the mutexes of the
-// session, of the desk and of the new hold: the session, whose end needs the first, cannot end
-// between the check and the hold.
+// the place's state allows a hold. Otherwise it returns false. The session's mutex is held
+// for the whole step, and the end of the session needs it, so the session cannot end between the
+// check and the hold. Under it, the step locks the desk's mutex, and Begin those of the new hold
+// and of the turnstiles. The caller may hold the mutex of its turnstile.
 func (p *Place) Grant(by Requester) bool {
 	desk := p.Desk
 	return desk.Hold(desk.Least(), func() session.Tenant {
@@ -106,7 +107,7 @@ type Requester interface {
 	Waits(position int, ahead Entry)
 
 	// Begin turns a place whose turn it is into a hold, and returns the hold. turn goes
-	// into the hold's token. The desk's mu is held.
+	// into the hold's token. The mutexes of the session and of the desk are held.
 	Begin(p *Place, turn uint32) session.Tenant
 }
 

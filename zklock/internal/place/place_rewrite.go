@@ -57,7 +57,7 @@ func (p *Place) BecomeShared(waiting *Origin) bool {
 
 // Holder is the tenant of a place while callers have Locks of it.
 type Holder interface {
-	// Origin returns what others read of the holder. The desk's mu is held.
+	// Origin returns what others read of the holder. The desk's mu may be held.
 	Origin() Origin
 }
 

@@ -13,7 +13,7 @@ import (
 //	opening  leaving  its creation failed or was given up, or the created place was refused
 //	queued   held     its turn has come
 //	queued   leaving  no goroutine waits with it, or a writer would be next in a reader's
-//	held     spent    the hold is over: released, or lost with the session
+//	held     spent    the hold was released
 //	held     deleted  another client has deleted a node
 //	spent    held     it is handed over to the next goroutine of this process
 //	spent    kept     no goroutine of this process wants it, and the client keeps it for the next one
@@ -30,9 +30,9 @@ import (
 //	resumed  deleted  another client has deleted a node
 //
 // Invariants:
-//   - A place has a hold if and only if it is held or kept. While it is kept, the client itself
-//     has that hold, and no caller has a Lock of it.
-//   - No move leads out of leaving and deleted. A place whose session has ended keeps its state.
+//   - A place has a hold, its tenant on the session, if and only if it is held or kept. While it is
+//     kept, the client itself has that hold, and no caller has a Lock of it.
+//   - No move leads out of leaving and deleted. The end of the session moves no place.
 //   - Moves are made under the desk's mu.
 //   - A move that the table does not have is refused, and has no effect. So a caller may
 //     give up a place that is deleted, or report the loss of one that is leaving.
