@@ -1,7 +1,6 @@
 package zklock
 
 import (
-	"cmp"
 	"context"
 	"reflect"
 	"time"
@@ -180,7 +179,12 @@ func JoinHooks(hooks ...Hooks) Hooks {
 			Lost:      joinNotify(i.Lost, h.Lost),
 			Handover:  joinNotify(i.Handover, h.Handover),
 			Session:   join(i.Session, h.Session, func(e SessionEvent) { i.Session(e); h.Session(e) }),
-			Inject:    join(i.Inject, h.Inject, func(ctx context.Context) string { return cmp.Or(i.Inject(ctx), h.Inject(ctx)) }),
+			Inject: join(i.Inject, h.Inject, func(ctx context.Context) string {
+				if s := i.Inject(ctx); s != "" {
+					return s
+				}
+				return h.Inject(ctx)
+			}),
 		}
 	}
 	return j

@@ -213,6 +213,9 @@ func TestJoinedHooksStartInOrderAndEndInReverse(t *testing.T) {
 				if name == "a" {
 					return ""
 				}
+				if name == "c" {
+					t.Error("Inject of c was called, although b has answered")
+				}
 				return name
 			},
 		}

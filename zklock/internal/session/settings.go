@@ -130,7 +130,7 @@ func (c *Settings) reportTimeout(session int64, granted time.Duration) {
 	if tick := granted / maxGrantTicks; c.TickTime < tick {
 		advice = fmt.Sprintf("%s; unless an operator has set it, the servers' tickTime is %v, and tick_time=%v is too small", advice, tick, c.TickTime)
 	}
-	c.Logger.Warn("zklock: the ensemble granted a shorter session timeout than was asked for",
+	c.Log().Warn("zklock: the ensemble granted a shorter session timeout than was asked for",
 		"asked", asked, "granted", granted, "session", HexID(session), "advice", advice)
 }
 
