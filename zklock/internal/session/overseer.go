@@ -98,7 +98,7 @@ func (s *Session) silenceLocked() time.Duration {
 func (s *Session) noticeConnection(suspendedThen time.Duration) {
 	gen, handshake := s.DS.Conn()
 	s.mu.Lock()
-	if gen == s.gen {
+	if gen == s.gen || s.over != nil {
 		s.mu.Unlock()
 		return
 	}

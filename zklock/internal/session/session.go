@@ -20,7 +20,7 @@ import (
 // Invariants:
 //   - over is set once and never cleared: a session that was given up stays so,
 //     whatever the ensemble says later. Every hold that is on it at that moment is lost exactly
-//     once, if it is not released before lose comes to it, and no hold is added afterwards.
+//     once, if its release does not begin before lose marks it, and no hold is added afterwards.
 //   - Ctx ends after the last handle on the session has ended. Goroutines that wait for the
 //     end of the session wait for Ctx and nothing else; see endIf for the order.
 //   - While the lease counts (see counting), the overseer ends the session when Lease.Until is
