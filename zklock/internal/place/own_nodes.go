@@ -51,7 +51,9 @@ func (p *Place) watchNodes(ctx context.Context, grants bool) (own []*session.Wat
 	return own, gen, nil
 }
 
-// listQueue lists the queue of a name up to our own node, which is the last.
+// listQueue lists the queue of a name up to our own node, which is the last. It applies
+// max_contenders, if that was not done before, and returns an error for a contender that conflicts
+// with ours.
 func (p *Place) listQueue(ctx context.Context, c *contender) ([]queue.Node, error) {
 	desk := p.Desk
 	q, err := Znode{desk, c.dir}.list(ctx)

@@ -21,7 +21,7 @@ type Place struct {
 	Zxid  int64        // of the transaction that created them; 0 while that is not known
 	life  life         // its state
 
-	limitChecked bool // max_contenders was applied: see listQueue
+	limitChecked bool // no list needs to apply max_contenders: there is no limit, or it was applied
 	doubtful     bool // a create's outcome was unknown at some time: twins may appear
 	entrusted    bool // guarded by Desk.mu; guards have had its nodes
 
