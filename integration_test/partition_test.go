@@ -257,3 +257,29 @@ func TestHolderBehindACutObserverKnowsBeforeTheNextGetsIn(t *testing.T) {
 	}
 	d.judgeBeside(e, control, taken)
 }
+
+// TestPingNeedsAQuorum: a follower that is cut off from its leader answers reads, and a Ping through
+// it does not succeed.
+func TestPingNeedsAQuorum(t *testing.T) {
+	t.Parallel()
+	ensemble.Require(t)
+	zk := ensemble.Start(t, ensemble.Config{Servers: 3, SyncLimit: 60, MaxSessionTimeout: time.Minute})
+	leader, err := zk.Leader()
+	if err != nil {
+		t.Fatal(err)
+	}
+	follower := zk.Server((leader.Index() + 1) % 3)
+	c := dial(t, follower.Addr(), quick("connect_timeout", patience.String(), "session_timeout", "1m"))
+	if err := c.Ping(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	if err := zk.CutFromLeader(follower); err != nil {
+		t.Fatal(err)
+	}
+	defer zk.Heal()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	if err := c.Ping(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Ping without a quorum: %v, want the context's error", err)
+	}
+}

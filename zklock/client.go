@@ -100,7 +100,7 @@ func OpenConnector(connector driver.Connector, opts ...Option) (*Client, error) 
 // tick_time is less than the servers' tickTime. A shorter timeout that locks can work
 // with is logged as a warning, once for each session, also for one that Ping opens.
 //
-// Ping costs two transactions and one request, and one transaction more for each missing
+// Ping costs one transaction and one request, and one transaction more for each missing
 // right. Nothing that it tries is applied. It only logs a warning if DELETE on the root is
 // missing, since locks can do without it, and if the servers do not know containers, as
 // those before ZooKeeper 3.5.1: locks work there, but the znodes of names stay.
