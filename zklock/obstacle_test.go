@@ -14,8 +14,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// The error of a wait names the holder, or the contender ahead and how many contenders are ahead.
-// The client makes no request for that.
+// The error of a wait names the holder if that is directly ahead. Otherwise it names the contender
+// that is, and says how many are ahead. The client makes no request for that.
 func TestEndedWaitNamesTheHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
