@@ -218,9 +218,12 @@ func TestEveryWithALedgerThatIsAhead(t *testing.T) {
 func TestEveryGoesOnWithALedger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, d := memdriver.New(), &diary{}
-		until(t, "08:10")
-		time.Sleep(time.Second) // the ensemble removes empty containers at the full minute, and an acquisition then pauses
 		c := connect(t, e.Connector())
+		if err := c.Ping(t.Context()); err != nil { // an ensemble that was idle would remove empty containers during the first uses
+			t.Fatal(err)
+		}
+		until(t, "08:10")
+		time.Sleep(time.Second) // the ensemble removes them at the full minute, and an acquisition then pauses
 		do(t, c, "x", "2000-01-01T06:25:00Z", nil, true)
 		every(t, d, 0, c, nil, once.WithMissed(once.RunAll))
 		same(t, "slots", d.ran(), "07:00", "08:00")
