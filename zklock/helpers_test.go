@@ -154,8 +154,9 @@ func must(t *testing.T, l *zklock.Lock, err error) *zklock.Lock {
 	return l
 }
 
-// acquiring acquires in the background. A request that is never woken fails after an
-// hour; otherwise the clock of the synctest bubble would run for ever.
+// acquiring acquires in the background, and returns a channel that delivers the lock. An error
+// fails the test, and closes the channel. A request that is never woken fails after an hour;
+// otherwise the clock of the synctest bubble would run for ever.
 func acquiring(t *testing.T, a zklock.Acquirer, ctx context.Context, opts ...zklock.AcquireOption) chan *zklock.Lock {
 	t.Helper()
 	got := make(chan *zklock.Lock, 1)

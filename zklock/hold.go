@@ -64,7 +64,7 @@ func (h *hold) Origin() place.Origin {
 }
 
 // Keeper returns what the hold's place may be kept for.
-func (h *hold) Keeper() place.Keeper { return h.turnstile }
+func (h *hold) RecallHandler() place.RecallHandler { return h.turnstile }
 
 // join adds a handle for a request and returns its Lock. It returns nil if the hold is over, or
 // if it has become a reader's and the request is a writer's.

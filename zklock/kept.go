@@ -9,35 +9,39 @@ import (
 )
 
 // A place is kept in ZooKeeper's queue after its last use, if the client has the setting keep:
-// see keepLocked here, and place.Place.Keep. The name's turnstile has an active standby then. What
-// ends its time:
+// see keepLocked here, and place.Place.Keep. The name's turnstile has an active standby then. Its
+// time ends in endLocked, which is called:
 //
-//   - the next acquisition of the name: takeUpLocked;
-//   - another contender in ZooKeeper's queue: Recalled;
-//   - the setting keep, or keep_max, when no other place was kept for as long: retireOld and
-//     settle;
-//   - an acquisition of this client that takes a separate place: makeWay;
-//   - a revocation: Revoke; the loss of the session or of the node: Vacate; Close and Shutdown:
-//     refuse.
+//   - by takeUpLocked, for the next acquisition of the name;
+//   - by Recalled, when ZooKeeper's queue has changed, or could not be listed: another contender
+//     may be there;
+//   - by endOld, when the time keep has passed; it passes for old sessions, too, which stay so long;
+//   - by settle, for the place kept longest, while there are more than keep_max;
+//   - by makeWay, for an acquisition of this client that takes a separate place;
+//   - by Revoke, when the node's data ask for the lock;
+//   - by Vacate, when the session is lost, or when another client has deleted the node:
+//     place.guard finds that out, place.Place.Lose evicts the standby from its session, and
+//     session.Session.Evict calls Vacate;
+//   - by refuse, for Close and Shutdown.
 
-// standby has a kept place, as a hold has the place of a lock, so that the end of the session
-// or the deletion of the node ends it, too. It is used for one place only, each time when that
-// place is kept.
+// standby is the hold of a kept place: it has the place as the hold of a lock would. So the end of
+// the session, or the deletion of the node, ends it too. A place has one standby, which is active
+// each time when the place is kept.
 //
 // Invariants:
-//   - A standby is active, and so has its place, while it is its turnstile's and the turnstile is
-//     kept. It is in the list of turnstiles then. All of that changes under the mu of the turnstile.
-//   - While the list is not empty, retireOld is running or about to start, or the pool is closed.
+//   - A standby is active, and so has its place, while it is its turnstile's and the turnstile's
+//     kept is set. It is in the list standbys then. All of that changes under the mu of the turnstile.
+//   - While the list is not empty, endOld is running or about to start, or the pool is closed.
 type standby struct {
 	turnstile *turnstile
 	place     *place.Place
 	trace     string // guarded by the turnstile's mu; the traceparent of the acquisition that held the place last
 
-	since          time.Time // guarded by turnstiles.mu; since when the place has been kept
+	since          time.Time // guarded by turnstiles.mu; since when it has been active
 	previous, next *standby  // guarded by turnstiles.mu; neighbours in the list
 }
 
-// keep adds a standby to the list. It returns false if no place may be kept any longer.
+// keep adds a standby to the list. It returns false if the client acquires nothing more.
 func (ts *turnstiles) keep(s *standby) bool {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
@@ -45,9 +49,9 @@ func (ts *turnstiles) keep(s *standby) bool {
 		return false
 	}
 	s.since = time.Now()
-	s.previous, s.next = ts.kept.previous, &ts.kept
+	s.previous, s.next = ts.standbys.previous, &ts.standbys
 	s.previous.next, s.next.previous = s, s
-	ts.keeps.Add(1)
+	ts.keptCount.Add(1)
 	s.turnstile.kept = true
 	return true
 }
@@ -58,58 +62,58 @@ func (ts *turnstiles) unkeep(s *standby) {
 	defer ts.mu.Unlock()
 	s.previous.next, s.next.previous = s.next, s.previous
 	s.previous, s.next = nil, nil
-	ts.keeps.Add(-1)
+	ts.keptCount.Add(-1)
 	s.turnstile.kept = false
 	ts.removeLocked(s.turnstile)
 }
 
-// settle starts retireOld, and makes places leave the queue while there are too many. It is called
+// settle starts endOld, and ends standbys while there are more than keep_max. It is called
 // without a mutex. If the pool is closed, its sessions end, and the kept places with them.
 func (ts *turnstiles) settle() {
-	if ts.retiring.CompareAndSwap(false, true) {
-		ts.pool.Spawn(ts.retireOld)
+	if ts.endingOld.CompareAndSwap(false, true) {
+		ts.pool.Spawn(ts.endOld)
 	}
-	for int(ts.keeps.Load()) > ts.cfg.keepMax {
+	for int(ts.keptCount.Load()) > ts.cfg.keepMax {
 		if s, _ := ts.oldest(); s != nil {
-			s.retire(false)
+			s.end(true)
 		}
 	}
 }
 
-// retireOld makes places leave the queue when they have been kept for long enough. It ends when
-// none is kept.
-func (ts *turnstiles) retireOld() {
+// endOld ends standbys when they have been active for the time keep. It returns when there are
+// none.
+func (ts *turnstiles) endOld() {
 	for {
 		switch s, stays := ts.oldest(); {
 		case s == nil:
-			ts.retiring.Store(false)
-			if ts.keeps.Load() == 0 || !ts.retiring.CompareAndSwap(false, true) {
+			ts.endingOld.Store(false)
+			if ts.keptCount.Load() == 0 || !ts.endingOld.CompareAndSwap(false, true) {
 				return // else a place is kept by now, and settle may have found retiring set
 			}
 		case stays <= 0:
-			s.retire(false)
+			s.end(true)
 		case !session.Sleep(ts.pool.Ctx, stays, nil):
 			return
 		}
 	}
 }
 
-// oldest returns the standby that has been kept for the longest time, and how long it stays; nil
-// if there is none.
+// oldest returns the standby that has been active for the longest time, and how long it stays so;
+// nil if there is none.
 func (ts *turnstiles) oldest() (s *standby, stays time.Duration) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
-	if s = ts.kept.next; s == &ts.kept {
+	if s = ts.standbys.next; s == &ts.standbys {
 		return nil, 0
 	}
 	return s, time.Until(s.since.Add(ts.cfg.keep))
 }
 
 // Revoke implements place.Revocable: no caller uses the place, so it leaves the queue.
-func (s *standby) Revoke(string) { s.retire(false) }
+func (s *standby) Revoke(string) { s.end(true) }
 
 // Vacate implements session.Tenant.
-func (s *standby) Vacate() { s.retire(true) }
+func (s *standby) Vacate() { s.end(false) }
 
 // The loss of a standby is not reported, since no caller has a Lock of it. MarkLost, Finish,
 // Report, Review and About implement session.Tenant.
@@ -124,13 +128,12 @@ func (s *standby) Review() {}
 
 func (s *standby) About() (name string, since time.Time) { return "", time.Time{} }
 
-// retire ends the time of a standby, if that has not ended by now. lost means that the place is
-// gone already; otherwise it leaves ZooKeeper's queue.
-func (s *standby) retire(lost bool) {
+// end is endLocked for callers that do not hold mu. It does nothing if the standby is not active.
+func (s *standby) end(remove bool) {
 	s.turnstile.mu.Lock()
 	defer s.turnstile.mu.Unlock()
 	if t := s.turnstile; t.kept && t.standby == s {
-		s.endLocked(!lost)
+		s.endLocked(remove)
 	}
 }
 

@@ -113,8 +113,8 @@ func (l *Lock) Err() error { return l.handle.reason() }
 // call does the work; later calls fail with [ErrReleased].
 //
 // Release returns nil if the ensemble has confirmed the release, or if no confirmation
-// is needed: the queue node was passed on to a goroutine of this process, or another
-// Lock still holds it. It waits for the confirmation until ctx ends, but no longer than
+// is needed: the queue node was passed on to a goroutine of this process, or the client keeps
+// it, or another Lock still holds it. It waits for the confirmation until ctx ends, but no longer than
 // a session timeout. Then the error matches [ErrReleasePending], and the release
 // continues in the background. If the session ends before the confirmation, the queue
 // node goes with it; the error matches ErrReleasePending, and its text has the reason. With

@@ -15,7 +15,7 @@ type Stats struct {
 	Suspended   int // how many of them have no connection
 
 	// Draining is how many of them are being replaced: they take no new locks, and the
-	// client closes them when their last lock is released.
+	// client closes them when no lock and no kept queue node is left on them.
 	Draining int
 
 	// Held is how many locks are held now. Readers that share a queue node, joins with
@@ -89,7 +89,7 @@ func (c *Client) Stats() Stats {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	st.Kept, st.Acquiring = int(c.keeps.Load()), len(c.underway)
+	st.Kept, st.Acquiring = int(c.keptCount.Load()), len(c.underway)
 	for r := range c.underway {
 		if r.blocked {
 			st.Waiting++

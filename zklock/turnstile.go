@@ -48,7 +48,7 @@ type turnstile struct {
 
 	uses    int32 // guarded by turnstiles.mu; how many acquisitions under way and holds use it
 	waiting int32 // guarded by turnstiles.mu; how many of the acquisitions have to wait for other contenders
-	kept    bool  // set under mu and turnstiles.mu, so either of them guards it; standby is active
+	kept    bool  // set under mu and turnstiles.mu, so either of them guards it; standby is active: the client keeps its place
 
 	holds           int32 // guarded by mu; how many are not over
 	separateWriters int32 // guarded by mu; writers that acquire with a separate place, such as All's: see makeWay
@@ -58,7 +58,7 @@ type turnstile struct {
 	current         *hold     // guarded by mu; the newest hold, nil if that is over
 	noSessionSince  time.Time // used by the leader only; see acquire
 
-	standby *standby // guarded by mu; the newest one; while it is active, the client keeps its place for the name
+	standby *standby // guarded by mu; the newest one, active or not
 
 	leaderWaits chan struct{} // guarded by mu; the channel of the readers that ask together with the leader; nil: there are none
 }

@@ -34,9 +34,9 @@ type turnstiles struct {
 	underway map[*request]struct{} // guarded by mu; acquisitions under way
 	idle     chan struct{}         // guarded by mu; if not nil, closed when byPath is empty; made after closing has ended
 
-	kept     standby      // guarded by mu; the ends of the list of active standbys: next is kept for the longest time
-	keeps    atomic.Int32 // the length of the list; changed under mu
-	retiring atomic.Bool  // retireOld runs, or is about to
+	standbys  standby      // guarded by mu; the ends of the list of active standbys: next has been active for the longest time
+	keptCount atomic.Int32 // how many there are, one for each kept name; changed under mu
+	endingOld atomic.Bool  // endOld runs, or is about to
 }
 
 // config has the settings of a Client. They are checked.
@@ -66,7 +66,7 @@ type counters struct {
 func (ts *turnstiles) init(connector driver.Connector) {
 	ts.places = place.NewShared(&ts.cfg.Settings)
 	ts.pool = session.NewPool(&ts.cfg.Settings.Settings, connector)
-	ts.kept.previous, ts.kept.next = &ts.kept, &ts.kept
+	ts.standbys.previous, ts.standbys.next = &ts.standbys, &ts.standbys
 	ts.byPath, ts.underway = make(map[string]*turnstile), make(map[*request]struct{})
 	ts.closing, ts.close = context.WithCancelCause(context.Background())
 	place.Serve(ts.places, ts.pool, ts.inUse)
@@ -83,7 +83,7 @@ func (ts *turnstiles) refuse() {
 		r.cancel(errs.ErrClosed)
 	}
 	for s, _ := ts.oldest(); s != nil; s, _ = ts.oldest() {
-		s.retire(false)
+		s.end(true)
 	}
 }
 
@@ -98,7 +98,7 @@ func (ts *turnstiles) unused() <-chan struct{} {
 	return ts.idle
 }
 
-// inUse reports whether the client holds or waits for the name with this path.
+// inUse reports whether the client holds, waits for or keeps the name with this path.
 func (ts *turnstiles) inUse(path string) bool {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()

@@ -21,18 +21,18 @@ import (
 // parent's count of children, right after the create, was 1. A larger count proves
 // nothing: the other children may be readers, or not be contenders at all.
 //
-// waiter is the caller's context, and ctx also ends after connect_timeout. A create may outlast
+// caller is the context of the acquisition, and ctx also ends after connect_timeout. A create may outlast
 // ctx while the session answers, because creates below one znode take a transaction each, and
 // there may be thousands of them.
 //
 // On an error neither the new place nor replaces stays queued: each is being removed in
 // the background, or its session is over.
-func (a Attempt) enqueue(ctx, waiter context.Context, replaces *Place) (p *Place, alone bool, err error) {
+func (a Attempt) enqueue(ctx, caller context.Context, replaces *Place) (p *Place, alone bool, err error) {
 	desk, r := a.Desk, a.Request
 	const maxReaped = 8 // if the parent was removed this often in a row, that is not a coincidence
 	began := lease.Now()
 	for reaped := 0; ; {
-		p, alone, err = a.create(ctx, waiter, replaces)
+		p, alone, err = a.create(ctx, caller, replaces)
 		if err == nil {
 			return p, alone, nil
 		}
@@ -67,7 +67,7 @@ func (a Attempt) enqueue(ctx, waiter context.Context, replaces *Place) (p *Place
 // create creates the nodes of a new place, and finds out whether they exist when a
 // reply is lost. If it fails, the caller removes replaces. Where the outcome is still unknown
 // then, abandon ends replaces too, which is harmless.
-func (a Attempt) create(ctx, waiter context.Context, replaces *Place) (_ *Place, alone bool, err error) {
+func (a Attempt) create(ctx, caller context.Context, replaces *Place) (_ *Place, alone bool, err error) {
 	desk, r := a.Desk, a.Request
 	parents := make([]parent, len(r.Wants))
 	for i, w := range r.Wants {
@@ -82,7 +82,7 @@ func (a Attempt) create(ctx, waiter context.Context, replaces *Place) (_ *Place,
 	if replaces != nil {
 		replaces.giveUp() // whatever the outcome, and before its nodes can be gone
 	}
-	c := creation{Attempt: a, p: p, replaces: replaces, parents: parents, waiter: waiter, began: lease.Now()}
+	c := creation{Attempt: a, p: p, replaces: replaces, parents: parents, caller: caller, began: lease.Now()}
 	// Read before the first try: that try may turn out to have created the nodes.
 	seen := desk.newest.Load()
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, desk.Timeout/10) {
@@ -102,7 +102,7 @@ type creation struct {
 	p        *Place
 	replaces *Place          // the place whose nodes the same transaction deletes; nil if none
 	parents  []parent        // as far as is known; a try may show that one is different
-	waiter   context.Context // as in enqueue
+	caller   context.Context // as in enqueue
 	began    time.Time
 	doubt    error // why the outcome of a try was unknown; nil: no outcome was
 }
@@ -156,7 +156,7 @@ func (c *creation) send(ctx context.Context) (*session.Write, error) {
 		case <-desk.Ctx.Done():
 			return nil, errs.ErrSessionOver
 		case <-ctx.Done():
-			more, cancel := desk.Patient(c.waiter, c.began) // the creates of others may come first
+			more, cancel := desk.Patient(c.caller, c.began) // the creates of others may come first
 			defer cancel()
 			if ctx = more; ctx.Err() == nil {
 				continue

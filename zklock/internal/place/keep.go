@@ -10,8 +10,8 @@ import (
 // name. The next acquisition of this process is then a hand-over, without a request. Invariants:
 //
 //   - For exclusion a kept place is a held one: its node is at the front of the queue, its
-//     session's lease counts, and the next holder is granted it as in any other hand-over. If it
-//     is lost, the client's tenant is lost with it.
+//     session's lease counts, and the next holder is granted it as in any other hand-over. It has
+//     a hold, the client's standby, which is lost with it.
 //   - A kept place has a watch on the children of the name's znode, or that watch is being
 //     armed, or the place is about to be recalled. Any other contender in the list, or any
 //     change of the list, recalls the place: the limits of hand-over count from then on,
@@ -25,8 +25,8 @@ import (
 type keeping struct {
 	keepable bool          // it may be kept, as far as its creation shows; set before it is queued
 	others   bool          // guarded by Desk.mu; another contender is, or may be, in the queue
-	watched  bool          // guarded by Desk.mu; the client watches for other contenders: see Keep
-	listed   bool          // guarded by Desk.mu; a guard has been given its queue
+	watched  bool          // guarded by Desk.mu; it was kept at least once, so the client watches for other contenders
+	listed   bool          // guarded by Desk.mu; a guard watches its queue: since it was kept first, or since lookAfter
 	recalled time.Duration // guarded by Desk.mu; how long after the grant it was recalled; 0: it was not
 }
 
@@ -63,17 +63,17 @@ func (d *Desk) noteUse(path string, suffix int64, alone bool) (longer bool) {
 	return longer
 }
 
-// Keeper is what a place is kept for.
-type Keeper interface {
+// RecallHandler is notified when a place is recalled.
+type RecallHandler interface {
 	// Recalled is called when there is, or may be, another contender in the queue of a place
 	// that was kept, or that was held for long and may be kept. The place may be held at that
 	// moment. It is called on another goroutine, and at most once for each place.
 	Recalled(p *Place)
 }
 
-// Keep keeps a spent place in the queue. Until the place is handed over or given up, by has
-// it. Keep returns false, and does nothing, if the place has to leave the queue.
-func (p *Place) Keep(by session.Tenant, keeper Keeper) bool {
+// Keep keeps a spent place in the queue. Until the place is handed over or given up, standby is
+// its hold. Keep returns false, and does nothing, if the place has to leave the queue.
+func (p *Place) Keep(standby session.Tenant, onRecall RecallHandler) bool {
 	desk, listed := p.Desk, false
 	if !desk.Hold(0, func() session.Tenant {
 		desk.mu.Lock()
@@ -81,14 +81,14 @@ func (p *Place) Keep(by session.Tenant, keeper Keeper) bool {
 		if !p.standingLocked().MayBeKept() || desk.Worn() || !p.life.moveLocked(kept) {
 			return nil
 		}
-		p.hold, listed = by, p.listed
+		p.hold, listed = standby, p.listed
 		p.watched, p.listed = true, true
-		return by
+		return standby
 	}) {
 		return false
 	}
 	if !listed {
-		p.watches.give(guarded{place: p, keeper: keeper})
+		p.watches.give(guarded{place: p, onRecall: onRecall})
 	}
 	return true
 }

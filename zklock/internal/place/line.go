@@ -149,7 +149,7 @@ func (l *line) listed(q []queue.Node) {
 			l.others = append(l.others, o)
 		}
 	}
-	if l.known = l.known && len(l.others) <= l.most()+1; !l.known { // one of them may be the one to watch
+	if l.known = l.known && len(l.others) <= l.most()+1; !l.known { // the one to watch may be one of them, and goes first
 		l.others = nil
 	}
 }

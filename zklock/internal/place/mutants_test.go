@@ -297,7 +297,7 @@ var _ = []mutant.Mutant{
 		Breaks: "after a reconnect the client does not list the queue of a kept place again, and relies on the driver alone",
 		In:     (*guard).run,
 		Find:   "n.event == nil || n.gen < gen",
-		Put:    "n.event == nil || n.gen < gen && n.keeper == nil",
+		Put:    "n.event == nil || n.gen < gen && n.onRecall == nil",
 		Tests:  []string{"TestRecallAfterALostWatch"},
 		By:     "zklock",
 	},

@@ -39,7 +39,7 @@ type ownWatches struct {
 const minSweep = 64
 
 // Serve prepares a pool so that its sessions can have places. inUse reports whether this client
-// uses the name with a path.
+// holds, waits for or keeps the name with a path.
 func Serve(sh *Shared, pool *session.Pool, inUse func(path string) bool) {
 	sh.inUse = inUse
 	pool.Prepare = func(ctx context.Context, ds driver.Session) error { return ensureRoot(ctx, ds, sh.cfg) }
@@ -137,14 +137,14 @@ func (p *Place) entrust() {
 // later, so that its holder is described when another contender arrives.
 func (p *Place) lookAfter() {
 	p.Desk.mu.Lock()
-	h, held := p.hold.(interface{ Keeper() Keeper }) // a Holder
+	h, held := p.hold.(interface{ RecallHandler() RecallHandler }) // a Holder
 	keepable := p.keepable && !p.others
 	act := held && p.shown != p.turn && !(keepable && p.listed)
 	p.listed = p.listed || act && keepable
 	p.Desk.mu.Unlock()
 	switch {
 	case act && keepable:
-		p.watches.give(guarded{place: p, keeper: h.Keeper()})
+		p.watches.give(guarded{place: p, onRecall: h.RecallHandler()})
 	case act:
 		p.Describe(nil)
 	}
@@ -178,8 +178,8 @@ const maxGuarded = 64
 
 // guard is a goroutine that watches nodes of this client until their places are given up.
 // It reports to a node's place that another client has deleted the node, or that the node's data
-// ask the holder to give the lock back. For a kept place it also watches the queue: if another
-// contender may be there, the guard recalls the place. The guard ends when it has no nodes left,
+// ask the holder to give the lock back. For a place that is or may be kept it also watches the
+// queue: if another contender may be there, the guard recalls the place. The guard ends when it has no nodes left,
 // or when the session ends.
 type guard struct {
 	watches *ownWatches
@@ -195,12 +195,12 @@ type guard struct {
 // guarded is one node that a guard watches: a place's own one, or the name's znode with its
 // children.
 type guarded struct {
-	place  *Place              // nil once the node need not be watched; then event is nil, too
-	index  int                 // of the node in place.nodes
-	keeper Keeper              // nil: the place's own node is watched; else the queue is, for a place that was kept
-	shared *session.Watched    // the session's shared watch that event belongs to; nil: the guard armed its own
-	event  <-chan driver.Event // nil: the node must be read and watched again
-	gen    uint64              // generation of the connection that the watch was armed on
+	place    *Place              // nil once the node need not be watched; then event is nil, too
+	index    int                 // of the node in place.nodes
+	onRecall RecallHandler       // nil: the place's own node is watched; else the queue is, of a place that may be kept
+	shared   *session.Watched    // the session's shared watch that event belongs to; nil: the guard armed its own
+	event    <-chan driver.Event // nil: the node must be read and watched again
+	gen      uint64              // generation of the connection that the watch was armed on
 }
 
 // run is the guard's goroutine.
@@ -248,9 +248,9 @@ func (g *guard) gather() bool {
 	return g.count > 0
 }
 
-// look reads a place's own node, or lists the queue of a kept place, and arms a watch on that. If
-// the node is missing, another client has deleted it. If the kept place is not alone in the queue,
-// or that cannot be known, it is recalled.
+// look reads a place's own node, or lists the queue of a place that is or may be kept, and arms a
+// watch on that. If the node is missing, another client has deleted it. If the place is not alone in
+// the queue, or that cannot be known, it is recalled.
 func (g *guard) look(n *guarded) {
 	desk, p := g.watches.Desk, n.place
 	c := p.nodes[n.index]
@@ -260,7 +260,7 @@ func (g *guard) look(n *guarded) {
 	err := desk.Repeat(desk.Ctx, "watch", func(ctx context.Context) (err error) {
 		// If the connection changes before the reply, the guard takes the watch for one of the older
 		// connection, and looks once more.
-		if n.gen, _ = desk.DS.Conn(); n.keeper != nil {
+		if n.gen, _ = desk.DS.Conn(); n.onRecall != nil {
 			names, _, n.event, err = desk.DS.WatchChildren(ctx, c.dir)
 		} else {
 			node, n.event, err = desk.DS.Watch(ctx, c.path)
@@ -274,9 +274,9 @@ func (g *guard) look(n *guarded) {
 	switch {
 	case p.life.ending() || desk.Ctx.Err() != nil || errors.Is(err, errs.ErrSessionOver):
 		n.place, n.event = nil, nil
-	case n.keeper == nil && err == nil:
+	case n.onRecall == nil && err == nil:
 		p.noteRevocation(node.Data)
-	case n.keeper == nil:
+	case n.onRecall == nil:
 		if n.place, n.event = nil, nil; failed {
 			log("zklock: the queue node of a held lock cannot be watched; if another program deletes it, this client does not notice")
 		} else {
@@ -286,7 +286,7 @@ func (g *guard) look(n *guarded) {
 		if n.place, n.event = nil, nil; failed {
 			log("zklock: the queue of a kept lock cannot be watched for other contenders, so it is not kept")
 		}
-		n.keeper.Recalled(p)
+		n.onRecall.Recalled(p)
 	}
 }
 
@@ -310,10 +310,10 @@ func (g *guard) wait(moved <-chan struct{}) bool {
 			n.shared.Received(e, ok)
 			g.watches.Watches.Drop(n.shared)
 		}
-		if n.keeper != nil && ok && e.Err == nil && !n.place.life.ending() {
+		if n.onRecall != nil && ok && e.Err == nil && !n.place.life.ending() {
 			// As a rule another contender has arrived. If it has left again, or our own node was
 			// deleted, a list would show that, but the contender is not made to wait for a list.
-			n.keeper.Recalled(n.place)
+			n.onRecall.Recalled(n.place)
 			n.place = nil // its queue need not be watched then
 		}
 		n.event = nil // an event proves nothing: the node is read again

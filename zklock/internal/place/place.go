@@ -29,7 +29,7 @@ type Place struct {
 	nodeWatches []*session.Watched // watches on the nodes, armed before the grant; nil if it was granted at once
 
 	tenure  // its hand-over, from one hold to the next
-	keeping // what is kept of it between two holds
+	keeping // whether the client may keep it between two holds
 }
 
 // newPlace registers a place for some wants, before its nodes are created. keepable says
@@ -48,7 +48,7 @@ func newPlace(desk *Desk, wants []Want, keepable bool) (*Place, bool) {
 		c := &nodes[i]
 		c.dir, c.kind, c.guid = w.Path, w.Kind, queue.GUID{Session: desk.DS.ID(), Serial: desk.serial}
 		if keepable {
-			c.guid, p.shown = c.guid.Kept(), 0
+			c.guid, p.shown = c.guid.Keepable(), 0
 		}
 		desk.enqueued[c.guid.Serial] = c
 		p.nodes[i] = c
@@ -78,7 +78,7 @@ func (p *Place) mustRequeue() bool {
 	return !p.Granted.IsZero() && p.life.state() != reserved
 }
 
-// Reserve keeps a spent place for the next goroutine of this process, which may hold it
+// Reserve reserves a spent place for the next goroutine of this process, which may hold it
 // once the lease is long enough.
 func (p *Place) Reserve() { p.move(reserved) }
 

@@ -105,7 +105,7 @@ func (c *Settings) explainList(err error, dir string) error {
 // Shared holds what all places of a client share.
 type Shared struct {
 	cfg     *Settings
-	inUse   func(path string) bool // whether this client uses the name with that path
+	inUse   func(path string) bool // whether this client holds, waits for or keeps the name with that path
 	parents parents
 
 	// The ids of the transactions that create queue nodes. Tokens are made of these ids.

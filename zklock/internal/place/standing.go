@@ -15,7 +15,7 @@ type Standing struct {
 	Doubtful  bool          // a Txn under the place may still be applied
 	Revoked   bool          // the holder was asked to give the lock back
 	Keepable  bool          // the place may be kept, as far as its creation shows
-	Watched   bool          // the client watches for other contenders: see Keep
+	Watched   bool          // it was kept at least once, so the client watches for other contenders
 	Others    bool          // another contender is, or may be, in the queue
 	Turn      uint32        // of the next holder
 	Handovers int           // since the limits have counted

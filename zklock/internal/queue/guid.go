@@ -24,8 +24,8 @@ const (
 	uuidLen = hexLen + 4
 )
 
-// Kept returns the guid of a contender that its client may keep.
-func (g GUID) Kept() GUID {
+// Keepable returns the guid of a contender that its client may keep.
+func (g GUID) Keepable() GUID {
 	g.Serial |= keepBit
 	return g
 }

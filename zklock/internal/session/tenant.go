@@ -11,8 +11,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/lease"
 )
 
-// Tenant is something that is held on a session and ends with it: a hold. A session may have
-// ten thousand of them.
+// Tenant is a hold of a place: a lock's, or the standby of a place that the client keeps between
+// two locks. It ends with its session. A session may have ten thousand of them.
 type Tenant interface {
 	// MarkLost marks the tenant as lost. It returns false if the tenant is over already:
 	// then Finish, Vacate and Report are not called.
@@ -31,8 +31,8 @@ type Tenant interface {
 	Review()
 
 	// About returns the lock's name, and when the oldest handle was acquired; zero if there
-	// is none. A tenant without a name is a place that is kept: no caller has a Lock of it,
-	// and its loss is not reported.
+	// is none. A tenant without a name is a standby: no caller has a Lock of it, and its loss
+	// is not reported.
 	About() (name string, since time.Time)
 }
 
@@ -108,7 +108,7 @@ func (s *Session) reportLoss(lost []Tenant, cause error) {
 	}
 }
 
-// isHeld reports whether a tenant has handles, unlike a place that is only kept.
+// isHeld reports whether a tenant has handles, unlike a standby.
 func isHeld(t Tenant) bool {
 	name, _ := t.About()
 	return name != ""
