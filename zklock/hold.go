@@ -63,7 +63,7 @@ func (h *hold) Origin() place.Origin {
 	return h.origin
 }
 
-// Keeper returns what the hold's place may be kept for.
+// RecallHandler returns what is notified if the hold's place is recalled.
 func (h *hold) RecallHandler() place.RecallHandler { return h.turnstile }
 
 // join adds a handle for a request and returns its Lock. It returns nil if the hold is over, or
@@ -102,8 +102,8 @@ func (h *hold) part(hd *handle) (last, lost bool) {
 }
 
 // giveBack ends a hold whose last handle was released. The place is passed on to a waiter of this
-// process, or leaves the queue, with async in the background. handed reports that it was passed on
-// as it is; for deleted and err see place.Place.Release.
+// process, or is kept, or leaves the queue, with async in the background. handed reports that it was
+// passed on as it is, or is kept; for deleted and err see place.Place.Release.
 func (h *hold) giveBack(ctx context.Context, async bool) (handed, deleted bool, err error) {
 	defer h.turnstiles.vacated(h)
 	limit := h.awaitTxns(ctx)

@@ -8,14 +8,14 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
-// A place is kept in ZooKeeper's queue after its last use, if the client has the setting keep:
+// A place is kept in ZooKeeper's queue between two uses, if the client has the setting keep:
 // see keepLocked here, and place.Place.Keep. The name's turnstile has an active standby then. Its
-// time ends in endLocked, which is called:
+// time ends in standby.endLocked, which is called:
 //
 //   - by takeUpLocked, for the next acquisition of the name;
 //   - by Recalled, when ZooKeeper's queue has changed, or could not be listed: another contender
 //     may be there;
-//   - by endOld, when the time keep has passed; it passes for old sessions, too, which stay so long;
+//   - by endOld, when the time keep has passed. A session that is being replaced stays until then;
 //   - by settle, for the place kept longest, while there are more than keep_max;
 //   - by makeWay, for an acquisition of this client that takes a separate place;
 //   - by Revoke, when the node's data ask for the lock;
@@ -29,8 +29,10 @@ import (
 // each time when the place is kept.
 //
 // Invariants:
-//   - A standby is active, and so has its place, while it is its turnstile's and the turnstile's
-//     kept is set. It is in the list standbys then. All of that changes under the mu of the turnstile.
+//   - A standby is active while it is its turnstile's and the turnstile's kept is set. It is in the
+//     list standbys then. All of that changes under the mu of the turnstile.
+//   - An active standby has its place, except between a loss and Vacate, which ends the standby:
+//     then Grant refuses the place, and a new one replaces it.
 //   - While the list is not empty, endOld is running or about to start, or the pool is closed.
 type standby struct {
 	turnstile *turnstile
@@ -88,7 +90,7 @@ func (ts *turnstiles) endOld() {
 		case s == nil:
 			ts.endingOld.Store(false)
 			if ts.keptCount.Load() == 0 || !ts.endingOld.CompareAndSwap(false, true) {
-				return // else a place is kept by now, and settle may have found retiring set
+				return // else a place is kept by now, and settle may have found endingOld set
 			}
 		case stays <= 0:
 			s.end(true)
@@ -183,7 +185,7 @@ func (t *turnstile) takeUpLocked(r *request) (granted bool, start *place.Place) 
 	return granted, p
 }
 
-// Recalled implements place.Keeper. If no goroutine uses the place now, it leaves the queue.
+// Recalled implements place.RecallHandler. If no goroutine uses the place now, it leaves the queue.
 // Otherwise the limits of hand-over count from now on, and others read of its holder.
 func (t *turnstile) Recalled(p *place.Place) {
 	t.mu.Lock()

@@ -35,7 +35,7 @@ var _ = []mutant.Mutant{
 		Name:   "kept-place-of-a-lost-session",
 		Breaks: "a kept place stays the name's after its session has ended",
 		In:     (*standby).Vacate,
-		Find:   "s.$retire(true)",
+		Find:   "s.$end(false)",
 		Put:    "",
 		Tests:  []string{"TestKeptPlaceIsLost"},
 	},

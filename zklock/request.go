@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/hook"
 	"github.com/zklock/go-zklock/zklock/internal/place"
 	"github.com/zklock/go-zklock/zklock/internal/session"
@@ -84,7 +85,8 @@ func (r *request) reportWait(position int, ahead Contender) {
 	switch {
 	case !r.waiting():
 		if !r.turnstiles.mustWait(r) {
-			return // the limit of waiters is reached: mustWait has made the request fail
+			r.cancel(errs.ErrCrowded) // without a mutex: it may call methods of the caller's context
+			return
 		}
 		r.waitCtx, r.endWait = hook.Start(hooks.Wait, r.Ctx, e)
 	case changed && hooks.Ahead != nil:

@@ -23,7 +23,7 @@ type Stats struct {
 	Held int
 
 	// Kept is how many queue nodes the client keeps between two uses of a name, because of
-	// the URL's key keep. They are not held.
+	// the URL's key keep. No caller holds a lock of them.
 	Kept int
 
 	// Waiting is how many acquisitions wait now for other contenders, including those of

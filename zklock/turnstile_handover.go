@@ -7,9 +7,10 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
-// pass gives the place of a hold that is over to the first in the queue: as it is, which
-// is a hand-over (handed is true), or to continue with or replace as the leader. If taken
-// is false, the caller gives the place up.
+// pass gives the place of a hold that is over to the first in the queue: as it is, which is a
+// hand-over (handed is true), or to continue with or replace as the leader. If no goroutine wants
+// the name, the client may keep the place; handed is true then, too. If taken is false, the caller
+// gives the place up.
 func (t *turnstile) pass(h *hold) (taken, handed bool) {
 	t.mu.Lock()
 	t.endLocked(h)

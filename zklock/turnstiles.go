@@ -142,14 +142,14 @@ func (ts *turnstiles) startWaiting(r *request) (*turnstile, error) {
 	return ts.byPath[r.Wants[0].Path], nil
 }
 
-// roomLocked reports whether the request's limit allows one more waiter for a name. The
-// turnstiles' mu is held.
+// roomLocked reports whether the request's limit allows one more waiter for a name. turnstiles.mu is
+// held.
 func (r *request) roomLocked(t *turnstile) bool {
 	return r.maxWaiters == 0 || int(t.waiting) < r.maxWaiters
 }
 
-// mustWait counts an acquisition as one that has to wait for other contenders. If the
-// limit of waiters is reached, it cancels the acquisition instead and returns false.
+// mustWait counts an acquisition as one that has to wait for other contenders. It returns false,
+// and counts nothing, if the limit of waiters is reached.
 //
 // The limit is checked here because only now is it known that the acquisition has to
 // wait: a reader that joins readers, one that gets a free permit, and a try do not. An
@@ -161,7 +161,6 @@ func (ts *turnstiles) mustWait(r *request) bool {
 	if !r.served { // otherwise another goroutine has just granted it the lock
 		for _, w := range r.Wants {
 			if !r.roomLocked(ts.byPath[w.Path]) {
-				r.cancel(errs.ErrCrowded)
 				return false
 			}
 		}

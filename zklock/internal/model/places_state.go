@@ -160,7 +160,7 @@ func (m Places) number(s *placeState) {
 func compareProcesses(a, b process) int {
 	flags := func(p *process) (set int) {
 		for i, b := range [...]bool{p.granted, p.late, p.marked, p.mark, p.armed, p.event, p.brief,
-			p.standing.Doubtful, p.standing.Revoked, p.standing.Keepable, p.standing.Watched, p.standing.Others} {
+			p.standing.Doubtful, p.standing.Revoked, p.standing.Keepable, p.standing.WasKept, p.standing.Others} {
 			if b {
 				set |= 1 << i
 			}

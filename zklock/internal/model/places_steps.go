@@ -138,7 +138,7 @@ func (m Places) inside(s *placeState, i int, do change) {
 		do(nodeMarked, false, func(_ *placeState, p *process) { p.marked, p.mark = true, false })
 	}
 	heldForLong := p.state == used && p.standing.Keepable && p.late
-	if (p.standing.Watched || heldForLong) && !p.armed && !p.standing.Others {
+	if (p.standing.WasKept || heldForLong) && !p.armed && !p.standing.Others {
 		do(watchArmed, false, func(to *placeState, p *process) {
 			p.armed = true
 			if m.Without != ArmingLists && to.others(p) {
@@ -241,7 +241,7 @@ func (m Places) release(s *placeState, p *process) {
 	p.holder, p.readers = 0, 0
 	if p.wants[0] == 0 {
 		if m.known(p).MayBeKept() {
-			p.state, p.standing.Watched = saved, true
+			p.state, p.standing.WasKept = saved, true
 			return
 		}
 		p.leave()
@@ -274,7 +274,7 @@ func (p *process) recall() {
 		return
 	}
 	p.event = false
-	if p.standing.Others = true; p.standing.Watched {
+	if p.standing.Others = true; p.standing.WasKept {
 		p.standing.Handovers, p.late, p.passes = 0, false, 0
 	}
 }

@@ -21,7 +21,7 @@ func (a Attempt) awaitFront(ctx context.Context, p *Place) (gen uint64, err erro
 		// ahead of us on another: the two would wait for each other. A list of the queue
 		// finds the twin and has it deleted. It also finds a queue that is too long,
 		// before the place has waited to be the first in another one.
-		for _, c := range p.nodes {
+		for _, c := range p.nodes { // the lines list again: much may happen before their turn
 			if _, err := p.listQueue(ctx, c); err != nil {
 				return 0, err
 			}

@@ -23,15 +23,15 @@ import (
 
 // keeping is what a place needs to be kept.
 type keeping struct {
-	keepable bool          // it may be kept, as far as its creation shows; set before it is queued
-	others   bool          // guarded by Desk.mu; another contender is, or may be, in the queue
-	watched  bool          // guarded by Desk.mu; it was kept at least once, so the client watches for other contenders
-	listed   bool          // guarded by Desk.mu; a guard watches its queue: since it was kept first, or since lookAfter
-	recalled time.Duration // guarded by Desk.mu; how long after the grant it was recalled; 0: it was not
+	keepable     bool          // it may be kept, as far as its creation shows; set before it is queued
+	others       bool          // guarded by Desk.mu; another contender is, or may be, in the queue
+	wasKept      bool          // guarded by Desk.mu; it was kept at least once, so the client watches for other contenders
+	queueWatched bool          // guarded by Desk.mu; a guard watches its queue: since it was kept first, or since lookAfter
+	recalled     time.Duration // guarded by Desk.mu; how long after the grant it was recalled; 0: it was not
 }
 
-// A name is kept after KeepAfter uses in a row at first. Each recall doubles that number, up
-// to 64.
+// A name is kept after KeepAfter uses in a row at first. Each recall for another client doubles that
+// number, up to 64.
 const (
 	KeepAfter  = 2
 	maxRecalls = 5
@@ -46,7 +46,8 @@ func mayKeep(desk *Desk, wants []Want) bool {
 }
 
 // noteUse records that this client has created a contender with a suffix below a path. longer
-// means that there are more uses in a row now: the contender is alone, and follows the one before.
+// means that there are more uses in a row now: the contender is alone, and the first one or the
+// successor of the one before.
 func (d *Desk) noteUse(path string, suffix int64, alone bool) (longer bool) {
 	longer = alone
 	d.parents.known(path, func(known *parent) {
@@ -67,27 +68,27 @@ func (d *Desk) noteUse(path string, suffix int64, alone bool) (longer bool) {
 type RecallHandler interface {
 	// Recalled is called when there is, or may be, another contender in the queue of a place
 	// that was kept, or that was held for long and may be kept. The place may be held at that
-	// moment. It is called on another goroutine, and at most once for each place.
+	// moment. It is called on a guard's goroutine, without a mutex, and at most once for each place.
 	Recalled(p *Place)
 }
 
 // Keep keeps a spent place in the queue. Until the place is handed over or given up, standby is
 // its hold. Keep returns false, and does nothing, if the place has to leave the queue.
 func (p *Place) Keep(standby session.Tenant, onRecall RecallHandler) bool {
-	desk, listed := p.Desk, false
+	desk, queueWatched := p.Desk, false
 	if !desk.Hold(0, func() session.Tenant {
 		desk.mu.Lock()
 		defer desk.mu.Unlock()
 		if !p.standingLocked().MayBeKept() || desk.Worn() || !p.life.moveLocked(kept) {
 			return nil
 		}
-		p.hold, listed = standby, p.listed
-		p.watched, p.listed = true, true
+		p.hold, queueWatched = standby, p.queueWatched
+		p.wasKept, p.queueWatched = true, true
 		return standby
 	}) {
 		return false
 	}
-	if !listed {
+	if !queueWatched {
 		p.watches.give(guarded{place: p, onRecall: onRecall})
 	}
 	return true
@@ -99,7 +100,7 @@ func (p *Place) Keep(standby session.Tenant, onRecall RecallHandler) bool {
 func (p *Place) Recall(stranger bool) {
 	desk := p.Desk
 	desk.mu.Lock()
-	if p.others = true; p.watched { // else they have counted since the grant
+	if p.others = true; p.wasKept { // else they have counted since the grant
 		p.handovers, p.recalled = 0, time.Since(p.Granted)
 	}
 	desk.mu.Unlock()

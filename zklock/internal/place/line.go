@@ -10,9 +10,11 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
-// line is what a waiter knows of the queue ahead of its own node. The queue is listed once, and
-// the line gets shorter as nodes are found to be gone. No client of this library gets ahead of a
-// node that exists.
+// line is what a waiter knows of the queue ahead of its own node, for one call of awaitFrontOf. The
+// queue is listed once, and the line gets shorter as nodes are found to be gone. No client of this
+// library gets ahead of a node that exists. refresh lists the queue again if too many nodes are left
+// to walk; for permits, after each change; and if the line cannot be relied on, because the
+// connection has changed or other programs have made nodes in it.
 //
 // Thousands of waiters of one session may sleep in one queue. So a line keeps only what the
 // waiter can use when it wakes, and the session's own contenders are in Desk.peers, once for all
@@ -34,11 +36,11 @@ type line struct {
 	c *contender // our own node
 
 	sight   Sight        // of what is known
-	self    queue.Node   // our own node, as listed
+	self    queue.Node   // our own node, as listed; zero before the first list
 	watched []queue.Node // the contenders to watch; nil: decide names them next
 	others  []queue.Node // contenders ahead, in the order of the queue: those that ours has to wait for and that were not in Desk.peers when the queue was listed
 	before  int64        // the sequence number of the nearest contender that has gone, or of self: what is between the two does not count
-	known   bool         // else the queue is listed when the watched contenders have changed
+	known   bool         // the line may be walked; else the queue is listed when the watched contenders have changed
 	far     bool         // the place cannot be granted next, because another contender waits ahead of it
 	ahead   int          // how many contenders are ahead
 	passed  int          // how many of them ours need not wait for
@@ -78,7 +80,7 @@ func (l *line) refresh(ctx context.Context) ([]queue.Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.listed(q)
+	l.reset(q)
 	return q, nil
 }
 
@@ -116,9 +118,9 @@ func (l *line) watchAhead(ctx context.Context) ([]*session.Watched, error) {
 	return ahead, nil
 }
 
-// listed takes over a new list, whose last node is our own. A waiter for a permit lists again
+// reset takes over a new list, whose last node is our own. A waiter for a permit lists again
 // whatever happens, and others do if they would have to walk too far: these keep nothing.
-func (l *line) listed(q []queue.Node) {
+func (l *line) reset(q []queue.Node) {
 	desk, self := l.p.Desk, len(q)-1
 	l.self, l.before, l.ahead, l.passed, l.others = q[self], q[self].Seq, self, 0, nil
 	l.sight.ByEvent, l.known = false, l.self.Kind.Permits == 0

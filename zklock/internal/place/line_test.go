@@ -47,7 +47,7 @@ func register(l *line, q []queue.Node) {
 func TestLineThatWasHeardIsListedAgainElsewhere(t *testing.T) {
 	fresh := func() *line {
 		l := lineOf()
-		l.listed(nodesOf(nil, 2, 2, queue.Exclusive))
+		l.reset(nodesOf(nil, 2, 2, queue.Exclusive))
 		l.sight, l.watched = Sight{Gen: 7}, l.others
 		return l
 	}
@@ -87,7 +87,7 @@ func TestLineWithTwoOfOneNumberIsNotKnown(t *testing.T) {
 		if twin >= 0 {
 			q[twin].Seq = q[twin+1].Seq
 		}
-		if l.listed(q); l.known != (twin < 0) || l.known != (len(l.others) > 0) {
+		if l.reset(q); l.known != (twin < 0) || l.known != (len(l.others) > 0) {
 			t.Errorf("twin of node %d: known %v, %d others", twin, l.known, len(l.others))
 		}
 	}
@@ -120,7 +120,7 @@ func TestLineIsWalkedWhileItIsShort(t *testing.T) {
 				register(l, q)
 			}
 			next := q[len(q)-1]
-			l.listed(nodesOf(q, 1, 1, c.self))
+			l.reset(nodesOf(q, 1, 1, c.self))
 			l.watched = []queue.Node{next}
 			if l.removeGone(0, 7, false); of == 1 {
 				l.p.Desk.removePeerLocked(l.p.Desk.enqueued[next.GUID.Serial])
@@ -135,7 +135,7 @@ func TestLineIsWalkedWhileItIsShort(t *testing.T) {
 	l := lineOf()
 	q := nodesOf(nil, 2, 3, queue.Exclusive)
 	q[1].GUID = queue.GUID{}
-	l.listed(q)
+	l.reset(q)
 	l.watched = q[1:2]
 	if l.removeGone(0, 7, false); l.walk() != nil {
 		t.Error("a line is walked past a node of another recipe")
@@ -152,7 +152,7 @@ func TestLineSharesItsSessionsContenders(t *testing.T) {
 	register(first, q)
 	for i := range q[1:] {
 		l := &line{p: first.p, c: first.c}
-		l.listed(q[:i+2])
+		l.reset(q[:i+2])
 		if len(l.others) > 0 {
 			t.Fatalf("waiter %d keeps %d contenders of its own session", i, len(l.others))
 		}
@@ -162,7 +162,7 @@ func TestLineSharesItsSessionsContenders(t *testing.T) {
 	}
 	l := lineOf()
 	l.p = first.p
-	l.listed(q)
+	l.reset(q)
 	l.watched = q[98:99]
 	for _, o := range q[1:99] {
 		desk.removePeerLocked(desk.enqueued[o.GUID.Serial])

@@ -14,7 +14,8 @@ import (
 )
 
 // ownWatches watches the nodes of granted places, so that a holder learns when another
-// client, an operator's for example, deletes its node. The lease alone would not show that.
+// client, an operator's for example, deletes its node. The lease alone would not show that. It also
+// watches the queues of places that are or may be kept, for other contenders.
 //
 // A place that was granted after a wait already has watches on its nodes, so guards get them at
 // once. A place that was granted at once gets watches a sixth of the session timeout later,
@@ -137,10 +138,10 @@ func (p *Place) entrust() {
 // later, so that its holder is described when another contender arrives.
 func (p *Place) lookAfter() {
 	p.Desk.mu.Lock()
-	h, held := p.hold.(interface{ RecallHandler() RecallHandler }) // a Holder
+	h, held := p.hold.(interface{ RecallHandler() RecallHandler }) // else it is a standby, or there is none
 	keepable := p.keepable && !p.others
-	act := held && p.shown != p.turn && !(keepable && p.listed)
-	p.listed = p.listed || act && keepable
+	act := held && p.shown != p.turn && !(keepable && p.queueWatched)
+	p.queueWatched = p.queueWatched || act && keepable
 	p.Desk.mu.Unlock()
 	switch {
 	case act && keepable:

@@ -25,7 +25,7 @@ type parent struct {
 
 	createdHere bool  // this client has created it, as a container
 	warned      bool  // the log has the warning about children that are not contenders
-	recalls     uint8 // how often a kept place below it was recalled, at most maxRecalls
+	recalls     uint8 // how often a place below it was recalled for another client, at most maxRecalls
 
 	version    int32     // of the data after this client's last write; unmade if the znode is not known to exist
 	releasedOn int64     // the id of the session that this client last released the name on; 0 if it has not
@@ -35,7 +35,7 @@ type parent struct {
 	// counts the creations below its parent. So if the suffix of a contender follows that of our
 	// contender before, nothing was created in between.
 	suffix int64 // of our newest contender
-	uses   int   // in a row, up to that one; 0 if it was not alone when it was created
+	uses   int   // in a row, up to that one; 0 if it was not alone when it was created, or was recalled
 }
 
 // unmade is the version of a parent that the transaction which creates a contender creates,

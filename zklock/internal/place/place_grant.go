@@ -26,8 +26,8 @@ type tenure struct {
 // in the same step that the session is alive, that its lease is long enough, and that
 // the place's state allows a hold. Otherwise it returns false. The session's mutex is held
 // for the whole step, and the end of the session needs it, so the session cannot end between the
-// check and the hold. Under it, the step locks the desk's mutex, and Begin those of the new hold
-// and of the turnstiles. The caller may hold the mutex of its turnstile.
+// check and the hold. Under it, the step locks the desk's mutex, and Begin locks hold.mu and
+// turnstiles.mu, one after the other. The caller may hold turnstile.mu.
 func (p *Place) Grant(by Requester) bool {
 	desk := p.Desk
 	return desk.Hold(desk.Least(), func() session.Tenant {
@@ -101,13 +101,14 @@ func (p *Place) Lose() {
 
 // Requester is the owner of a request, which the place notifies.
 type Requester interface {
-	// Waits is called each time the place begins to wait for another contender, with the nearest
+	// Waits is called, without a mutex, each time the place begins to wait for another contender, with the nearest
 	// one, and when a try would have to. position is how many contenders are ahead. Without Data,
 	// only the name of the contender's node is known.
 	Waits(position int, ahead Entry)
 
 	// Begin turns a place whose turn it is into a hold, and returns the hold. turn goes
-	// into the hold's token. The mutexes of the session and of the desk are held.
+	// into the hold's token. The mutexes of the session and of the desk are held, and that of the
+	// turnstile may be.
 	Begin(p *Place, turn uint32) session.Tenant
 }
 
@@ -124,7 +125,7 @@ func (p *Place) standingLocked() Standing {
 		Doubtful:  p.doubtfulTxn.Load(),
 		Revoked:   p.isRevoked(),
 		Keepable:  p.keepable,
-		Watched:   p.watched,
+		WasKept:   p.wasKept,
 		Others:    p.others,
 		Turn:      p.turn,
 		Handovers: int(p.handovers),

@@ -22,7 +22,7 @@ type Settings struct {
 	PID  int    // process id of this process, likewise
 
 	MaxContenders int  // 0: no limit
-	KeepAfter     int  // how many uses in a row make a place a kept one at first: see Keep
+	KeepAfter     int  // how many uses in a row make a place one that may be kept, at first: see mayKeep
 	CreateRoot    bool // a missing root is created
 	CreatorOnly   bool // created znodes are open to their creator's identity only
 	Dialect       *queue.Dialect

@@ -15,15 +15,16 @@ type Standing struct {
 	Doubtful  bool          // a Txn under the place may still be applied
 	Revoked   bool          // the holder was asked to give the lock back
 	Keepable  bool          // the place may be kept, as far as its creation shows
-	Watched   bool          // it was kept at least once, so the client watches for other contenders
+	WasKept   bool          // it was kept at least once, so the client watches for other contenders
 	Others    bool          // another contender is, or may be, in the queue
 	Turn      uint32        // of the next holder
 	Handovers int           // since the limits have counted
 	Limited   time.Duration // for how long the limits of hand-over have counted; not set if the place is open
 }
 
-// IsOpen reports whether the client watches for other contenders, and there are none.
-func (s Standing) IsOpen() bool { return s.Watched && !s.Others }
+// IsOpen reports whether the place was kept, so that the client watches for other contenders, and
+// there are none.
+func (s Standing) IsOpen() bool { return s.WasKept && !s.Others }
 
 // Grants reports whether the place can have a holder of a mode, however long it has been held:
 // the node grants the mode, no Txn under the place is in doubt, the place is not revoked, and
