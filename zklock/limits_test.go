@@ -271,3 +271,49 @@ func TestMaxWaitersCountsWaitersOnly(t *testing.T) {
 		}
 	})
 }
+
+// calling is a context whose Value calls do.
+type calling struct {
+	context.Context
+	do func()
+}
+
+func (c calling) Value(key any) any {
+	c.do()
+	return c.Context.Value(key)
+}
+
+// The context of a request that is refused may call the client.
+func TestRefusedRequestHasAContextThatCallsTheClient(t *testing.T) {
+	e := memdriver.New(memdriver.WithLatency(10 * time.Millisecond))
+	other, client := connect(t, e.Connector(), nil), connect(t, e.Connector(), map[string]string{"max_waiters": "1"})
+	theirs := mustLock(t)(other.Mutex("x").Acquire(t.Context()))
+	ctx, cancel := context.WithCancel(t.Context())
+	calls := calling{ctx, func() {
+		done := make(chan struct{})
+		go func() {
+			client.Stats()
+			close(done)
+		}()
+		select {
+		case <-done:
+		case <-time.After(5 * time.Second):
+			t.Error("Stats does not return while the context of a request is asked for a value")
+		}
+	}}
+	refused := make(chan error, 2)
+	for range 2 {
+		go func() {
+			_, err := client.Mutex("x").Acquire(calls, zklock.WithoutHandover())
+			refused <- err
+		}()
+	}
+	if err := <-refused; !errors.Is(err, zklock.ErrTooManyWaiters) {
+		t.Errorf("one of two requests: %v, want ErrTooManyWaiters", err)
+	}
+	cancel()
+	if err := <-refused; !errors.Is(err, context.Canceled) {
+		t.Errorf("the other request: %v, want that of its context", err)
+	}
+	mustRelease(t, theirs)
+}
