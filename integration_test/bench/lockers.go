@@ -18,9 +18,10 @@ import (
 
 // The root of each contestant's znodes.
 const (
-	zklockRoot = "/bench/zklock"
-	zkLockRoot = "/bench/zk"
-	rawRoot    = "/bench/raw"
+	zklockRoot  = "/bench/zklock"
+	zkLockRoot  = "/bench/zk"
+	rawRoot     = "/bench/raw"
+	curatorRoot = "/bench/curator" // CuratorBench.java has it, too
 )
 
 // openLocker opens one of the contestants that are part of this program.

@@ -109,6 +109,13 @@ func (b *runner) run(ctx context.Context, r row, who []string) (res result, err 
 	if r.tidy {
 		b.leftovers(prefix, res)
 	}
+	if r.names == worker.Fresh {
+		for _, t := range teams {
+			t.close()
+		}
+		clear(teams)
+		return res, b.sweep(prefix)
+	}
 	return res, nil
 }
 
@@ -261,6 +268,38 @@ func (b *runner) leftovers(prefix string, res result) {
 			}
 		}
 	}
+}
+
+// sweep removes the znodes of a row's names. There may be a hundred thousand, and the servers would
+// remove the containers among them during the next rows.
+func (b *runner) sweep(prefix string) error {
+	conn, err := connect(b.servers.hosts, rawRoot)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	for _, root := range []string{zklockRoot, curatorRoot} {
+		names, _, err := conn.Children(root)
+		if err != nil && !errors.Is(err, zk.ErrNoNode) {
+			return err
+		}
+		names = slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, prefix+"-") })
+		for some := range slices.Chunk(names, 500) {
+			var deletes []any
+			for _, name := range some {
+				deletes = append(deletes, &zk.DeleteRequest{Path: root + "/" + name, Version: -1})
+			}
+			if _, err := conn.Multi(deletes...); err == nil {
+				continue
+			}
+			for _, name := range some { // the servers have removed one of them by themselves
+				if err := conn.Delete(root+"/"+name, -1); err != nil && !errors.Is(err, zk.ErrNoNode) {
+					return err
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // count returns how many znodes of a row's names exist.
