@@ -69,8 +69,8 @@ func TestHandlesThatAreBeingLostAreNotLookedAt(t *testing.T) {
 		})
 		h.Finish(ErrLeaseOver, time.Now())
 		look.Wait()
-		if len(h.toReport) != 1 {
-			t.Fatalf("the loss of %d handles is reported, want 1", len(h.toReport))
+		if len(h.handles) != 1 {
+			t.Fatalf("the loss of %d handles is reported, want 1", len(h.handles))
 		}
 	}
 }

@@ -187,34 +187,27 @@ func (c *Client) acquireLock(ctx context.Context, r *request) (lock *Lock, err e
 	if ctx.Err() != nil {
 		return nil, errs.WaitEnded(ctx, errs.ErrNotAcquired)
 	}
-	waitCtx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	r.cancel = cancel
 	t, err := c.startWaiting(r)
 	if err != nil {
 		return nil, err
 	}
 	defer c.stopWaiting(r)
-	if r.wait > 0 && !r.Try {
-		timer := time.AfterFunc(r.wait, func() { cancel(errs.ErrWaitOver) })
-		defer timer.Stop()
-	}
 	r.Origin.Since = time.Now().UnixMilli()
 	if inject := c.hooks.Inject; inject != nil {
 		r.Origin.Trace = inject(r.Ctx)
 	}
 	for {
 		if !c.handsOver(r) {
-			lock, err = t.acquireAlone(waitCtx, r)
+			lock, err = t.acquireAlone(r)
 		} else {
 			r.turnstile, r.Keep = t, c.cfg.keep > 0
-			lock, err = t.acquire(waitCtx, r)
+			lock, err = t.acquire(r)
 		}
 		switch {
 		case err != nil || lock.Err() == nil:
 			return lock, err
-		case waitCtx.Err() != nil:
-			return nil, errs.WaitEnded(waitCtx, errs.ErrNotAcquired)
+		case r.context().Err() != nil:
+			return nil, errs.WaitEnded(r.context(), errs.ErrNotAcquired)
 		}
 		// The lock was lost between its grant and here: queue again at the end.
 		c.waitAgain(r)

@@ -177,6 +177,9 @@ func (h *hold) Review() {
 	before := time.Now().Add(-h.place.Desk.Timeout / 10)
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.over {
+		return
+	}
 	for _, hd := range h.handles {
 		if hd.acquired.Before(before) {
 			hd.letGo()
@@ -188,7 +191,7 @@ func (h *hold) Review() {
 func (h *hold) About() (name string, since time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if len(h.handles) == 0 {
+	if h.over {
 		return h.name, time.Time{}
 	}
 	return h.name, h.handles[0].acquired // the first handle is the oldest

@@ -30,14 +30,15 @@ type hold struct {
 	mu      sync.Mutex
 	origin  place.Origin  // guarded by mu; of the request that was granted the place; SetLabel changes its label
 	token   Token         // guarded by mu; of the handles that join from now on; a Downgrade changes it
-	handles []*handle     // guarded by mu; those not yet released, the oldest first
+	handles []*handle     // those not yet released, the oldest first; guarded by mu until over is set; after a loss only Finish and Report use them
 	mode    queue.Mode    // guarded by mu; a Downgrade changes it
 	over    bool          // guarded by mu
 	counted bool          // guarded by turnstile.mu; turnstile.holds includes it
 	txns    int32         // guarded by mu; Txns under way
 	settled chan struct{} // guarded by mu; closed when txns reaches 0; made when it leaves 0
 
-	toReport []*handle // the lost handles; used by MarkLost, Finish and Report only, which are called one after the other
+	first     handle     // that of the request which was granted the place
+	firstSlot [1]*handle // the array of handles at first
 }
 
 // isOver reports whether the hold has been released or lost.
@@ -74,7 +75,13 @@ func (h *hold) join(r *request) *Lock {
 	if h.over || h.mode == queue.Shared && r.Mode == queue.Exclusive {
 		return nil
 	}
-	hd := &handle{hold: h, token: h.token, hookCtx: r.Ctx, acquired: time.Now()}
+	hd := &h.first
+	if hd.hold == nil {
+		h.handles = h.firstSlot[:0]
+	} else {
+		hd = new(handle)
+	}
+	hd.hold, hd.token, hd.hookCtx, hd.acquired = h, h.token, r.Ctx, time.Now()
 	hd.strong = &Lock{hd}
 	h.handles = append(h.handles, hd)
 	return hd.strong
@@ -140,7 +147,6 @@ func (h *hold) MarkLost() bool {
 		return false
 	}
 	h.over = true
-	h.toReport, h.handles = h.handles, nil
 	return true
 }
 
@@ -149,7 +155,7 @@ func (h *hold) MarkLost() bool {
 // handle from ending.
 func (h *hold) Finish(cause error, at time.Time) {
 	err := &LostError{Name: h.name, Cause: cause, At: at}
-	h.toReport = slices.DeleteFunc(h.toReport, func(hd *handle) bool { return !hd.end(err) })
+	h.handles = slices.DeleteFunc(h.handles, func(hd *handle) bool { return !hd.end(err) })
 }
 
 // Vacate implements session.Tenant.
@@ -163,8 +169,8 @@ func (h *hold) Vacate() {
 // Report implements session.Tenant. Afterwards the hold refers to no handle; see part for
 // the reason.
 func (h *hold) Report() {
-	lost := h.toReport
-	h.toReport = nil
+	lost := h.handles
+	h.handles = nil
 	for _, hd := range lost {
 		hd.reportLost()
 	}

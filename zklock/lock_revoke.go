@@ -50,8 +50,11 @@ func (l *Lock) setUp(r *request) {
 // Revoke implements place.Revocable. A handle that joins the hold later finds the revocation
 // in setUp.
 func (h *hold) Revoke(reason string) {
+	var handles []*handle
 	h.mu.Lock()
-	handles := slices.Clone(h.handles)
+	if !h.over {
+		handles = slices.Clone(h.handles)
+	}
 	h.mu.Unlock()
 	for _, hd := range handles {
 		hd.revoke(reason)

@@ -21,7 +21,7 @@ type request struct {
 	turnstiles *turnstiles
 	turnstile  *turnstile              // the turnstile that hands its place over; nil: its place is not handed over
 	name       string                  // for callers and hooks: the names joined by commas, if there are several
-	cancel     context.CancelCauseFunc // ends the wait
+	cancel     context.CancelCauseFunc // guarded by turnstiles.mu for other goroutines; ends the context; see context
 
 	// Set by options.
 	wait       time.Duration // how long to wait at most; 0: no limit
@@ -36,6 +36,7 @@ type request struct {
 	blocked bool // guarded by turnstiles.mu; it is counted as waiting for others
 
 	// Used by the requester's goroutine only, or as the comment says.
+	ctx      context.Context // see context
 	waitCtx  context.Context // what the Wait hook returned; nil until the request waits for other contenders
 	waitFrom time.Time       // since when it waits for other contenders; guarded by turnstiles.mu for other goroutines
 	endWait  hook.End[WaitResult]
@@ -73,6 +74,31 @@ func (r *request) Begin(p *place.Place, turn uint32) session.Tenant {
 	r.lock = h.join(r)
 	r.turnstiles.served(r, r.Wants) // before the hold can be lost
 	return h
+}
+
+// context returns the context of an acquisition that does not get its lock at once. It is made at the
+// first call: an acquisition from a goroutine of this process, or of a kept place, needs none. It
+// ends with the caller's, when the longest time to wait has passed, when the limit of waiters is
+// reached, or when the client is closed.
+func (r *request) context() context.Context {
+	if r.ctx != nil {
+		return r.ctx
+	}
+	ctx, cancel := context.WithCancelCause(r.Ctx)
+	end := cancel
+	if r.wait > 0 && !r.Try {
+		timer := time.AfterFunc(r.wait, func() { cancel(errs.ErrWaitOver) })
+		end = func(cause error) { timer.Stop(); cancel(cause) }
+	}
+	ts := r.turnstiles
+	ts.mu.Lock()
+	r.ctx, r.cancel = ctx, end
+	refused := ts.closing.Err() != nil
+	ts.mu.Unlock()
+	if refused {
+		end(errs.ErrClosed)
+	}
+	return ctx
 }
 
 // reportWait calls the Wait hook when the request begins to wait for another contender,

@@ -2,7 +2,6 @@ package zklock
 
 import (
 	"container/list"
-	"context"
 	"sync"
 	"time"
 
@@ -263,7 +262,7 @@ func (t *turnstile) aheadLocked() (position int, ahead Contender) {
 }
 
 // acquire acquires a lock that takes part in hand-over.
-func (t *turnstile) acquire(ctx context.Context, r *request) (*Lock, error) {
+func (t *turnstile) acquire(r *request) (*Lock, error) {
 	lock, from, tk, err := t.enter(r)
 	switch {
 	case from != nil:
@@ -272,9 +271,9 @@ func (t *turnstile) acquire(ctx context.Context, r *request) (*Lock, error) {
 	case lock != nil || err != nil:
 		return lock, err
 	case tk == nil:
-		return t.acquireAlone(ctx, r)
+		return t.acquireAlone(r)
 	}
-	switch err := t.await(ctx, tk); {
+	switch err := t.await(tk); {
 	case err != nil:
 		return nil, err
 	case tk.lock != nil:
@@ -287,7 +286,7 @@ func (t *turnstile) acquire(ctx context.Context, r *request) (*Lock, error) {
 	} else if !since.IsZero() {
 		r.NoSessionSince = tk.since
 	}
-	left, err := t.take(ctx, r, tk.start)
+	left, err := t.take(r, tk.start)
 	t.noSessionSince = r.NoSessionSince
 	t.led(r.lock, left)
 	return r.lock, err

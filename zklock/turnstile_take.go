@@ -20,9 +20,10 @@ import (
 // goroutine that stopped waiting. Or it has to be replaced, because it was held before, or
 // because it is a reader's and r is a writer.
 //
-// If ctx ends while a place waits in the queue, take returns that place with the error,
+// If the request's context ends while a place waits in the queue, take returns that place with the error,
 // for another goroutine to continue with. After any other error nothing stays queued.
-func (t *turnstile) take(ctx context.Context, r *request, start *place.Place) (left *place.Place, err error) {
+func (t *turnstile) take(r *request, start *place.Place) (left *place.Place, err error) {
+	ctx := r.context()
 	r.lock = nil
 	for {
 		if r.NoSessionSince.IsZero() {
@@ -94,26 +95,27 @@ func (r *request) outage(ctx context.Context, err error) error {
 }
 
 // acquireAlone acquires a lock with a separate place, which is not handed over.
-func (t *turnstile) acquireAlone(ctx context.Context, r *request) (*Lock, error) {
+func (t *turnstile) acquireAlone(r *request) (*Lock, error) {
 	r.turnstile = nil
 	r.Keep = false
 	t.turnstiles.makeWay(r, 1)
 	defer t.turnstiles.makeWay(r, -1)
-	left, err := t.take(ctx, r, nil)
+	left, err := t.take(r, nil)
 	if left != nil {
 		left.Remove()
 	}
 	return r.lock, err
 }
 
-// await waits for a ticket's answer. If ctx ends first, it takes the ticket out of the
-// queue.
-func (t *turnstile) await(ctx context.Context, tk *ticket) error {
+// await waits for a ticket's answer. If the request's context ends first, it takes the ticket out of
+// the queue.
+func (t *turnstile) await(tk *ticket) error {
 	select {
 	case <-tk.answered:
 		return nil
 	default:
 	}
+	ctx := tk.r.context()
 	for leaderWaits := tk.leaderWaits; ; leaderWaits = nil {
 		if leaderWaits == nil {
 			t.mu.Lock()

@@ -3,8 +3,6 @@ package zklock
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -77,10 +75,15 @@ func (ts *turnstiles) init(connector driver.Connector) {
 func (ts *turnstiles) refuse() {
 	ts.close(errs.ErrClosed)
 	ts.mu.Lock()
-	waiting := slices.Collect(maps.Keys(ts.underway))
+	var waits []context.CancelCauseFunc
+	for r := range ts.underway {
+		if r.cancel != nil { // else it has its lock in a moment, or context finds that the client refuses it
+			waits = append(waits, r.cancel)
+		}
+	}
 	ts.mu.Unlock()
-	for _, r := range waiting {
-		r.cancel(errs.ErrClosed)
+	for _, cancel := range waits {
+		cancel(errs.ErrClosed)
 	}
 	for s, _ := ts.oldest(); s != nil; s, _ = ts.oldest() {
 		s.end(true)
@@ -185,8 +188,11 @@ func (ts *turnstiles) blockLocked(r *request, blocked bool) {
 	}
 }
 
-// stopWaiting ends what startWaiting began.
+// stopWaiting ends what startWaiting and context began.
 func (ts *turnstiles) stopWaiting(r *request) {
+	if r.cancel != nil {
+		r.cancel(nil)
+	}
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	delete(ts.underway, r)
