@@ -40,6 +40,7 @@ type line struct {
 	watched []queue.Node // the contenders to watch; nil: decide names them next
 	others  []queue.Node // contenders ahead, in the order of the queue: those that ours has to wait for and that were not in Desk.peers when the queue was listed
 	before  int64        // the sequence number of the nearest contender that has gone, or of self: what is between the two does not count
+	lowered []string     // writers' nodes ahead that were found to be readers', and stay so; a list shows them as writers'
 	known   bool         // the line may be walked; else the queue is listed when the watched contenders have changed
 	far     bool         // the place cannot be granted next, because another contender waits ahead of it
 	ahead   int          // how many contenders are ahead
@@ -110,6 +111,7 @@ func (l *line) watchAhead(ctx context.Context) ([]*session.Watched, error) {
 			return nil, nil
 		}
 		if l.watched[i].Kind = queue.Effective(l.watched[i].Kind, d); permits == 0 && !l.waitsFor(l.watched[i]) {
+			l.lowered = append(l.lowered, l.watched[i].Name)
 			l.pass(i)
 			return nil, nil
 		}
@@ -123,6 +125,11 @@ func (l *line) watchAhead(ctx context.Context) ([]*session.Watched, error) {
 func (l *line) reset(q []queue.Node) {
 	desk, self := l.p.Desk, len(q)-1
 	l.self, l.before, l.ahead, l.passed, l.others = q[self], q[self].Seq, self, 0, nil
+	for i := range q[:self] {
+		if slices.Contains(l.lowered, q[i].Name) {
+			q[i].Kind.Mode = queue.Shared
+		}
+	}
 	l.sight.ByEvent, l.known = false, l.self.Kind.Permits == 0
 	if !l.known {
 		return

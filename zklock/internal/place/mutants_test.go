@@ -27,6 +27,15 @@ var _ = []mutant.Mutant{
 		By:     "zklock",
 	},
 	{
+		Name:   "lowered-place-forgotten",
+		Breaks: "a reader that lists the queue again takes a place that has become a reader's for a writer's, reads it again, and so on without end",
+		In:     (*line).reset,
+		Find:   "q[i].Kind.Mode = queue.Shared",
+		Put:    "",
+		Tests:  []string{"TestReadersBehindManyLoweredPlaces"},
+		By:     "zklock",
+	},
+	{
 		Name:   "foreign-recipe-ignored",
 		Breaks: "a contender of a foreign recipe, which does not see this library's nodes, is ignored",
 		In:     Znode.listAlone,
