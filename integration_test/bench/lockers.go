@@ -131,7 +131,7 @@ func connect(hosts, root string) (*zk.Conn, error) {
 // exclusive reports whether a kind of cycle is an exclusive lock of one name. A library
 // without the variants of a kind does the same for all of them.
 func exclusive(kind string) bool {
-	return kind == worker.Mutex || kind == worker.Async || kind == worker.Alone || kind == worker.Keep || kind == worker.Wait
+	return kind == worker.Mutex || kind == worker.Async || kind == worker.Alone || kind == worker.Keep
 }
 
 type zkLocker struct{ conn *zk.Conn }

@@ -170,11 +170,6 @@ func rows() []row {
 			},
 		},
 		{
-			name: "8 processes wait, 1 name, held elsewhere", kind: worker.Wait, names: worker.One, processes: 8, goroutines: 1, held: true,
-			who:     []string{floor},
-			targets: []target{{figure: "writes", against: floor, most: 1.5, unit: "transactions a waiter"}},
-		},
-		{
 			name: "64 goroutines, 1 name, 90% readers", kind: worker.Mixed, names: worker.One, processes: 1, goroutines: 64,
 			who:     []string{curator},
 			targets: []target{rateOf(curator, 20)},

@@ -214,7 +214,7 @@ func (b *runner) turn(t team, r row, unique, known string, length time.Duration)
 	if r.once {
 		f["seconds"] = took.Seconds()
 	}
-	if r.kind == worker.Try || r.kind == worker.TryLocal || r.kind == worker.Wait {
+	if r.kind == worker.Try || r.kind == worker.TryLocal {
 		f["requests"] = (after.received - before.received) / f["total"]
 		f["writes"] = (after.zxid - before.zxid) / f["total"]
 	}

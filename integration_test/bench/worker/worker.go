@@ -63,9 +63,6 @@ const (
 	// uses, where the library does that.
 	Keep = "keep"
 
-	// Wait waits, for four times the length of a turn, for a name that another process holds.
-	Wait = "wait"
-
 	// Try tries to acquire a name that another process holds.
 	Try = "try"
 
