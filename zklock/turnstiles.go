@@ -196,7 +196,7 @@ func (ts *turnstiles) stopWaiting(r *request) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	delete(ts.underway, r)
-	ts.servedLocked(r)
+	ts.blockLocked(r, false)
 	for _, w := range r.Wants {
 		ts.endUseLocked(ts.byPath[w.Path])
 	}
@@ -210,10 +210,6 @@ func (ts *turnstiles) served(r *request, uses []place.Want) {
 	for _, w := range uses {
 		ts.useLocked(ts.byPath[w.Path])
 	}
-	ts.servedLocked(r)
-}
-
-func (ts *turnstiles) servedLocked(r *request) {
 	r.served = true
 	ts.blockLocked(r, false)
 }

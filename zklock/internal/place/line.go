@@ -12,9 +12,8 @@ import (
 
 // line is what a waiter knows of the queue ahead of its own node, for one call of awaitFrontOf. The
 // queue is listed once, and the line gets shorter as nodes are found to be gone. No client of this
-// library gets ahead of a node that exists. refresh lists the queue again if too many nodes are left
-// to walk; for permits, after each change; and if the line cannot be relied on, because the
-// connection has changed or other programs have made nodes in it.
+// library gets ahead of a node that exists. refresh lists again if too many nodes are left to walk,
+// after each change for permits, and if the connection has changed or other programs' nodes are there.
 //
 // Thousands of waiters of one session may sleep in one queue. So a line keeps only what the
 // waiter can use when it wakes, and the session's own contenders are in Desk.peers, once for all

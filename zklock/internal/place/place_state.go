@@ -32,8 +32,7 @@ import (
 // Invariants:
 //   - A place has a hold, its tenant on the session, if and only if it is held or kept. While it is
 //     kept, the client itself has that hold, and no caller has a Lock of it.
-//   - No move leads out of leaving and deleted. The end of the session only moves a kept place, to
-//     spent.
+//   - No move leads out of leaving and deleted. The session's end moves kept places only, to spent.
 //   - Moves are made under the desk's mu.
 //   - A move that the table does not have is refused, and has no effect. So a caller may
 //     give up a place that is deleted, or report the loss of one that is leaving.

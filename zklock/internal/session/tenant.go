@@ -180,10 +180,7 @@ func (s *Session) Held() (n int, longest time.Duration) {
 // Other clients do not have to know of it: waiters wait for nodes to go. A release deletes its
 // node at once. No write is added, and no state is kept for a name.
 //
-// The delay does not cover nodes that an operator deletes (also with Break), sessions that an
-// operator ends, and servers that expire a session too early. It does not cover Close, on
-// purpose: with Close the program says that its work is over, and Shutdown waits until it is. A
-// delay that began before Close is kept.
+// What the delay does not cover is in docs/guarantees.md. A delay that began before Close is kept.
 
 // spareLocked records that tenants are lost now: the nodes of their locks stay for loss_delay. It
 // is called before any caller learns of the loss, and so before a caller can close the session.
