@@ -34,6 +34,20 @@ type diary struct {
 	lines []*slog.Record // guarded by mu
 }
 
+// all returns the runs until now. Every may go on while a test reads them.
+func (d *diary) all() []oneRun {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.runs)
+}
+
+// records returns the lines until now.
+func (d *diary) records() []*slog.Record {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.lines)
+}
+
 // Enabled, Handle, WithAttrs and WithGroup implement slog.Handler.
 func (*diary) Enabled(context.Context, slog.Level) bool { return true }
 
@@ -73,9 +87,7 @@ func (d *diary) job(t *testing.T, process int, work func(ctx context.Context, sl
 // ran returns the slots that have run successfully, as their times of day, in the order of their
 // beginnings.
 func (d *diary) ran() (slots []string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, r := range d.runs {
+	for _, r := range d.all() {
 		if r.err == nil {
 			slots = append(slots, r.slot.Format("15:04"))
 		}
@@ -86,9 +98,7 @@ func (d *diary) ran() (slots []string) {
 // logged returns the attributes of the lines with a message, without the errors. Times are times of
 // day.
 func (d *diary) logged(message string) (lines []string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, r := range d.lines {
+	for _, r := range d.records() {
 		if r.Message != message {
 			continue
 		}
@@ -110,7 +120,7 @@ func (d *diary) logged(message string) (lines []string) {
 
 // failed returns the slots with a line on a failure.
 func (d *diary) failed() (slots []time.Time) {
-	for _, r := range d.lines {
+	for _, r := range d.records() {
 		r.Attrs(func(a slog.Attr) bool {
 			if r.Message == lineFailed && a.Key == "slot" {
 				slots = append(slots, a.Value.Time())

@@ -42,11 +42,12 @@ func TestEveryRetriesASlot(t *testing.T) {
 		until(t, "10:30")
 		same(t, "slots", d.ran(), "08:00", "09:00", "10:00")
 		same(t, "failures", d.logged(lineFailed), "slot=09:00 call=1 ", "slot=09:00 call=2 ", "slot=09:00 call=3 ")
-		if len(d.runs) != 6 {
-			t.Fatalf("%d runs, want 6: %+v", len(d.runs), d.runs)
+		runs := d.all()
+		if len(runs) != 6 {
+			t.Fatalf("%d runs, want 6: %+v", len(runs), runs)
 		}
 		for i, longest := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second} {
-			if pause := d.runs[i+2].after - d.runs[i+1].after; pause < longest/2 || pause > longest+time.Second/10 {
+			if pause := runs[i+2].after - runs[i+1].after; pause < longest/2 || pause > longest+time.Second/10 {
 				t.Errorf("pause %d: %v, want from %v to %v", i+1, pause, longest/2, longest)
 			}
 		}
@@ -81,7 +82,7 @@ func TestEveryWithASlotThatKeepsFailing(t *testing.T) {
 					t.Errorf("lines on missed slots: %q, want %q as the last", lines, c.line)
 				}
 				failed := 0
-				for _, r := range d.runs {
+				for _, r := range d.all() {
 					if r.err != nil {
 						failed++
 					}
@@ -123,7 +124,7 @@ func TestEveryCutsPausesAtTheNextSlot(t *testing.T) {
 		every(t, d, 0, connect(t, e.Connector()), failsIn(8, 0), once.WithRetry(0, 12*time.Hour))
 		until(t, "09:30")
 		same(t, "slots", d.ran(), "09:00")
-		if after := d.runs[1].after; after > time.Second {
+		if after := d.all()[1].after; after > time.Second {
 			t.Errorf("the next slot has begun %v late", after)
 		}
 	})
@@ -137,12 +138,12 @@ func TestEveryWithoutRights(t *testing.T) {
 		app := connect(t, e.As("app", driver.NewSecret("s3cret")), "acl", "creator")
 		do(t, app, "x", "1999-12-31T00:00:00Z", nil, true)
 		stranger := every(t, d, 0, connect(t, e.Connector()), nil)
-		if err := stranger.returned(t); !errors.Is(err, zklock.ErrNoAuth) || len(d.runs) > 0 {
-			t.Errorf("Every has returned %v after %d runs, want %v", err, len(d.runs), zklock.ErrNoAuth)
+		if err := stranger.returned(t); !errors.Is(err, zklock.ErrNoAuth) || len(d.all()) > 0 {
+			t.Errorf("Every has returned %v after %d runs, want %v", err, len(d.all()), zklock.ErrNoAuth)
 		}
 		reader := every(t, d, 1, connect(t, faultdriver.Wrap(e.As("app", driver.NewSecret("s3cret")), onLedger(faultdriver.Fail(driver.ErrNoAuth))), "acl", "creator"), nil)
-		if err := reader.returned(t); !errors.Is(err, zklock.ErrNoAuth) || len(d.runs) != 1 {
-			t.Errorf("Every has returned %v after %d runs, want %v after one", err, len(d.runs), zklock.ErrNoAuth)
+		if err := reader.returned(t); !errors.Is(err, zklock.ErrNoAuth) || len(d.all()) != 1 {
+			t.Errorf("Every has returned %v after %d runs, want %v after one", err, len(d.all()), zklock.ErrNoAuth)
 		}
 	})
 }
@@ -237,15 +238,16 @@ func everyFleet(t *testing.T, seed uint64) {
 		}
 	}
 
-	slices.SortStableFunc(d.runs, func(a, b oneRun) int { return a.token.Compare(b.token) })
+	runs := d.all()
+	slices.SortStableFunc(runs, func(a, b oneRun) int { return a.token.Compare(b.token) })
 	settled := make(map[time.Time]bool) // slots that have run, or have a line
 	var recorded oneRun                 // the newest one that is certainly in the ledger: after a failure, a process whose clock is behind may run an earlier slot
-	for i, run := range d.runs {
-		if !run.slot.After(recorded.slot) || i > 0 && run.token == d.runs[i-1].token {
-			t.Errorf("%+v follows %+v and %+v", run, recorded, d.runs[max(i, 1)-1])
+	for i, run := range runs {
+		if !run.slot.After(recorded.slot) || i > 0 && run.token == runs[i-1].token {
+			t.Errorf("%+v follows %+v and %+v", run, recorded, runs[max(i, 1)-1])
 		}
-		if i > 0 && run.slot.Equal(d.runs[i-1].slot) && d.runs[i-1].err == nil && !slices.Contains(d.failed(), run.slot) {
-			t.Errorf("%+v follows %+v, and no line says why", run, d.runs[i-1])
+		if i > 0 && run.slot.Equal(runs[i-1].slot) && runs[i-1].err == nil && !slices.Contains(d.failed(), run.slot) {
+			t.Errorf("%+v follows %+v, and no line says why", run, runs[i-1])
 		}
 		if run.err == nil {
 			settled[run.slot] = true
@@ -254,7 +256,7 @@ func everyFleet(t *testing.T, seed uint64) {
 			}
 		}
 	}
-	for _, l := range d.lines {
+	for _, l := range d.records() {
 		at := make(map[string]time.Time)
 		l.Attrs(func(a slog.Attr) bool {
 			if a.Value.Kind() == slog.KindTime {
@@ -271,10 +273,10 @@ func everyFleet(t *testing.T, seed uint64) {
 			}
 		}
 	}
-	if len(d.runs) < slots/2 {
-		t.Fatalf("only %d runs", len(d.runs))
+	if len(runs) < slots/2 {
+		t.Fatalf("only %d runs", len(runs))
 	}
-	for slot := d.runs[0].slot; slot.Before(d.runs[len(d.runs)-1].slot); slot = slot.Add(period) {
+	for slot := runs[0].slot; slot.Before(runs[len(runs)-1].slot); slot = slot.Add(period) {
 		if !settled[slot] {
 			t.Errorf("slot %v has neither run nor a line", slot.Format(time.TimeOnly))
 		}
@@ -310,7 +312,7 @@ func TestEveryPauseIsShortInANewSlot(t *testing.T) {
 		every(t, d, 0, connect(t, e.Connector()), func(context.Context, time.Time) error { return errJob })
 		until(t, "09:10")
 		var at []time.Time
-		for _, r := range d.runs {
+		for _, r := range d.all() {
 			if r.slot.Hour() == 9 {
 				at = append(at, r.slot.Add(r.after))
 			}

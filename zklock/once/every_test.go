@@ -23,13 +23,14 @@ func TestEveryRunsEachSlotOnce(t *testing.T) {
 		}
 		until(t, "12:30")
 		same(t, "slots", d.ran(), "08:00", "09:00", "10:00", "11:00", "12:00")
-		for i, r := range d.runs {
-			if i > 0 && (r.after > time.Second || r.token.Compare(d.runs[i-1].token) <= 0) {
-				t.Errorf("a slot has run late, or with an older token: %+v after %+v", r, d.runs[i-1])
+		runs := d.all()
+		for i, r := range runs {
+			if i > 0 && (r.after > time.Second || r.token.Compare(runs[i-1].token) <= 0) {
+				t.Errorf("a slot has run late, or with an older token: %+v after %+v", r, runs[i-1])
 			}
 		}
-		if len(d.lines) > 0 {
-			t.Errorf("%d lines, such as %q", len(d.lines), d.lines[0].Message)
+		if lines := d.records(); len(lines) > 0 {
+			t.Errorf("%d lines, such as %q", len(lines), lines[0].Message)
 		}
 	})
 }
@@ -145,10 +146,7 @@ func TestEveryTakesOver(t *testing.T) {
 		until(t, "08:00")
 		for i := range 3 {
 			every(t, d, i, connect(t, e.Connector()), func(ctx context.Context, slot time.Time) error {
-				d.mu.Lock()
-				first := len(d.runs) == 1
-				d.mu.Unlock()
-				if first {
+				if len(d.all()) == 1 {
 					found, err := connect(t, e.Connector()).Contenders(t.Context(), "x")
 					if err != nil || len(found) == 0 {
 						t.Errorf("%+v, %v", found, err)
@@ -163,8 +161,8 @@ func TestEveryTakesOver(t *testing.T) {
 		}
 		until(t, "09:30")
 		same(t, "slots", d.ran(), "08:00", "09:00")
-		if len(d.runs) != 3 || d.runs[0].process == d.runs[1].process || d.runs[1].after > time.Minute {
-			t.Errorf("runs %+v, want one by another process within a minute", d.runs)
+		if runs := d.all(); len(runs) != 3 || runs[0].process == runs[1].process || runs[1].after > time.Minute {
+			t.Errorf("runs %+v, want one by another process within a minute", runs)
 		}
 		same(t, "failures", d.logged(lineFailed), "slot=08:00 call=1 ")
 	})
@@ -183,7 +181,7 @@ func TestEveryWithClocksThatDiffer(t *testing.T) {
 		every(t, d, 2, connect(t, e.Connector()), nil, ahead(-20*time.Minute))
 		until(t, "11:50")
 		same(t, "slots", d.ran(), "08:00", "09:00", "10:00", "11:00", "12:00")
-		for _, r := range d.runs[1:] {
+		for _, r := range d.all()[1:] {
 			if r.process != 1 || r.after > -19*time.Minute {
 				t.Errorf("%+v, want a run by the early clock", r)
 			}
@@ -191,8 +189,8 @@ func TestEveryWithClocksThatDiffer(t *testing.T) {
 		_ = early.end()
 		until(t, "13:50")
 		same(t, "slots", d.ran()[5:], "13:00")
-		if d.runs[5].process != 0 || d.runs[5].after > time.Second {
-			t.Errorf("%+v, want a run by the clock that is right", d.runs[5])
+		if last := d.all()[5]; last.process != 0 || last.after > time.Second {
+			t.Errorf("%+v, want a run by the clock that is right", last)
 		}
 		same(t, "lines on missed slots", d.logged(lineMissed))
 	})
@@ -267,8 +265,8 @@ func TestEveryEndsWithItsContext(t *testing.T) {
 				if err := waiting.end(); !errors.Is(err, context.Canceled) {
 					t.Errorf("Every has returned %v", err)
 				}
-				if len(d.lines) > 0 {
-					t.Errorf("%d lines, such as %q", len(d.lines), d.lines[0].Message)
+				if lines := d.records(); len(lines) > 0 {
+					t.Errorf("%d lines, such as %q", len(lines), lines[0].Message)
 				}
 			})
 		})
