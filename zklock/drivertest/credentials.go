@@ -55,7 +55,7 @@ func credentialsTests() []test {
 			e.read(s, e.path("e"))
 			e.read(other, e.path("e"))
 		}},
-		{"credentials/of a session that is over are no error", func(e *env) {
+		{"credentials/of a session that is over cause no error", func(e *env) {
 			s := e.connectShort()
 			cred, closer := e.closer(s)
 			e.expire(s)

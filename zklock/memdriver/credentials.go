@@ -13,7 +13,7 @@ var (
 	_ driver.SessionCloser = (*connector)(nil)
 )
 
-// password returns the password of a session. It is no secret: whoever has the ensemble can do
+// password returns the password of a session. Everybody can compute it: whoever has the ensemble can do
 // everything with it.
 func password(id int64) string { return "mem-" + strconv.FormatInt(id, 16) }
 
