@@ -54,7 +54,7 @@ func OpenConfig(cfg Config, opts ...Option) (_ *Client, err error) {
 	c.useHooks()
 	connector := cfg.Connector
 	if connector == nil {
-		if connector, err = cfg.connect(c.cfg.Root, c.cfg.Logger); err != nil {
+		if connector, err = cfg.connect(c); err != nil {
 			return nil, err
 		}
 	}

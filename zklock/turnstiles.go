@@ -56,7 +56,7 @@ type config struct {
 // counters are totals since the client was opened.
 type counters struct {
 	acquired, failed, contended, lost atomic.Uint64
-	handovers, forgotten              atomic.Uint64
+	handovers, forgotten, reaped      atomic.Uint64
 	waited                            atomic.Int64
 }
 
