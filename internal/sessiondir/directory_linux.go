@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// directory is an open session directory. All files are opened relative to it, and no symbolic
-// link in it is followed.
+// directory is an open session directory. All files are opened relative to it, and a symbolic
+// link in it is not used.
 type directory struct {
 	path string
 	root *os.Root
@@ -149,9 +149,10 @@ func (d *directory) create() (f *os.File, name string, err error) {
 	return f, name, nil
 }
 
-// open opens a file, but no symbolic link, and waits for nobody at the other end of a FIFO.
+// open opens a file, and waits for nobody at the other end of a FIFO. It may follow a symbolic link inside
+// the directory: see removed.
 func (d *directory) open(name string, flag int) (*os.File, error) {
-	return d.root.OpenFile(name, flag|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	return d.root.OpenFile(name, flag|syscall.O_NONBLOCK, 0)
 }
 
 // lock takes the exclusive flock of a file if it is free. The kernel releases it when the last
@@ -246,7 +247,7 @@ func (d *directory) read(f *os.File, name string) (record, error) {
 	return r, nil
 }
 
-// removed reports whether the file has lost its name, or the name is another file's.
+// removed reports whether the file has lost its name, or the name is another file's or a link.
 func (d *directory) removed(f *os.File, name string) bool {
 	mine, err := f.Stat()
 	if err != nil {
