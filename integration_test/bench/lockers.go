@@ -24,6 +24,9 @@ const (
 	curatorRoot = "/bench/curator" // CuratorBench.java has it, too
 )
 
+// roots are those of the contestants whose znodes the runner counts.
+var roots = map[string]string{ours: zklockRoot, zkLock: zkLockRoot}
+
 // openLocker opens one of the contestants that are part of this program.
 func openLocker(library, hosts string) (worker.Locker, error) {
 	sessions := map[string]int{ours: 1, keeping: 1, twice: 2, fourfold: 4}

@@ -179,7 +179,8 @@ func TestTimeTakenByTheHostIsThatOfThisRun(t *testing.T) {
 func TestTablesHaveAllColumns(t *testing.T) {
 	r := result{Row: "w", Rounds: 1, Who: []string{ours, zkLock}, row: row{targets: []target{rateOf(zkLock, 2), rateOf(etcd, 2)}}, Absent: map[string]string{etcd: "not installed"},
 		Turns: map[string][]figures{ours: {{"rate": 300, "acquire50": 1500}}, zkLock: {{"rate": 100, "acquire50": 3000}}}}
-	rep := report{Head: []string{"a machine"}, Results: []result{r}, Verdict: verdicts([]result{r})}
+	waits := result{Row: "x", Who: []string{ours}, row: row{wait: true}, Turns: map[string][]figures{ours: {{"writes": 1.875}}}}
+	rep := report{Head: []string{"a machine"}, Results: []result{r, waits}, Verdict: verdicts([]result{r})}
 	var b bytes.Buffer
 	if err := rep.markdown(&b); err != nil {
 		t.Fatal(err)
@@ -190,7 +191,7 @@ func TestTablesHaveAllColumns(t *testing.T) {
 	}
 	for _, want := range []string{
 		"- a machine\n", "|---|---|---|---|---|\n| w | cycles/s | zk.Lock | ≥2x | 3x |\n", "|  | cycles/s | etcd | ≥2x | not installed |\n",
-		"| w | zklock | 300 | 1.5ms |", "|  | zk.Lock | 100 | 3ms |", "| 3ms |  | 3x |\n",
+		"| w | zklock | 300 | 1.5ms |", "|  | zk.Lock | 100 | 3ms |", "| 3ms |  | 3x |\n", "| x | zklock | 1.88 writes/min |  |  |  |\n",
 	} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())

@@ -58,7 +58,8 @@ func (r report) json(w io.Writer) error {
 }
 
 // columns are the heads of the table of figures. In workloads that are done once a turn, the third
-// column has the time until all waiters had the lock. The JSON has all other figures.
+// column has the time until all waiters had the lock; in those that only wait, the transactions of
+// a process. The JSON has all other figures.
 var columns = []string{"workload", "library", "cycles/s", "acquire p50", "p99", "zklock's cycles/s"}
 
 // lines returns the rows of the table of figures.
@@ -78,6 +79,8 @@ func (r report) lines() (all [][]string) {
 				{"acquire50", micros}, {"acquire99", micros},
 			} {
 				switch {
+				case res.row.wait && c.figure == "rate":
+					line = append(line, fmt.Sprintf("%.3g writes/min", res.median(who, "writes")))
 				case res.row.once && c.figure == "rate" && res.has(who, "seconds"):
 					line = append(line, fmt.Sprintf("%.2fs", res.median(who, "seconds")))
 				case res.row.once || !res.has(who, c.figure):

@@ -40,6 +40,7 @@ type row struct {
 	once       bool   // each goroutine acquires once a turn, instead of for the turn's length
 	held       bool   // another process holds the one name all the time
 	relay      int    // if not 0, two processes use one name in turn: the first one so often, and then the second one once
+	wait       bool   // one process holds the one name, and the others wait: what they write meanwhile is counted
 	tidy       bool   // the znodes that are left behind are counted
 
 	who     []string // the contestants in addition to zklock
@@ -168,6 +169,13 @@ func rows() []row {
 				{figure: "seconds", against: zkLock, inverse: true, least: 10, unit: "time until all waiters had it, times faster"},
 				{figure: "packets", against: zkLock, most: .1, unit: "server packets"},
 			},
+		},
+		{
+			// Two processes prove their leases: the holder, and the first in line. If the others did
+			// not rest, all 32 would, and each would write 30 times a minute.
+			name: "32 processes, 1 name, one holds it", processes: 32, wait: true,
+			who:     []string{zkLock}, // its processes ping, and prove nothing
+			targets: []target{{figure: "writes", most: 2.5, unit: "transactions a process a minute"}},
 		},
 		{
 			name: "64 goroutines, 1 name, 90% readers", kind: worker.Mixed, names: worker.One, processes: 1, goroutines: 64,
