@@ -86,12 +86,7 @@ func (c *Config) complete() (config, error) {
 			CreateRoot:    !c.RequireRoot,
 			Dialect:       dialect,
 		},
-		handoverLimit: c.HandoverLimit,
-		handoverTime:  c.HandoverTime,
-		keep:          c.Keep,
-		keepMax:       c.KeepMax,
-		maxWaiters:    c.MaxWaiters,
-		maxNames:      c.MaxNames,
+		set: *c,
 	}
 	if c.Connector == nil {
 		cfg.User = c.User
