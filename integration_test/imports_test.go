@@ -25,7 +25,8 @@ type imports struct {
 	foreign []string
 }
 
-// zklockNeeds are the packages that package zklock depends on, and with it whoever imports that.
+// zklockNeeds are the packages that package zklock depends on, and with it each package that
+// imports it.
 var zklockNeeds = []string{"zklock/driver", "zklock/internal/", "internal/sessiondir"}
 
 // importRules has a rule for every package that an application can import. The core does not

@@ -38,7 +38,7 @@ func TestProcessesKilledAtRandom(t *testing.T) {
 		name    string
 		servers int
 		space   bool
-		stops   func(r *mortalRun, p *process) // now and then done to a process, beside the kills
+		stops   func(r *mortalRun, p *process) // now and then done to a process, in addition to the kills
 	}{
 		{"one server", 1, false, nil},
 		{"three servers", 3, false, nil},
@@ -190,7 +190,7 @@ func (r *mortalRun) finish(kills int, b *board) {
 			}
 		}
 	}
-	// Whoever died last may have left sessions when nobody else was there any longer.
+	// The process that died last may have left sessions when no other one was there.
 	c, err := zklock.Open(withCanary(r.task.URL))
 	if err != nil {
 		t.Fatal(err)

@@ -90,8 +90,8 @@ func (c *connector) Connect(ctx context.Context, timeout time.Duration) (driver.
 	return &session{Session: s, file: k, log: c.settings.Log}, nil
 }
 
-// Close implements driver.Connector. Sessions that are open keep their files, and nobody ends them
-// while this process lives.
+// Close implements driver.Connector. Sessions that are open keep their files, and no process ends
+// them while this one lives.
 func (c *connector) Close() error {
 	c.stop()
 	c.wg.Wait()
@@ -111,8 +111,8 @@ type session struct {
 // Unwrap returns the driver's session.
 func (s *session) Unwrap() driver.Session { return s.Session }
 
-// Close implements driver.Session. If the ensemble does not confirm the end, whoever watches the
-// directory ends the session later.
+// Close implements driver.Session. If the ensemble does not confirm the end, the client that watches
+// the directory ends the session later.
 func (s *session) Close(ctx context.Context) error {
 	err := s.Session.Close(ctx)
 	s.once.Do(func() {

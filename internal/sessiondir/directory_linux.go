@@ -149,7 +149,7 @@ func (d *directory) create() (f *os.File, name string, err error) {
 	return f, name, nil
 }
 
-// open opens a file, and waits for nobody at the other end of a FIFO. It may follow a symbolic link inside
+// open opens a file, and does not wait for the other end of a FIFO. It may follow a symbolic link inside
 // the directory: see removed.
 func (d *directory) open(name string, flag int) (*os.File, error) {
 	return d.root.OpenFile(name, flag|syscall.O_NONBLOCK, 0)

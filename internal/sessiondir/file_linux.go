@@ -67,7 +67,7 @@ func (k *file) remove() error {
 	return err
 }
 
-// giveUp leaves the session to whoever watches: this process uses it no longer, and does not know
+// giveUp leaves the session to the client that watches: this process uses it no longer, and does not know
 // whether it has ended.
 func (k *file) giveUp() error {
 	err := k.dir.root.Rename(k.name, strings.TrimSuffix(k.name, suffixLive)+suffixOver)
@@ -82,8 +82,8 @@ func (k *file) release() {
 	_ = k.f.Close()
 }
 
-// Held returns new descriptors of the files of all sessions of this process. Who has them holds their
-// flocks together with this process: their sessions are not ended before the last of them
+// Held returns new descriptors of the files of all sessions of this process. A process that has them holds their
+// flocks together with this one: their sessions are not ended before the last of them
 // is closed. The caller closes them.
 func Held() (files []*os.File, err error) {
 	heldMu.Lock()

@@ -12,7 +12,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
-// process identifies a process of a machine. Only Linux tells what that takes.
+// process identifies a process of a machine. What that takes is known on Linux only.
 type process struct{}
 
 // errSystem is why the package does nothing here.

@@ -41,7 +41,7 @@ func TestOneWatchesAndTheNextTakesOver(t *testing.T) {
 	b.died(7, nil)
 	time.Sleep(50 * time.Millisecond)
 	if slices.Contains(b.close.all(), 7) {
-		t.Error("a session was ended, although nobody watches")
+		t.Error("a session was ended, although no client watches")
 	}
 	b.close.mu.Lock()
 	attempts := b.close.attempts

@@ -6,7 +6,7 @@ import (
 )
 
 // Credentials are what an ensemble asks of a process that takes over a session, as a client
-// does after each reconnect. Whoever has them can end the session, and with it its locks.
+// does after each reconnect. A process that has them can end the session, and with it its locks.
 type Credentials struct {
 	ID       int64         // the session's id
 	Password Secret        // the password that the ensemble has given the session, any bytes
@@ -27,8 +27,8 @@ type SessionCloser interface {
 	// session over is a sign of its life, and takes it away from the process that uses it: a
 	// caller must know that there is none.
 	//
-	// nil means that the ensemble has answered that it has ended the session, or that there
-	// is no such session (with that password) any longer. After any error the session may
+	// nil means that the ensemble has answered: it has ended the session, or does not know
+	// the session, or not with that password. After any error the session may
 	// live on. CloseSession tries each server at most once and does not wait between
 	// attempts; it returns early if ctx ends. It is safe for concurrent use.
 	CloseSession(ctx context.Context, c Credentials) error

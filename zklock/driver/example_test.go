@@ -71,7 +71,7 @@ func ExampleCreatorACL() {
 	// refused: true
 }
 
-// Whoever has a session's credentials can end it, although another process has opened it.
+// A process that has a session's credentials can end it, although another process has opened it.
 func ExampleCloserOf() {
 	ctx := context.Background()
 	ensemble := memdriver.New()

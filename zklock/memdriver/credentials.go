@@ -13,8 +13,8 @@ var (
 	_ driver.SessionCloser = (*connector)(nil)
 )
 
-// password returns the password of a session. Everybody can compute it: whoever has the ensemble can do
-// everything with it.
+// password returns the password of a session. It is not a secret: a program that has
+// the ensemble can do everything with it.
 func password(id int64) string { return "mem-" + strconv.FormatInt(id, 16) }
 
 // Credentials implements [driver.Credentialed].
