@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -13,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zklock/go-zklock/cmd/zklock/internal/run"
+	"github.com/zklock/go-zklock/internal/sessiondir"
 	"github.com/zklock/go-zklock/zklock"
 )
 
@@ -22,6 +25,12 @@ func init() { subcommands = append(subcommands, (*app).runCommand) }
 func subprocess() (code int, ran bool) {
 	if run.IsGuard() {
 		run.BeGuard()
+	}
+	if run.IsCloser() {
+		run.BeCloser(func(files []*os.File) {
+			quiet := slog.New(slog.DiscardHandler)
+			sessiondir.EndHeld(context.Background(), files, opener(quiet), func() *slog.Logger { return quiet })
+		})
 	}
 	return 0, false
 }
