@@ -118,6 +118,35 @@ func TestCloserEndsTheSessionsOfADeadGroup(t *testing.T) {
 	eventually(t, "the file is free", func() bool { return !isLocked(t, session) })
 }
 
+// TestGroupIsDesertedWhenAllAreDead: a group has a member while a process of it is stopped, and none once
+// that is dead, even if its parent has not collected it.
+func TestGroupIsDesertedWhenAllAreDead(t *testing.T) {
+	c := shell("exec sleep 90")
+	group, err := syscall.ForkExec(c.Path, c.Args, &syscall.ProcAttr{Env: os.Environ(), Sys: &syscall.SysProcAttr{Setpgid: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []struct {
+		sig      syscall.Signal
+		deserted bool
+	}{{0, false}, {syscall.SIGSTOP, false}, {syscall.SIGKILL, true}} {
+		if err := syscall.Kill(group, s.sig); err != nil {
+			t.Fatal(err)
+		}
+		if s.sig != 0 {
+			if _, err := waitid(oneChild, group, syscall.WEXITED|syscall.WSTOPPED); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := isDeserted(group); got != s.deserted {
+			t.Errorf("after %v: deserted %v, want %v", s.sig, got, s.deserted)
+		}
+	}
+	if pid, _ := collect(group); pid != group || !isDeserted(group) {
+		t.Errorf("%d was collected, want %d; deserted %v", pid, group, isDeserted(group))
+	}
+}
+
 // TestCloserKillsAGroupWithoutAGuard: the guard is killed, and the wrapper before the next guard works.
 func TestCloserKillsAGroupWithoutAGuard(t *testing.T) {
 	command, session := newWitness(t), sessionFile(t)

@@ -45,7 +45,7 @@ func slowFile(wrapper int) string {
 // dawdle waits until the guards of the wrapper need not be slow.
 func dawdle() {
 	slow := slowFile(os.Getppid())
-	for begin := time.Now(); time.Since(begin) < 2*patience; time.Sleep(time.Millisecond) {
+	for begin := time.Now(); time.Since(begin) < 4*patience; time.Sleep(time.Millisecond) {
 		if _, err := os.Stat(slow); err != nil {
 			return
 		}
