@@ -131,6 +131,31 @@ func TestPasswordOfASessionStaysInItsFile(t *testing.T) {
 	}
 }
 
+// TestRunWithoutASessionDirectory: the user's own directory is not usable. The run does without it, and says
+// nothing. One that the URL names has to be usable.
+func TestRunWithoutASessionDirectory(t *testing.T) {
+	t.Parallel()
+	e := servers(t)
+	runtime := t.TempDir()
+	dir := filepath.Join(runtime, fmt.Sprintf("zklock-%d", os.Getuid()))
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	env := []string{"XDG_RUNTIME_DIR=" + runtime}
+	p := start(t, urlOf(e.Hosts()), env, "run", newName(t), "--", "sh", "-c", "echo ready; sleep 1000")
+	eventually(t, "the command runs", func() bool { return p.stdout.String() == "ready\n" })
+	if guard, closer := childOf(p.cmd.Process.Pid, "lock-guard"), childOf(p.cmd.Process.Pid, "lock-closer"); guard == 0 || closer != 0 {
+		t.Errorf("guard %d, closer %d; want a guard only", guard, closer)
+	}
+	p.signal(t, syscall.SIGTERM)
+	if code := p.code(t); code != 128+15 || p.stderr.String() != "" {
+		t.Errorf("%d, %q", code, p.stderr.String())
+	}
+	if code, _, stderr := finish(t, urlOf(e.Hosts())+"&session_dir="+dir, env, "run", newName(t), "--", "true"); code != 78 || !strings.Contains(stderr, "0700") {
+		t.Errorf("with session_dir: %d, %q", code, stderr)
+	}
+}
+
 // TestReapFreesTheQueue: a run that waits is killed, and has no command and so no guard. Its contender
 // goes when zklock reap looks at its directory, once or all the time.
 func TestReapFreesTheQueue(t *testing.T) {

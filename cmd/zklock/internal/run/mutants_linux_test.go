@@ -98,14 +98,6 @@ var _ = []mutant.Mutant{
 		Tests:  []string{"TestGroupIsDesertedWhenAllAreDead"},
 	},
 	{
-		Name:   "run-closer-does-not-kill",
-		Breaks: "a command lives on if its guard and its wrapper are killed",
-		In:     BeCloser,
-		Find:   "_ = syscall.Kill(-group, syscall.SIGKILL)",
-		Put:    "",
-		Tests:  []string{"TestCloserKillsAGroupWithoutAGuard"},
-	},
-	{
 		Name:   "run-closer-not-replaced",
 		Breaks: "nobody ends the session of a wrapper that is killed after its closer was",
 		In:     (*group).noteCloser,
