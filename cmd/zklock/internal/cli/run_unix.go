@@ -63,12 +63,13 @@ TERM, INT, HUP, QUIT, USR1 and USR2 go to the command. They are never followed b
 that ignores them keeps the lock. While zklock waits for the lock, TERM, INT and HUP end the wait.
 "zklock revoke" sends TERM to the command, and nothing more.
 
-If zklock itself is killed with KILL, a guard process kills the group, on Linux. Nothing can be
-promised if zklock is stopped or frozen, or if an operator deletes the lock's node ("zklock
-release"): in these cases pass ZKLOCK_TOKEN to the resource, which can refuse a late write. Not
-covered are processes that leave the group (setsid, daemons, jobs of "set -m" and of GNU parallel)
-and processes of another user that zklock may not kill (sudo). The program timeout makes a group of
-its own: use "timeout --foreground", or put timeout in front of zklock.
+If zklock itself is killed with KILL, a guard process kills the group, on Linux. When it is dead, a
+closer process ends the session, and the locks are free. Nothing can be promised if zklock is
+stopped or frozen, or if an operator deletes the lock's node ("zklock release"): in these cases pass
+ZKLOCK_TOKEN to the resource, which can refuse a late write. Not covered are processes that leave the
+group (setsid, daemons, jobs of "set -m" and of GNU parallel) and processes of another user that
+zklock may not kill (sudo). The program timeout makes a group of its own: use "timeout --foreground",
+or put timeout in front of zklock.
 
 The command finds in its environment ZKLOCK_NAME and ZKLOCK_PATH, the names and their znodes, one
 a line in the order given, and ZKLOCK_TOKEN, the fencing token.

@@ -18,7 +18,7 @@ func IsCloser() bool { return len(os.Args) == 3 && os.Args[0] == closerName }
 
 // BeCloser waits for the wrapper's end, and then until the command's group is empty. It calls end with
 // the files of the wrapper's sessions, and ends this process. Until then this process has the files
-// open, so that nobody else ends the sessions. It does not return.
+// open, so that no other process ends the sessions. It does not return.
 func BeCloser(end func(files []*os.File)) {
 	group, err := strconv.Atoi(os.Args[1])
 	n, bad := strconv.Atoi(os.Args[2])

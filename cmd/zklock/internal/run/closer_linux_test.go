@@ -58,7 +58,7 @@ func contentOf(t *testing.T, f *os.File) string {
 	return string(text)
 }
 
-// isLocked reports whether somebody has the flock of a file.
+// isLocked reports whether a process has the flock of a file.
 func isLocked(t *testing.T, f *os.File) bool {
 	t.Helper()
 	another, err := os.Open(f.Name())

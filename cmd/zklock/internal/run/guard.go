@@ -50,7 +50,7 @@ func beHelper(name string) {
 	_ = os.Chdir("/") // it must not keep a file system busy
 }
 
-// awaitWrapper tells the wrapper that this process works, and waits for the wrapper's end.
+// awaitWrapper reports to the wrapper that this process works, and waits for the wrapper's end.
 func awaitWrapper() {
 	ready := os.NewFile(guardReady, "ready")
 	_, _ = ready.Write([]byte{1})

@@ -83,7 +83,7 @@ var _ = []mutant.Mutant{
 	},
 	{
 		Name:   "run-closer-in-the-group",
-		Breaks: "the closer dies with the group, and nobody ends the session",
+		Breaks: "the closer dies with the group, and the session has to expire",
 		In:     forkCloser,
 		Find:   "0",
 		Put:    "group",
@@ -99,7 +99,7 @@ var _ = []mutant.Mutant{
 	},
 	{
 		Name:   "run-closer-not-replaced",
-		Breaks: "nobody ends the session of a wrapper that is killed after its closer was",
+		Breaks: "the session of a wrapper that is killed after its closer has to expire",
 		In:     (*group).noteCloser,
 		Find:   "g.doomed",
 		Put:    "true",
@@ -109,8 +109,8 @@ var _ = []mutant.Mutant{
 		Name:   "run-guard-without-the-files",
 		Breaks: "others may end the session of a wrapper that is killed with its closer, while the command dies",
 		In:     (*group).launch,
-		Find:   "startGuard(id, files)",
-		Put:    "startGuard(id, files[:0])",
+		Find:   "$startGuard(id, files)",
+		Put:    "$startGuard(id, files[:0])",
 		Tests:  []string{"TestGuardsHaveTheFiles"},
 	},
 }
