@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -204,13 +205,13 @@ func killClosers(t *testing.T, s *scene) {
 	}
 }
 
-// childOf returns the child of a process that has a name; 0 if there is none.
+// childOf returns the child of a process whose first argument is a name; 0 if there is none.
 func childOf(parent int, name string) int {
 	all, _ := filepath.Glob("/proc/[0-9]*")
 	for _, dir := range all {
 		pid, _ := strconv.Atoi(filepath.Base(dir))
-		comm, _ := os.ReadFile(dir + "/comm")
-		if stat := statOf(pid); len(stat) > 1 && stat[1] == strconv.Itoa(parent) && stat[0] != "Z" && string(comm) == name+"\n" {
+		args, _ := os.ReadFile(dir + "/cmdline")
+		if stat := statOf(pid); len(stat) > 1 && stat[1] == strconv.Itoa(parent) && strings.HasPrefix(string(args), name+"\x00") {
 			return pid
 		}
 	}

@@ -59,7 +59,7 @@ func forkCloser(group int, files []*os.File) (*guard, error) {
 // noteCloser records the end of the closer. If it was killed from outside, another one is started, as
 // launch does it.
 func (g *group) noteCloser() {
-	_ = g.closer.alive.Close()
+	g.closer.closePipes()
 	g.closer = nil
 	if g.doomed {
 		return

@@ -3,7 +3,6 @@
 package run
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -29,19 +28,16 @@ type group struct {
 }
 
 // newGroup starts a guard, in a group of its own, and a closer if there are files. It may take as
-// long as guardStart, twice: the lease is looked at afterwards.
+// long as guardStart: the lease is looked at afterwards. It does not wait until the closer works, since
+// the closer has the files from its start on.
 func newGroup(files []*os.File, log func(string, ...any)) (*group, error) {
-	gd, err := forkGuard(0, files)
-	if err != nil {
+	gd, err := startGuard(0, files)
+	if gd == nil {
 		return nil, err
 	}
 	g := &group{id: gd.pid, guard: gd, guarded: true, files: files, log: log}
-	if len(files) > 0 {
+	if err == nil && len(files) > 0 {
 		g.closer, err = forkCloser(g.id, files)
-	}
-	err = errors.Join(err, gd.await())
-	if g.closer != nil {
-		err = errors.Join(err, g.closer.await())
 	}
 	if err != nil {
 		g.close()

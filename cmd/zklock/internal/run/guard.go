@@ -73,7 +73,7 @@ type guard struct {
 	what  string
 	pid   int
 	alive *os.File // the process reads the end of the pipe when this is closed
-	ready *os.File // nil once await was called
+	ready *os.File // await reads a byte from it; nil once it has
 	ended bool     // it has ended, and is not collected
 }
 
@@ -81,7 +81,12 @@ type guard struct {
 // that reads the end of the pipe kills its group.
 func (g *guard) end() {
 	_ = syscall.Kill(g.pid, syscall.SIGKILL)
+	g.closePipes()
+}
+
+func (g *guard) closePipes() {
 	_ = g.alive.Close()
+	_ = g.ready.Close() // an error if it is nil
 }
 
 // reap ends a guard that is not collected, and waits for its end.
@@ -98,16 +103,11 @@ func (g *guard) reap() {
 // new group, which the guard leads. The guard has files open until it ends. If startGuard returns a
 // guard together with an error, the caller must end and collect that process.
 func startGuard(group int, files []*os.File) (*guard, error) {
-	g, err := forkGuard(group, files)
+	g, err := fork("guard", []string{guardName}, group, files)
 	if err != nil {
 		return nil, err
 	}
 	return g, g.await()
-}
-
-// forkGuard is startGuard that does not wait until the guard works.
-func forkGuard(group int, files []*os.File) (*guard, error) {
-	return fork("guard", []string{guardName}, group, files)
 }
 
 // fork starts this program as a guard or a closer.
@@ -136,8 +136,14 @@ func fork(what string, args []string, group int, files []*os.File) (*guard, erro
 	for _, f := range files {
 		descriptors = append(descriptors, f.Fd())
 	}
+	env := []string{"GOMAXPROCS=1", "GOTRACEBACK=none"}
+	for _, key := range []string{"SSL_CERT_FILE", "SSL_CERT_DIR"} { // the system's authorities, for the closer
+		if value, set := os.LookupEnv(key); set {
+			env = append(env, key+"="+value)
+		}
+	}
 	pid, err := syscall.ForkExec(self, args, &syscall.ProcAttr{
-		Env:   []string{"GOMAXPROCS=1", "GOTRACEBACK=none"},
+		Env:   env,
 		Files: descriptors,
 		Sys:   &syscall.SysProcAttr{Setpgid: true, Pgid: group},
 	})
