@@ -25,7 +25,8 @@ const soon = 2 * time.Second
 
 // TestKilledRunIsFollowedAtOnce kills a wrapper whose command ignores TERM and has children, again and
 // again. The next command starts soon, and not before all processes of the killed one are dead. The
-// next run waits already, or is started after the kill, as a supervisor does it.
+// next run waits already, or is started after the kill, as a supervisor does it. It has another session
+// directory, so only the closer can have ended the session of the killed one.
 func TestKilledRunIsFollowedAtOnce(t *testing.T) {
 	t.Parallel()
 	e := servers(t)
@@ -38,16 +39,17 @@ func TestKilledRunIsFollowedAtOnce(t *testing.T) {
 	for _, verb := range []string{"run", "elect"} {
 		t.Run(verb, func(t *testing.T) {
 			var took []time.Duration
+			dir, other := "XDG_RUNTIME_DIR="+t.TempDir(), "XDG_RUNTIME_DIR="+t.TempDir()
 			for n := range kills {
 				p := &pair{t: t, name: newName(t), file: filepath.Join(t.TempDir(), "log"), processes: 3}
 				if err := os.WriteFile(p.file, nil, 0o666); err != nil {
 					t.Fatal(err)
 				}
-				role := func(role string) []string {
-					return []string{fileEnv + "=" + p.file, traitEnv + "=" + stubborn + parent + heirs, roleEnv + "=" + role}
+				role := func(role, dir string) []string {
+					return []string{dir, fileEnv + "=" + p.file, traitEnv + "=" + stubborn + parent + heirs, roleEnv + "=" + role}
 				}
-				next := func() { p.second = start(t, urlOf(e.Hosts()), role("second"), "run", p.name, "--", self) }
-				p.first = start(t, urlOf(e.Hosts()), role("first"), verb, p.name, "--", self)
+				next := func() { p.second = start(t, urlOf(e.Hosts()), role("second", other), "run", p.name, "--", self) }
+				p.first = start(t, urlOf(e.Hosts()), role("first", dir), verb, p.name, "--", self)
 				eventually(t, "the first command works", func() bool { return len(p.pids()) == p.processes })
 				waits := n%2 == 0
 				if waits {
@@ -62,6 +64,9 @@ func TestKilledRunIsFollowedAtOnce(t *testing.T) {
 				eventually(t, "the next command runs", func() bool { _, second := p.overlaps(); return second })
 				took = append(took, time.Since(killed))
 				p.judge(-1, false)
+			}
+			if left, err := filepath.Glob(strings.TrimPrefix(dir, "XDG_RUNTIME_DIR=") + "/*/*.session"); len(left) > 0 || err != nil {
+				t.Errorf("the files %q of sessions are left, %v", left, err)
 			}
 			slices.Sort(took)
 			late := 0
