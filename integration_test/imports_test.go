@@ -76,12 +76,12 @@ var importRules = map[string]imports{
 	"interceptors/":            {ours: []string{"interceptors/"}, foreign: []string{"google.golang.org/grpc", "google.golang.org/protobuf"}},
 	"examples/":                {ours: []string{""}, foreign: []string{""}},
 
-	"cmd/zklock":                 {ours: []string{"cmd/zklock/internal/", "internal/blocking", "zklock", "zklock/election", "zklock/inspect", "zklock/zkdriver"}, foreign: []string{"github.com/spf13/cobra"}},
+	"cmd/zklock":                 {ours: []string{"cmd/zklock/internal/", "internal/blocking", "internal/sessiondir", "zklock", "zklock/election", "zklock/inspect", "zklock/zkdriver"}, foreign: []string{"github.com/spf13/cobra"}},
 	"cmd/zklock/internal/run":    {ours: []string{"cmd/zklock/internal/tty"}},
 	"cmd/zklock/internal/doctor": {ours: []string{"zklock"}},
 	"cmd/zklock/internal/tty":    {},
 	"cmd/zklock/internal/screen": {ours: []string{"cmd/zklock/internal/tty"}},
-	"cmd/zklock/internal/cli":    {ours: []string{"cmd/zklock/internal/", "internal/blocking", "zklock", "zklock/election", "zklock/inspect", "zklock/zkdriver"}, foreign: []string{"github.com/spf13/cobra"}},
+	"cmd/zklock/internal/cli":    {ours: []string{"cmd/zklock/internal/", "internal/blocking", "internal/sessiondir", "zklock", "zklock/election", "zklock/inspect", "zklock/zkdriver"}, foreign: []string{"github.com/spf13/cobra"}},
 }
 
 // rule finds the rule for a package: the package's rule, or that of a folder above it.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -14,17 +15,29 @@ import (
 
 // Open returns a connector whose sessions have files in a directory, so that other processes can
 // end them when this one dies. While the connector is open, it does the same for the sessions of others
-// of the same ensemble: see the package's documentation. Without a path it returns c. If it fails, it
-// closes c.
-func Open(c driver.Connector, s Settings) (_ driver.Connector, err error) {
+// of the same ensemble: see the package's documentation. Without a path it returns c, and also if the
+// path is optional and not usable. If it fails, it closes c.
+func Open(c driver.Connector, s Settings) (driver.Connector, error) {
 	if s.Path == "" {
 		return c, nil
 	}
-	defer func() {
-		if err != nil {
-			_ = c.Close()
-		}
-	}()
+	path, optional := strings.CutPrefix(s.Path, Optional)
+	if optional {
+		s.Path, s.Log = path, func() *slog.Logger { return slog.New(slog.DiscardHandler) }
+	}
+	k, err := open(c, s)
+	switch {
+	case err == nil:
+		k.optional = optional
+		return k, nil
+	case optional:
+		return c, nil
+	}
+	_ = c.Close()
+	return nil, err
+}
+
+func open(c driver.Connector, s Settings) (*connector, error) {
 	closer, ok := driver.CloserOf(c)
 	if !ok {
 		return nil, fmt.Errorf("session directory %s: the driver cannot end the sessions of other processes", s.Path)
@@ -58,6 +71,7 @@ type connector struct {
 	dir      *directory
 	ensemble Ensemble
 	settings Settings
+	optional bool // a session may be without a file
 	me       process
 	stop     context.CancelFunc
 	wg       sync.WaitGroup
@@ -80,6 +94,9 @@ func (c *connector) Connect(ctx context.Context, timeout time.Duration) (driver.
 			Session:  cred.ID, Password: []byte(cred.Password.Reveal()), Timeout: cred.Timeout,
 			LossDelay: c.settings.LossDelay, Process: c.me, Directory: c.dir.path,
 		})
+	}
+	if err != nil && c.optional {
+		return s, nil
 	}
 	if err != nil {
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)

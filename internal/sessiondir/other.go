@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"runtime"
+	"strings"
 
 	"github.com/zklock/go-zklock/zklock/driver"
 )
@@ -18,9 +19,9 @@ type process struct{}
 // errSystem is why the package does nothing here.
 var errSystem = fmt.Errorf("session directories work on Linux only, and this is %s: leave session_dir out", runtime.GOOS)
 
-// Open returns c without a path, else an error; then it closes c.
+// Open returns c without a path, or with an optional one, else an error; then it closes c.
 func Open(c driver.Connector, s Settings) (driver.Connector, error) {
-	if s.Path == "" {
+	if s.Path == "" || strings.HasPrefix(s.Path, Optional) {
 		return c, nil
 	}
 	_ = c.Close()

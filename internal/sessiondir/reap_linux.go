@@ -75,7 +75,7 @@ func (c *closers) close() {
 }
 
 // EndHeld ends the sessions of files that [Held] has returned in another process, which has died. This
-// process holds their flocks. It closes the files.
+// process holds their flocks. It ends no session of a process that still exists. It closes the files.
 func EndHeld(ctx context.Context, files []*os.File, open Opener, log func() *slog.Logger) {
 	all := closers{open: open, byKey: make(map[string]driver.Connector)}
 	defer all.close()
@@ -110,7 +110,14 @@ func endHeld(ctx context.Context, f *os.File, closer func(Ensemble) (driver.Sess
 	if d.removed(f, rec.name()) {
 		return
 	}
-	r := newReaper(d, process{}, log, nil, nil)
+	me, err := self()
+	if err != nil {
+		return
+	}
+	if lives, err := rec.Process.exists(me); err != nil || lives {
+		return
+	}
+	r := newReaper(d, me, log, nil, nil)
 	if sleep(ctx, rec.LossDelay) {
 		r.finish(ctx, c, rec, rec.name(), died)
 	}
