@@ -147,7 +147,7 @@ func (b *bench) left() []string {
 func TestSessionOfDeadProcessIsEnded(t *testing.T) {
 	b := newBench(t)
 	b.died(7, nil)
-	b.died(8, func(r *record) { r.Process.Namespace = "pid:[1]" }) // cannot be seen from here
+	b.died(8, func(r *record) { r.Process.Namespace = "pid:[1]" })            // cannot be seen from here
 	living := b.lives(9, func(r *record) { r.Process.Namespace = "pid:[1]" }) // only its flock shows that it lives
 	defer living.release()
 	over := b.lives(10, func(*record) {})
