@@ -8,10 +8,11 @@ GOTESTSUM := gotest.tools/gotestsum@v1.13.0
 APIDIFF := golang.org/x/exp/cmd/apidiff@v0.0.0-20261014143641-f0251eb4aa3e
 
 # The benchmarks to run, and the flags of the comparison on real servers (-servers 3,
-# -for 1s, -run regexp); the durations of fuzzing for each target, of chaos and of soak;
+# -for 1s, -run regexp); the holders of locks to kill for each figure of bench-failover; the durations of fuzzing for each target, of chaos and of soak;
 # the deliberate bugs to try; the number of repetitions.
 BENCH ?= .
 BENCHFLAGS ?=
+KILLS ?= 50
 FUZZTIME ?= 30s
 COUNT ?= 50
 CHAOS ?= 60s
@@ -190,6 +191,15 @@ bench-peers: install ## the same on real servers, with the newest Curator and ka
 	peers=$$($(GO) run ./integration_test/matrix -peers); \
 	env $$peers .ci/bench-peers bin/servers $(GO) run ./integration_test/bench -peers $(CURDIR)/bin/bench-peers \
 		-runs 3 -rounds 4 -md integration_test/bench/results.md $(BENCHFLAGS)
+	@$(MAKE) --no-print-directory bench-failover BENCHFLAGS=
+
+.PHONY: bench-failover
+bench-failover: install ## of bench-peers, the time until the lock of a killed process has its next holder, with KILLS kills
+	@.ci/install matrix
+	cd integration_test/bench/peers && $(GO) build -o ../../../bin/bench-peers .
+	peers=$$($(GO) run ./integration_test/matrix -peers); \
+	env $$peers .ci/bench-peers bin/servers $(GO) run ./integration_test/bench -peers $(CURDIR)/bin/bench-peers \
+		-kills $(KILLS) -warm 10s -md integration_test/bench/results-failover.md $(BENCHFLAGS)
 
 .PHONY: bench-three
 bench-three: install ## some workloads on three servers, with zk.Lock, for the docs
