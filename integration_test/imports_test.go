@@ -70,7 +70,7 @@ var importRules = map[string]imports{
 	"contrib/migratelock":      {ours: []string{"zklock"}, foreign: []string{"github.com/golang-migrate/migrate/v4"}},
 	"internal/testkit/":        {ours: []string{"zklock", "internal/testkit/"}},
 	"internal/testkit/world":   {ours: []string{"zklock", "zklock/memdriver", "internal/memcontrol", "internal/testkit/"}},
-	"integration_test/bench":   {ours: []string{"zklock", "zklock/zkdriver", "integration_test/", "internal/testkit/"}, foreign: []string{"github.com/go-zookeeper/zk"}},
+	"integration_test/bench":   {ours: []string{"zklock", "zklock/driver", "zklock/zkdriver", "integration_test/", "internal/sessiondir", "internal/testkit/"}, foreign: []string{"github.com/go-zookeeper/zk"}},
 	"integration_test/release": {foreign: []string{"golang.org/x/mod"}},
 	"integration_test/":        {ours: []string{"integration_test/", "internal/testkit/"}},
 	"interceptors/":            {ours: []string{"interceptors/"}, foreign: []string{"google.golang.org/grpc", "google.golang.org/protobuf"}},

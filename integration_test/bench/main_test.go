@@ -33,8 +33,8 @@ func TestEveryRowYieldsItsFigures(t *testing.T) {
 	ensemble.Require(t)
 	zk := ensemble.Start(t, ensemble.Config{TickTime: 2 * time.Second})
 	b := &runner{servers: &servers{hosts: zk.Hosts()}, rounds: 1, length: 100 * time.Millisecond, say: t.Logf, start: make(map[string]func() (*exec.Cmd, error))}
-	for _, library := range []string{ours, keeping, twice, fourfold, zkLock, floor} {
-		b.start[library] = func() (*exec.Cmd, error) { return self(library, zk.Hosts()) }
+	for _, library := range inside {
+		b.start[library] = b.ours(library)
 	}
 	lacking := make(map[string]bool)
 	for name, prepare := range foreign {

@@ -252,7 +252,7 @@ func combine(each []figures) figures {
 // leftovers counts the znodes that a row's names have left behind. It gives zklock, which
 // removes idle znodes, up to a minute to do so.
 func (b *runner) leftovers(prefix string, res result) {
-	conn, err := connect(b.servers.hosts, rawRoot)
+	conn, err := connect(b.servers.hosts, rawRoot, sessionTimeout)
 	if err != nil {
 		b.say("%s: cannot count the znodes that are left behind: %v", res.Row, err)
 		return
@@ -276,7 +276,7 @@ func (b *runner) leftovers(prefix string, res result) {
 // sweep removes the znodes of a row's names. There may be a hundred thousand, and the servers would
 // remove the containers among them during the next rows.
 func (b *runner) sweep(prefix string) error {
-	conn, err := connect(b.servers.hosts, rawRoot)
+	conn, err := connect(b.servers.hosts, rawRoot, sessionTimeout)
 	if err != nil {
 		return err
 	}
