@@ -1,0 +1,164 @@
+package zklockvet
+
+import (
+	"go/ast"
+	"go/types"
+	"iter"
+	"reflect"
+
+	"golang.org/x/tools/go/analysis"
+	"golang.org/x/tools/go/analysis/passes/inspect"
+	"golang.org/x/tools/go/ast/inspector"
+)
+
+// bindings are the functions of a package and what its variables are set to.
+type bindings struct {
+	pkg   *types.Package
+	info  *types.Info
+	funcs map[*types.Func]*ast.FuncDecl
+
+	// values has what a variable is set to, one for each assignment: an expression, or the call
+	// that returns it among others, or nil if it is neither.
+	values map[*types.Var][]ast.Expr
+}
+
+var bindingsAnalyzer = &analysis.Analyzer{
+	Name:       "zklockbindings",
+	Doc:        "collects what the variables of a package are set to",
+	Requires:   []*analysis.Analyzer{inspect.Analyzer},
+	ResultType: reflect.TypeFor[*bindings](),
+	Run:        bind,
+}
+
+func bind(pass *analysis.Pass) (any, error) {
+	b := &bindings{pkg: pass.Pkg, info: pass.TypesInfo, funcs: make(map[*types.Func]*ast.FuncDecl), values: make(map[*types.Var][]ast.Expr)}
+	root := pass.ResultOf[inspect.Analyzer].(*inspector.Inspector).Root()
+	for cur := range root.Preorder((*ast.FuncDecl)(nil), (*ast.AssignStmt)(nil), (*ast.ValueSpec)(nil), (*ast.RangeStmt)(nil), (*ast.UnaryExpr)(nil)) {
+		switch n := cur.Node().(type) {
+		case *ast.FuncDecl:
+			if fn, ok := b.info.Defs[n.Name].(*types.Func); ok && n.Body != nil {
+				b.funcs[fn] = n
+			}
+		case *ast.AssignStmt:
+			b.set(n.Lhs, n.Rhs)
+		case *ast.ValueSpec:
+			if len(n.Values) > 0 {
+				names := make([]ast.Expr, len(n.Names))
+				for i, name := range n.Names {
+					names[i] = name
+				}
+				b.set(names, n.Values)
+			}
+		case *ast.RangeStmt:
+			b.set([]ast.Expr{n.Key, n.Value}, nil)
+		case *ast.UnaryExpr: // the variable may be set through its address
+			if n.Op.String() == "&" {
+				b.set([]ast.Expr{n.X}, nil)
+			}
+		}
+	}
+	return b, nil
+}
+
+// set records that variables are set to values: as many, or those of one call.
+func (b *bindings) set(to, values []ast.Expr) {
+	for i, x := range to {
+		v := b.variable(x)
+		if v == nil {
+			continue
+		}
+		var value ast.Expr
+		switch {
+		case len(values) == len(to):
+			value = values[i]
+		case len(values) == 1:
+			value = values[0]
+		}
+		b.values[v] = append(b.values[v], value)
+	}
+}
+
+// variable returns the variable that an expression names; nil if it names none.
+func (b *bindings) variable(x ast.Expr) *types.Var {
+	id, ok := x.(*ast.Ident)
+	if !ok {
+		return nil
+	}
+	v, _ := b.info.ObjectOf(id).(*types.Var)
+	return v
+}
+
+// value returns the only value of a variable that an expression names, and the expression itself if
+// there is none. A parameter has none.
+func (b *bindings) value(x ast.Expr) ast.Expr {
+	x = ast.Unparen(x)
+	if v := b.variable(x); v != nil && len(b.values[v]) == 1 && b.values[v][0] != nil {
+		return ast.Unparen(b.values[v][0])
+	}
+	return x
+}
+
+// function returns the code of a function value: a literal, a function of this package, or a
+// variable that is set once, to one of these. Conversions are looked through. The type and body are
+// nil for others.
+func (b *bindings) function(x ast.Expr) (ast.Node, *ast.FuncType, *ast.BlockStmt) {
+	switch x := b.value(x).(type) {
+	case *ast.FuncLit:
+		return x, x.Type, x.Body
+	case *ast.CallExpr:
+		if b.info.Types[x.Fun].IsType() && len(x.Args) == 1 {
+			return b.function(x.Args[0])
+		}
+	case *ast.Ident, *ast.SelectorExpr:
+		id, ok := x.(*ast.Ident)
+		if !ok {
+			id = x.(*ast.SelectorExpr).Sel
+		}
+		if fn, ok := b.info.Uses[id].(*types.Func); ok && b.funcs[fn] != nil {
+			decl := b.funcs[fn]
+			return decl, decl.Type, decl.Body
+		}
+	}
+	return nil, nil, nil
+}
+
+// lineage yields a context and those that it is derived from, as expressions: a variable, then the
+// call that it is set to, then that call's argument, and so on.
+func (b *bindings) lineage(x ast.Expr) iter.Seq[ast.Expr] {
+	return func(yield func(ast.Expr) bool) {
+		for range 64 { // a variable may be derived from itself
+			x = ast.Unparen(x)
+			if !yield(x) {
+				return
+			}
+			next := b.value(x)
+			if next == x {
+				if next = b.parent(x); next == nil {
+					return
+				}
+			}
+			x = next
+		}
+	}
+}
+
+// parent returns the context that a call derives another from; nil if it does not.
+func (b *bindings) parent(x ast.Expr) ast.Expr {
+	call, ok := x.(*ast.CallExpr)
+	if !ok {
+		return nil
+	}
+	result := b.info.TypeOf(call)
+	if t, ok := result.(*types.Tuple); ok && t.Len() > 0 {
+		result = t.At(0).Type()
+	}
+	if result == nil || !isContext(result) {
+		return nil
+	}
+	for _, arg := range call.Args {
+		if t := b.info.TypeOf(arg); t != nil && isContext(t) {
+			return arg
+		}
+	}
+	return nil
+}
