@@ -32,7 +32,7 @@ func runAcquireLoop(pass *analysis.Pass) (any, error) {
 	for cur := range pass.ResultOf[inspect.Analyzer].(*inspector.Inspector).Root().Preorder((*ast.AssignStmt)(nil)) {
 		assign := cur.Node().(*ast.AssignStmt)
 		call := acquisition(b.info, assign)
-		if call == nil || callee(b.info, call).Name() != "Acquire" {
+		if call == nil || callee(b.info, call).Name() != "Acquire" || inTest(pass.Fset.File(call.Pos()).Name()) {
 			continue
 		}
 		loop := loopAround(b.info, cur)

@@ -18,7 +18,7 @@ type bindings struct {
 	funcs map[*types.Func]*ast.FuncDecl
 
 	// values has what a variable is set to, one for each assignment: an expression, or the call
-	// that returns it among others, or nil if it is neither.
+	// that returns it among others, or nil if it is neither. A parameter has nil.
 	values map[*types.Var][]ast.Expr
 }
 
@@ -33,21 +33,21 @@ var bindingsAnalyzer = &analysis.Analyzer{
 func bind(pass *analysis.Pass) (any, error) {
 	b := &bindings{pkg: pass.Pkg, info: pass.TypesInfo, funcs: make(map[*types.Func]*ast.FuncDecl), values: make(map[*types.Var][]ast.Expr)}
 	root := pass.ResultOf[inspect.Analyzer].(*inspector.Inspector).Root()
-	for cur := range root.Preorder((*ast.FuncDecl)(nil), (*ast.AssignStmt)(nil), (*ast.ValueSpec)(nil), (*ast.RangeStmt)(nil), (*ast.UnaryExpr)(nil)) {
+	for cur := range root.Preorder((*ast.FuncDecl)(nil), (*ast.FuncType)(nil), (*ast.AssignStmt)(nil), (*ast.ValueSpec)(nil), (*ast.RangeStmt)(nil), (*ast.UnaryExpr)(nil)) {
 		switch n := cur.Node().(type) {
 		case *ast.FuncDecl:
 			if fn, ok := b.info.Defs[n.Name].(*types.Func); ok && n.Body != nil {
 				b.funcs[fn] = n
 			}
+		case *ast.FuncType: // a caller sets the parameters
+			for _, field := range n.Params.List {
+				b.set(expressions(field.Names), nil)
+			}
 		case *ast.AssignStmt:
 			b.set(n.Lhs, n.Rhs)
 		case *ast.ValueSpec:
 			if len(n.Values) > 0 {
-				names := make([]ast.Expr, len(n.Names))
-				for i, name := range n.Names {
-					names[i] = name
-				}
-				b.set(names, n.Values)
+				b.set(expressions(n.Names), n.Values)
 			}
 		case *ast.RangeStmt:
 			b.set([]ast.Expr{n.Key, n.Value}, nil)
@@ -58,6 +58,13 @@ func bind(pass *analysis.Pass) (any, error) {
 		}
 	}
 	return b, nil
+}
+
+func expressions(names []*ast.Ident) (xs []ast.Expr) {
+	for _, name := range names {
+		xs = append(xs, name)
+	}
+	return xs
 }
 
 // set records that variables are set to values: as many, or those of one call.
@@ -89,7 +96,7 @@ func (b *bindings) variable(x ast.Expr) *types.Var {
 }
 
 // value returns the only value of a variable that an expression names, and the expression itself if
-// there is none. A parameter has none.
+// there is none.
 func (b *bindings) value(x ast.Expr) ast.Expr {
 	x = ast.Unparen(x)
 	if v := b.variable(x); v != nil && len(b.values[v]) == 1 && b.values[v][0] != nil {
@@ -162,3 +169,42 @@ func (b *bindings) parent(x ast.Expr) ast.Expr {
 	}
 	return nil
 }
+
+// mayEnd reports whether a context may have ended, as far as its origin shows: it does not end if
+// it is derived from context.Background alone, or by context.WithoutCancel. A variable that is set in
+// several places may have ended if each of its values may.
+func (b *bindings) mayEnd(x ast.Expr) bool { return b.mayEndBut(x, make(map[*types.Var]bool)) }
+
+func (b *bindings) mayEndBut(x ast.Expr, seen map[*types.Var]bool) bool {
+	x = ast.Unparen(x)
+	if v := b.variable(x); v != nil {
+		if seen[v] {
+			return true // derived from itself
+		}
+		seen[v] = true
+		for _, value := range b.values[v] {
+			if value != nil && !b.mayEndBut(value, seen) {
+				return false
+			}
+		}
+		return true
+	}
+	call, ok := x.(*ast.CallExpr)
+	switch {
+	case !ok || calls(b.info, call, limiting...):
+		return true
+	case calls(b.info, call, "context.Background", "context.TODO", "context.WithoutCancel"):
+		return false
+	case methodName(call) == "Context" && isTesting(b.info.TypeOf(call.Fun.(*ast.SelectorExpr).X)):
+		return false // it ends behind the deferred calls of the test
+	}
+	parent := b.parent(call)
+	return parent == nil || b.mayEndBut(parent, seen)
+}
+
+// timing are the functions that derive a context with a time of its own, limiting all that derive one
+// that ends by itself.
+var (
+	timing   = []string{"context.WithTimeout", "context.WithDeadline", "context.WithTimeoutCause", "context.WithDeadlineCause"}
+	limiting = append([]string{"context.WithCancel", "context.WithCancelCause", "os/signal.NotifyContext", "(*" + core + ".Lock).Context"}, timing...)
+)

@@ -2,7 +2,9 @@ package zklockvet
 
 import (
 	"go/ast"
+	"go/token"
 	"go/types"
+	"strings"
 
 	"golang.org/x/tools/go/analysis"
 )
@@ -10,7 +12,7 @@ import (
 // deferRelease returns the fix: a deferred release behind the check of the error. There is one if
 // nothing else in the function gives the lock away, if the acquisition is followed by the check of its
 // error, which returns, and outside of loops, where deferred calls pile up.
-func (h *held) deferRelease() []analysis.SuggestedFix {
+func (h *held) deferRelease(files *token.FileSet) []analysis.SuggestedFix {
 	if len(h.gives) > 0 || h.err == nil || !h.hasContext(h.at) {
 		return nil
 	}
@@ -44,6 +46,7 @@ func (h *held) deferRelease() []analysis.SuggestedFix {
 	if p, ok := types.Unalias(h.lock.Type()).(*types.Pointer); ok && isNamed(p.Elem(), election, "Term") {
 		method = "Resign"
 	}
-	text := "\n\tdefer " + h.lock.Name() + "." + method + "(context.WithoutCancel(" + ctx.Name + "))"
+	indent := strings.Repeat("\t", files.Position(check.Pos()).Column-1)
+	text := "\n" + indent + "defer " + h.lock.Name() + "." + method + "(context.WithoutCancel(" + ctx.Name + "))"
 	return []analysis.SuggestedFix{{Message: "Release with defer", TextEdits: []analysis.TextEdit{{Pos: check.End(), End: check.End(), NewText: []byte(text)}}}}
 }

@@ -31,6 +31,9 @@ func runOuterContext(pass *analysis.Pass) (any, error) {
 	s := pass.ResultOf[sectionsAnalyzer].(*sections)
 	fallback := usesFallback(pass)
 	for _, at := range s.all {
+		if s.passesLock(at) {
+			continue
+		}
 		var found []ast.Expr
 		for call := range s.work(at) {
 			if waits(s.info, call) || harmless(s.info, call) {
@@ -54,14 +57,20 @@ func runOuterContext(pass *analysis.Pass) (any, error) {
 }
 
 // harmless reports whether a call may have any context: it only reads values of it, makes one that
-// is meant to outlive the lock, or gives the lock back.
+// is meant to outlive the lock, or is a request about locks and not part of the work.
 func harmless(info *types.Info, call *ast.CallExpr) bool {
 	fn := callee(info, call)
 	if fn == nil || fn.Pkg() == nil {
 		return false
 	}
-	return fn.Pkg().Path() == "log/slog" || strings.HasSuffix(fn.Name(), "FromContext") && fn.Pkg().Path() != core || releases(info, call) ||
-		calls(info, call, "context.WithoutCancel", "context.Cause", "context.AfterFunc", core+".Detach", "(*"+core+".Lock).Context")
+	if calls(info, call, core+".FromContext", core+".HeldIn") {
+		return false
+	}
+	switch fn.Pkg().Path() {
+	case core, election, "log/slog":
+		return true
+	}
+	return strings.HasSuffix(fn.Name(), "FromContext") || calls(info, call, "context.WithoutCancel", "context.Cause", "context.AfterFunc")
 }
 
 // ginContext reports whether an argument is the *gin.Context of a section, passed as a

@@ -2,6 +2,7 @@ package zklockvet
 
 import (
 	"go/ast"
+	"go/token"
 	"go/types"
 
 	"golang.org/x/tools/go/analysis"
@@ -28,10 +29,10 @@ Release waits no longer than a session timeout.`,
 }
 
 func runReleaseContext(pass *analysis.Pass) (any, error) {
-	r := releaseChecker{sections: pass.ResultOf[sectionsAnalyzer].(*sections), waited: make(map[ast.Node]map[types.Object]bool)}
+	r := releaseChecker{sections: pass.ResultOf[sectionsAnalyzer].(*sections), files: pass.Fset, inner: make(map[*types.Var]bool), waited: make(map[ast.Node]map[types.Object]bool)}
 	for _, at := range r.all {
 		if at.inner != nil {
-			r.inner = append(r.inner, at.inner)
+			r.inner[at.inner] = true
 		}
 	}
 	for cur := range pass.ResultOf[inspect.Analyzer].(*inspector.Inspector).Root().Preorder((*ast.CallExpr)(nil)) {
@@ -56,7 +57,8 @@ func runReleaseContext(pass *analysis.Pass) (any, error) {
 // releaseChecker looks at the contexts of releases.
 type releaseChecker struct {
 	*sections
-	inner []*types.Var // the contexts of functions that run under a lock
+	files *token.FileSet
+	inner map[*types.Var]bool // the contexts of functions that run under a lock
 
 	// waited has, for a function, the variables that the contexts of its acquisitions are
 	// derived from.
@@ -77,33 +79,28 @@ func (r *releaseChecker) reason(cur inspector.Cursor, x ast.Expr) string {
 	if fn == nil {
 		return ""
 	}
-	timed := false
+	timed, waited := false, false
 	for x := range r.lineage(x) {
+		obj := r.root(x)
+		waited = waited || obj != nil && r.waitedWith(fn)[obj]
+		if v := r.variable(x); v != nil && r.inner[v] && len(r.values[v]) == 1 {
+			return "ends when the lock is released or lost"
+		}
 		if call, ok := x.(*ast.CallExpr); ok {
 			switch {
 			case calls(r.info, call, "context.WithoutCancel"):
 				return ""
 			case calls(r.info, call, "(*"+core+".Lock).Context"):
 				return "ends when the lock is released"
-			case calls(r.info, call, "context.WithTimeout", "context.WithDeadline", "context.WithTimeoutCause", "context.WithDeadlineCause"):
+			case calls(r.info, call, timing...):
 				timed = true
 			}
 		}
-		for _, v := range r.inner {
-			if r.root(x) == types.Object(v) {
-				return "ends when the lock is released or lost"
-			}
-		}
 	}
-	if !deferred && !timed {
+	if !waited || !r.mayEnd(x) || !deferred && (!timed || inTest(r.files.File(x.Pos()).Name())) {
 		return ""
 	}
-	for x := range r.lineage(x) {
-		if obj := r.root(x); obj != nil && r.waitedWith(fn)[obj] {
-			return "bounded the wait for the lock, and may have ended"
-		}
-	}
-	return ""
+	return "bounded the wait for the lock, and may have ended"
 }
 
 // root returns the variable that a context is: ctx itself, or r of r.Context(). The context of a

@@ -22,7 +22,8 @@ type section struct {
 	inner *types.Var
 	param *ast.Ident // of inner, or _
 
-	passed ast.Expr // the context that inner is derived from, nil if the call has none
+	lock   *types.Var // the parameter with the lock, nil if it has none
+	passed ast.Expr   // the context that inner is derived from, nil if the call has none
 }
 
 // runner is a function that calls another under a lock.
@@ -100,14 +101,15 @@ func (s *sections) add(runner string, x, passed ast.Expr, typed func(types.Type)
 	}
 	found := section{runner: runner, fn: fn, body: body, passed: passed}
 	for _, field := range signature.Params.List {
-		if t := s.info.TypeOf(field.Type); t == nil || !typed(t) {
-			continue
-		}
-		if len(field.Names) > 0 {
+		t := s.info.TypeOf(field.Type)
+		switch {
+		case t == nil || len(field.Names) == 0:
+		case typed(t) && found.param == nil:
 			found.param = field.Names[0]
 			found.inner, _ = s.info.Defs[found.param].(*types.Var)
+		case isHeld(t):
+			found.lock, _ = s.info.Defs[field.Names[0]].(*types.Var)
 		}
-		break
 	}
 	s.nested[fn] = true
 	s.all = append(s.all, found)
@@ -149,6 +151,25 @@ func (s *sections) outside(at section, x ast.Expr) bool {
 	}
 	v := s.variable(ast.Unparen(x))
 	return v != nil && v != at.inner && !within(at.body, v.Pos()) && len(assignedIn(s.bindings, at.body, v)) == 0
+}
+
+// passesLock reports whether a section ignores its context and passes its lock on, so that others
+// make their contexts from that.
+func (s *sections) passesLock(at section) (found bool) {
+	if at.lock == nil || at.param != nil && at.param.Name != "_" {
+		return false
+	}
+	ast.Inspect(at.body, func(n ast.Node) bool {
+		call, ok := n.(*ast.CallExpr)
+		if !ok || keepsNothing(callee(s.info, call)) {
+			return !found
+		}
+		for _, arg := range call.Args {
+			found = found || s.variable(ast.Unparen(arg)) == at.lock
+		}
+		return !found
+	})
+	return found
 }
 
 // isTesting reports whether a type is that of a test, whose context ends when the test does.

@@ -202,15 +202,17 @@ func (h *held) looks(c inspector.Cursor) bool {
 		}
 		return len(parent.Lhs) == 1 && isBlank(parent.Lhs[0])
 	case *ast.CallExpr:
-		fn := callee(h.info, parent)
-		return fn != nil && fn.Pkg() != nil && keepsNothing(fn.Pkg().Path())
+		return keepsNothing(callee(h.info, parent))
 	}
 	return false
 }
 
-// keepsNothing reports whether the functions of a package neither release nor store a lock.
-func keepsNothing(pkg string) bool {
-	switch pkg {
+// keepsNothing reports whether a function neither releases a lock that it gets nor stores it.
+func keepsNothing(fn *types.Func) bool {
+	if fn == nil || fn.Pkg() == nil {
+		return false
+	}
+	switch fn.Pkg().Path() {
 	case "fmt", "log", "log/slog", core, core + "/fence":
 		return true
 	}
@@ -247,6 +249,6 @@ func (h *held) check(pass *analysis.Pass, block *cfg.Block, next int) {
 		Pos: h.call.Pos(), End: h.call.End(),
 		Message:        fmt.Sprintf("%s is not released %s: %s", h.lock.Name(), where, release),
 		Related:        []analysis.RelatedInformation{{Pos: end.Pos(), Message: h.lock.Name() + " is still held here"}},
-		SuggestedFixes: h.deferRelease(),
+		SuggestedFixes: h.deferRelease(pass.Fset),
 	})
 }
