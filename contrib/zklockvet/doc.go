@@ -12,8 +12,8 @@
 //
 // The analyzers report what is wrong as far as one package shows. They leave out what a program
 // may do on purpose: goroutines, deferred calls and the handling of errors may use an outer
-// context, and a lock that a function stores, returns or passes on is no longer its own. In tests,
-// locks may be left to the Close of their client.
+// context, and a lock that a function stores, returns or passes on has another owner then. Tests may
+// leave locks to the Close of their client.
 package zklockvet
 
 import "golang.org/x/tools/go/analysis"

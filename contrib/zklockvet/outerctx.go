@@ -14,7 +14,7 @@ var OuterContext = &analysis.Analyzer{
 	Doc: `report work under a lock whose context does not end with the lock
 
 The function given to zklock.Do gets a context that ends when the lock is lost. Work that gets the
-context from outside continues then, beside that of the next holder:
+context from outside continues then, at the same time as that of the next holder:
 
 	zklock.Do(ctx, mutex, func(held context.Context, lock *zklock.Lock) error {
 		return charge(ctx) // use held

@@ -248,7 +248,6 @@ func (h *held) check(pass *analysis.Pass, block *cfg.Block, next int) {
 	pass.Report(analysis.Diagnostic{
 		Pos: h.call.Pos(), End: h.call.End(),
 		Message:        fmt.Sprintf("%s is not released %s: %s", h.lock.Name(), where, release),
-		Related:        []analysis.RelatedInformation{{Pos: end.Pos(), Message: h.lock.Name() + " is still held here"}},
 		SuggestedFixes: h.deferRelease(pass.Fset),
 	})
 }

@@ -1,5 +1,21 @@
 // Package golangci is a plugin for golangci-lint, for its module plugin system: a linter with the
-// name zklockvet, which runs all analyzers of package zklockvet.
+// name zklockvet, which runs all analyzers of package zklockvet. The command golangci-lint custom builds a
+// golangci-lint that has it, as .custom-gcl.yml says:
+//
+//	version: v2.15.0
+//	plugins:
+//	  - module: github.com/zklock/go-zklock/contrib/zklockvet
+//	    import: github.com/zklock/go-zklock/contrib/zklockvet/golangci
+//	    path: /path/to/clone/contrib/zklockvet # or a version
+//
+// And .golangci.yml turns it on:
+//
+//	linters:
+//	  enable: [zklockvet]
+//	  settings:
+//	    custom:
+//	      zklockvet:
+//	        type: module
 package golangci
 
 import (
