@@ -122,7 +122,7 @@ func (b *bindings) keeps(cur inspector.Cursor, loop ast.Node, lock *types.Var) b
 			ast.Inspect(n, func(x ast.Node) bool {
 				call, ok := x.(*ast.CallExpr)
 				if ok && releases(b.info, call) {
-					kept = kept || b.variable(ast.Unparen(call.Fun).(*ast.SelectorExpr).X) == lock
+					kept = kept || b.variable(receiver(call)) == lock
 				}
 				return true
 			})

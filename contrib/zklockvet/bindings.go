@@ -195,7 +195,7 @@ func (b *bindings) mayEndBut(x ast.Expr, seen map[*types.Var]bool) bool {
 		return true
 	case calls(b.info, call, "context.Background", "context.TODO", "context.WithoutCancel"):
 		return false
-	case methodName(call) == "Context" && isTesting(b.info.TypeOf(call.Fun.(*ast.SelectorExpr).X)):
+	case methodName(call) == "Context" && isTesting(b.info.TypeOf(receiver(call))):
 		return false // it ends behind the deferred calls of the test
 	}
 	parent := b.parent(call)

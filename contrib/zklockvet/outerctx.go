@@ -79,7 +79,11 @@ func (s *sections) ginContext(at section, call *ast.CallExpr, i int) bool {
 	if at.inner == nil || !isGin(at.inner.Type()) || s.variable(ast.Unparen(call.Args[i])) != at.inner {
 		return false
 	}
-	signature, ok := s.info.TypeOf(call.Fun).Underlying().(*types.Signature)
+	called := s.info.TypeOf(call.Fun)
+	if called == nil {
+		return false
+	}
+	signature, ok := called.Underlying().(*types.Signature)
 	return ok && i < signature.Params().Len() && isContext(signature.Params().At(i).Type())
 }
 
@@ -113,7 +117,7 @@ func (at section) innerText() string {
 // derived from another one, or has another name there.
 func (s *sections) useInner(at section, found []ast.Expr, i int) []analysis.SuggestedFix {
 	x := found[i]
-	if at.passed == nil || at.param == nil || types.ExprString(ast.Unparen(at.passed)) != types.ExprString(x) {
+	if _, literal := at.fn.(*ast.FuncLit); !literal || at.passed == nil || at.param == nil || types.ExprString(ast.Unparen(at.passed)) != types.ExprString(x) {
 		return nil
 	}
 	v := s.variable(x)

@@ -44,6 +44,9 @@ func (p *paths) walk(from step) ast.Node {
 			}
 			return ret
 		}
+		if fresh && p.judges(n) {
+			return nil
+		}
 		if fresh && p.sets(n, p.err) {
 			fresh = false
 		}
@@ -94,7 +97,33 @@ func (p *paths) sets(n ast.Node, v *types.Var) bool {
 	return false
 }
 
-// after returns whether the lock may still be held if a condition is true, and if it is false.
+// judges reports whether a node sets a variable to what a function says of the error. Nothing is
+// known then of the paths that depend on the variable.
+func (p *paths) judges(n ast.Node) bool {
+	assign, ok := n.(*ast.AssignStmt)
+	if !ok || !p.mentions(assign, p.err) {
+		return false
+	}
+	for _, x := range assign.Lhs {
+		if t := p.info.TypeOf(x); t != nil && types.Identical(t.Underlying(), types.Typ[types.Bool]) {
+			return true
+		}
+	}
+	return false
+}
+
+// mentions reports whether a node uses a variable.
+func (p *paths) mentions(n ast.Node, v *types.Var) (found bool) {
+	ast.Inspect(n, func(n ast.Node) bool {
+		id, ok := n.(*ast.Ident)
+		found = found || ok && p.info.Uses[id] == v
+		return !found
+	})
+	return found
+}
+
+// after returns whether the lock may still be held if a condition is true, and if it is false. A
+// condition on the error that it does not understand ends both paths.
 func (p *paths) after(cond ast.Expr, fresh bool) (onTrue, onFalse bool) {
 	switch x := ast.Unparen(cond).(type) {
 	case *ast.UnaryExpr:
@@ -112,11 +141,13 @@ func (p *paths) after(cond ast.Expr, fresh bool) (onTrue, onFalse bool) {
 			t1, f1 := p.after(x.X, fresh)
 			t2, f2 := p.after(x.Y, fresh)
 			return t1 || t2, f1 && f2
-		case token.EQL:
-			return p.ifNil(x, fresh)
-		case token.NEQ:
-			onFalse, onTrue = p.ifNil(x, fresh)
-			return onTrue, onFalse
+		case token.EQL, token.NEQ:
+			equal, different, known := p.compare(x, fresh)
+			if known && x.Op == token.EQL {
+				return equal, different
+			} else if known {
+				return different, equal
+			}
 		}
 	case *ast.CallExpr:
 		switch {
@@ -125,39 +156,37 @@ func (p *paths) after(cond ast.Expr, fresh bool) (onTrue, onFalse bool) {
 		case p.ofLock(x, "Valid"):
 			return true, false
 		}
-	default: // the case of a switch with a tag
-		if t := p.info.TypeOf(cond); t == nil || !types.Identical(t.Underlying(), types.Typ[types.Bool]) {
-			return false, false
-		}
 	}
-	return true, true
+	if t := p.info.TypeOf(cond); t == nil || !types.Identical(t.Underlying(), types.Typ[types.Bool]) && !types.Identical(t, types.Typ[types.UntypedBool]) {
+		return false, false // the case of a switch with a tag
+	}
+	understood := !fresh || !p.mentions(cond, p.err)
+	return understood, understood
 }
 
-// ifNil returns whether the lock may be held if the two sides of a comparison are equal, and if not.
-func (p *paths) ifNil(x *ast.BinaryExpr, fresh bool) (equal, different bool) {
+// compare returns whether the lock may be held if the two sides of a comparison are equal, and if
+// they differ, if it knows that.
+func (p *paths) compare(x *ast.BinaryExpr, fresh bool) (equal, different, known bool) {
 	value, other := ast.Unparen(x.X), ast.Unparen(x.Y)
 	if p.info.Types[value].IsNil() {
 		value, other = other, value
 	}
-	v := p.variable(value)
-	switch isNil := p.info.Types[other].IsNil(); {
-	case isNil && v != nil && v == p.lock:
-		return false, true
-	case isNil && v != nil && v == p.err && fresh:
-		return true, false
-	case !isNil && v != nil && v == p.err && fresh: // err == zklock.ErrNotAcquired
-		return false, true
+	isNil, v := p.info.Types[other].IsNil(), p.variable(value)
+	call, _ := value.(*ast.CallExpr)
+	switch {
+	case v != nil && v == p.lock && isNil:
+		return false, true, true
+	case v != nil && v == p.err && fresh:
+		return isNil, !isNil, true // err == zklock.ErrNotAcquired
+	case call != nil && p.ofLock(call, "Err") && isNil:
+		return true, false, true
 	}
-	if call, ok := value.(*ast.CallExpr); ok && p.ofLock(call, "Err") && p.info.Types[other].IsNil() {
-		return true, false
-	}
-	return true, true
+	return false, false, false
 }
 
 // ofLock reports whether a call is of a method of the lock.
 func (p *paths) ofLock(call *ast.CallExpr, method string) bool {
-	sel, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr)
-	return ok && sel.Sel.Name == method && p.variable(sel.X) == p.lock
+	return methodName(call) == method && p.variable(receiver(call)) == p.lock
 }
 
 // namesEnd reports whether a call asks whether an error is the end of a lock.

@@ -110,7 +110,7 @@ func (r *releaseChecker) root(x ast.Expr) types.Object {
 		return v
 	}
 	if call, ok := x.(*ast.CallExpr); ok && methodName(call) == "Context" && len(call.Args) == 0 {
-		on := call.Fun.(*ast.SelectorExpr).X
+		on := receiver(call)
 		if sel, ok := on.(*ast.SelectorExpr); ok { // c.Request.Context()
 			on = sel.X
 		}

@@ -129,8 +129,7 @@ func (s *sections) outer(at section, x ast.Expr) bool {
 	case *ast.SelectorExpr:
 		return s.outside(at, x.X)
 	case *ast.CallExpr:
-		method, ok := ast.Unparen(x.Fun).(*ast.SelectorExpr)
-		return ok && method.Sel.Name == "Context" && len(x.Args) == 0 && !isTesting(s.info.TypeOf(method.X)) && s.outside(at, method.X)
+		return methodName(x) == "Context" && len(x.Args) == 0 && !isTesting(s.info.TypeOf(receiver(x))) && s.outside(at, receiver(x))
 	}
 	return false
 }

@@ -3,6 +3,7 @@ package zklockvet
 import (
 	"fmt"
 	"go/ast"
+	"go/token"
 	"go/types"
 	"strings"
 
@@ -109,8 +110,9 @@ type held struct {
 	lock *types.Var // nil if it is dropped at once
 	err  *types.Var // nil if it is dropped
 
-	fn     inspector.Cursor
-	result bool // a plain return returns it
+	fn             inspector.Cursor
+	result         bool // a plain return returns it
+	returnsContext bool // the function returns a context
 
 	// gives are the uses after which the lock has another owner, or none.
 	gives []ast.Node
@@ -155,6 +157,11 @@ func heldFrom(b *bindings, signature *ast.FuncType, fn inspector.Cursor, n ast.N
 	}
 	if signature.Results != nil {
 		h.result = within(signature.Results, h.lock.Pos())
+		for _, field := range signature.Results.List {
+			if t := b.info.TypeOf(field.Type); t != nil && isContext(t) {
+				h.returnsContext = true
+			}
+		}
 	}
 	if !h.findGives() {
 		return nil
@@ -190,8 +197,14 @@ func (h *held) looks(c inspector.Cursor) bool {
 		if !ok || call.Fun != parent || releases(h.info, call) {
 			return false
 		}
-		arrow, ok := c.Parent().Parent().Parent().Node().(*ast.UnaryExpr)
-		return !ok || arrow.Op.String() != "<-" || parent.Sel.Name != "Done" // after Done, the lock is not held
+		switch parent.Sel.Name {
+		case "Done": // after that, the lock is not held
+			arrow, ok := c.Parent().Parent().Parent().Node().(*ast.UnaryExpr)
+			return !ok || arrow.Op != token.ARROW
+		case "Context": // a context that is returned carries the lock
+			return !h.returnsContext
+		}
+		return true
 	case *ast.BinaryExpr:
 		return true
 	case *ast.AssignStmt:
@@ -202,7 +215,7 @@ func (h *held) looks(c inspector.Cursor) bool {
 		}
 		return len(parent.Lhs) == 1 && isBlank(parent.Lhs[0])
 	case *ast.CallExpr:
-		return keepsNothing(callee(h.info, parent))
+		return keepsNothing(callee(h.info, parent)) && !releases(h.info, parent)
 	}
 	return false
 }

@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/token"
 	"iter"
+	"slices"
 )
 
 // work yields the calls in a section that are part of the work under its lock, as far as one can
@@ -23,6 +24,10 @@ func (s *sections) work(at section) iter.Seq[*ast.CallExpr] {
 			case *ast.IfStmt:
 				if s.failed(n.Cond) {
 					skip[n.Body] = true
+				}
+			case *ast.CaseClause:
+				if slices.ContainsFunc(n.List, s.failed) {
+					return false
 				}
 			case *ast.CommClause:
 				if receives(n.Comm) {
@@ -67,6 +72,14 @@ func receives(comm ast.Stmt) bool {
 	}
 	call, ok := arrow.X.(*ast.CallExpr)
 	return ok && methodName(call) == "Done"
+}
+
+// receiver returns what is in front of the dot of a call such as x.Done(); nil for other calls.
+func receiver(call *ast.CallExpr) ast.Expr {
+	if sel, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr); ok {
+		return ast.Unparen(sel.X)
+	}
+	return nil
 }
 
 // methodName returns the name behind the dot of a call such as x.Done(); "" for other calls.

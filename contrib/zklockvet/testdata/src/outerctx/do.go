@@ -128,6 +128,10 @@ func onPurpose(ctx context.Context, client *zklock.Client, done chan error) erro
 		if err := charge(context.WithoutCancel(ctx), lock.Token()); err != nil {
 			return serve(ctx)
 		}
+		switch err := charge(held, lock.Token()); {
+		case err != nil:
+			return serve(ctx)
+		}
 		select {
 		case <-held.Done():
 			return serve(ctx)

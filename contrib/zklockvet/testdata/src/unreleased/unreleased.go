@@ -232,6 +232,42 @@ func exits(ctx context.Context, mutex *zklock.Mutex) {
 	_ = lock.Release(ctx)
 }
 
+func busy(err error) bool { return err != nil }
+
+func judged(ctx context.Context, mutex *zklock.Mutex) error {
+	lock, err := mutex.TryAcquire(ctx)
+	if busy(err) {
+		return nil
+	}
+	ok := busy(err)
+	if ok {
+		return nil
+	}
+	return lock.Release(ctx)
+}
+
+func compared(ctx context.Context, mutex *zklock.Mutex) error {
+	lock, err := mutex.TryAcquire(ctx)
+	if err == zklock.ErrNotAcquired {
+		return nil
+	}
+	switch err {
+	case nil:
+	default:
+		return err
+	}
+	return (*zklock.Lock).Release(lock, ctx)
+}
+
+func begin(ctx context.Context, mutex *zklock.Mutex) (context.Context, error) {
+	lock, err := mutex.Acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	held, _ := lock.Context(ctx) // the caller finds the lock in the context
+	return held, nil
+}
+
 func closed(ctx context.Context, client *zklock.Client) error {
 	defer client.Close() // it releases all locks
 	lock, err := client.Mutex("orders").Acquire(ctx)
