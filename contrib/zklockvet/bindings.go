@@ -2,6 +2,7 @@ package zklockvet
 
 import (
 	"go/ast"
+	"go/token"
 	"go/types"
 	"iter"
 	"reflect"
@@ -52,7 +53,7 @@ func bind(pass *analysis.Pass) (any, error) {
 		case *ast.RangeStmt:
 			b.set([]ast.Expr{n.Key, n.Value}, nil)
 		case *ast.UnaryExpr: // the variable may be set through its address
-			if n.Op.String() == "&" {
+			if n.Op == token.AND {
 				b.set([]ast.Expr{n.X}, nil)
 			}
 		}
@@ -93,6 +94,16 @@ func (b *bindings) variable(x ast.Expr) *types.Var {
 	}
 	v, _ := b.info.ObjectOf(id).(*types.Var)
 	return v
+}
+
+// lookup returns what a name means at a position; nil if it means nothing there.
+func (b *bindings) lookup(name string, at token.Pos) types.Object {
+	scope := b.pkg.Scope().Innermost(at)
+	if scope == nil {
+		return nil
+	}
+	_, obj := scope.LookupParent(name, at)
+	return obj
 }
 
 // value returns the only value of a variable that an expression names, and the expression itself if

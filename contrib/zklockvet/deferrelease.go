@@ -11,9 +11,13 @@ import (
 
 // deferRelease returns the fix: a deferred release behind the check of the error. There is one if
 // nothing else in the function gives the lock away, if the acquisition is followed by the check of its
-// error, which returns, and outside of loops, where deferred calls pile up.
+// error, which returns, and outside of loops, where deferred calls pile up. A goroutine may work on
+// under the lock.
 func (h *held) deferRelease(files *token.FileSet) []analysis.SuggestedFix {
 	if len(h.gives) > 0 || h.err == nil || !h.hasContext(h.at) {
+		return nil
+	}
+	for range h.fn.Preorder((*ast.GoStmt)(nil)) {
 		return nil
 	}
 	at, ok := h.fn.FindNode(h.at)
@@ -36,7 +40,7 @@ func (h *held) deferRelease(files *token.FileSet) []analysis.SuggestedFix {
 		return nil
 	}
 	cond, ok := check.Cond.(*ast.BinaryExpr)
-	if !ok || cond.Op.String() != "!=" || h.variable(cond.X) != h.err || !h.info.Types[cond.Y].IsNil() {
+	if !ok || cond.Op != token.NEQ || h.variable(cond.X) != h.err || !h.info.Types[cond.Y].IsNil() {
 		return nil
 	}
 	if _, returns := check.Body.List[len(check.Body.List)-1].(*ast.ReturnStmt); !returns {

@@ -125,7 +125,7 @@ func (s *sections) useInner(at section, found []ast.Expr, i int) []analysis.Sugg
 		return nil
 	}
 	if at.param.Name != "_" {
-		if _, obj := s.pkg.Scope().Innermost(x.Pos()).LookupParent(at.param.Name, x.Pos()); obj != at.inner {
+		if s.lookup(at.param.Name, x.Pos()) != at.inner {
 			return nil
 		}
 		return replace("Use "+at.param.Name, x, at.param.Name)

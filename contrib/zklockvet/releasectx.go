@@ -93,7 +93,7 @@ func (r *releaseChecker) reason(cur inspector.Cursor, x ast.Expr) string {
 			case calls(r.info, call, "(*"+core+".Lock).Context"):
 				return "ends when the lock is released"
 			case calls(r.info, call, timing...):
-				timed = true
+				timed = timed || waited // a timeout of the release alone may be derived from what waited
 			}
 		}
 	}
@@ -174,11 +174,6 @@ func (r *releaseChecker) withoutCancel(x ast.Expr) []analysis.SuggestedFix {
 
 // hasContext reports whether the name context is that of the package at a node.
 func (b *bindings) hasContext(n ast.Node) bool {
-	scope := b.pkg.Scope().Innermost(n.Pos())
-	if scope == nil {
-		return false
-	}
-	_, obj := scope.LookupParent("context", n.Pos())
-	p, ok := obj.(*types.PkgName)
+	p, ok := b.lookup("context", n.Pos()).(*types.PkgName)
 	return ok && p.Imported().Path() == "context"
 }

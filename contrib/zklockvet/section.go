@@ -46,8 +46,8 @@ type sections struct {
 	*bindings
 	all []section
 
-	// nested has the literals among them, whose contexts are their own matter.
-	nested map[ast.Node]bool
+	// code has the same functions, as literals or declarations.
+	code map[ast.Node]bool
 }
 
 var sectionsAnalyzer = &analysis.Analyzer{
@@ -56,7 +56,7 @@ var sectionsAnalyzer = &analysis.Analyzer{
 	Requires:   []*analysis.Analyzer{inspect.Analyzer, bindingsAnalyzer},
 	ResultType: reflect.TypeFor[*sections](),
 	Run: func(pass *analysis.Pass) (any, error) {
-		s := &sections{bindings: pass.ResultOf[bindingsAnalyzer].(*bindings), nested: make(map[ast.Node]bool)}
+		s := &sections{bindings: pass.ResultOf[bindingsAnalyzer].(*bindings), code: make(map[ast.Node]bool)}
 		for cur := range pass.ResultOf[inspect.Analyzer].(*inspector.Inspector).Root().Preorder((*ast.CallExpr)(nil)) {
 			s.find(cur.Node().(*ast.CallExpr))
 		}
@@ -96,7 +96,7 @@ func (s *sections) find(call *ast.CallExpr) {
 // first parameter of a type.
 func (s *sections) add(runner string, x, passed ast.Expr, typed func(types.Type) bool) {
 	fn, signature, body := s.function(x)
-	if fn == nil || s.nested[fn] {
+	if fn == nil || s.code[fn] {
 		return
 	}
 	found := section{runner: runner, fn: fn, body: body, passed: passed}
@@ -111,7 +111,7 @@ func (s *sections) add(runner string, x, passed ast.Expr, typed func(types.Type)
 			found.lock, _ = s.info.Defs[field.Names[0]].(*types.Var)
 		}
 	}
-	s.nested[fn] = true
+	s.code[fn] = true
 	s.all = append(s.all, found)
 }
 

@@ -15,6 +15,8 @@ func charge(ctx context.Context, token zklock.Token) error { return nil }
 
 func serve(ctx context.Context) error { return nil }
 
+func userFromContext(ctx context.Context) string { return "" }
+
 func named(ctx context.Context, mutex *zklock.Mutex) error {
 	return zklock.Do(ctx, mutex, func(held context.Context, lock *zklock.Lock) error {
 		if err := serve(held); err != nil {
@@ -123,7 +125,7 @@ func onPurpose(ctx context.Context, client *zklock.Client, done chan error) erro
 		go serve(ctx)
 		defer serve(ctx)
 		context.AfterFunc(held, func() { serve(ctx) })
-		slog.InfoContext(ctx, "paying")
+		slog.InfoContext(ctx, "paying", "user", userFromContext(ctx))
 		_ = client.Ping(ctx)
 		if err := charge(context.WithoutCancel(ctx), lock.Token()); err != nil {
 			return serve(ctx)

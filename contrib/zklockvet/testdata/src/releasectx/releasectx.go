@@ -120,6 +120,16 @@ func ownTimeout(ctx context.Context, mutex *zklock.Mutex) error {
 	return nil
 }
 
+func ownEnd(ctx context.Context, mutex *zklock.Mutex) error {
+	lock, err := mutex.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	end, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	return lock.Release(end)
+}
+
 func endless(mutex *zklock.Mutex) error {
 	ctx := context.Background()
 	lock, err := mutex.Acquire(ctx)

@@ -112,6 +112,16 @@ func nested(ctx context.Context, mutex *zklock.Mutex, run func(func() error) err
 	})
 }
 
+func goroutine(ctx context.Context, mutex *zklock.Mutex) error {
+	lock, err := mutex.Acquire(ctx) // want `lock is not released on the path to line 122`
+	if err != nil {
+		return err
+	}
+	work, _ := lock.Context(ctx)
+	go func() { <-work.Done() }()
+	return nil
+}
+
 func check2(zklock.Token) error { return nil }
 
 // Nothing below is a mistake.
