@@ -35,7 +35,7 @@ func (p *paths) walk(from step) ast.Node {
 		switch {
 		case p.given(n):
 			return nil
-		case p.sets(n, p.lock):
+		case n == p.at || p.lock != nil && p.sets(n, p.lock):
 			return n
 		}
 		if ret, ok := n.(*ast.ReturnStmt); ok {

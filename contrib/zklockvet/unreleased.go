@@ -240,13 +240,13 @@ func isBlank(x ast.Expr) bool {
 // check reports the lock if there is a path without a release.
 func (h *held) check(pass *analysis.Pass, block *cfg.Block, next int) {
 	name := callee(h.info, h.call).Name()
-	if h.lock == nil {
-		pass.ReportRangef(h.call, "the lock that %s returns is dropped and never released", name)
-		return
-	}
 	p := paths{held: h, seen: make(map[step]bool)}
 	end := p.walk(step{block, next, h.err != nil})
 	if end == nil {
+		return
+	}
+	if h.lock == nil {
+		pass.ReportRangef(h.call, "the lock that %s returns is dropped and never released", name)
 		return
 	}
 	release := "release it with defer, or use zklock.Do"

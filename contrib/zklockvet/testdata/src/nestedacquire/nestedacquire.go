@@ -6,6 +6,7 @@ import (
 
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/election"
+	"github.com/zklock/go-zklock/zklock/once"
 )
 
 func move(ctx context.Context, from, to *zklock.Mutex) error {
@@ -33,6 +34,23 @@ func background(ctx context.Context, from, to *zklock.Mutex) error {
 func nestedDo(ctx context.Context, from, to *zklock.Mutex) error {
 	return zklock.Do(ctx, from, func(_ context.Context, _ *zklock.Lock) error {
 		return zklock.Do(ctx, to, func(_ context.Context, _ *zklock.Lock) error { return nil }) // want `ctx does not carry the lock of zklock.Do: use the context that the function gets`
+	})
+}
+
+type account struct{ *zklock.Mutex }
+
+func (a account) Acquire(ctx context.Context) (*zklock.Lock, error) { return a.Mutex.Acquire(ctx) }
+
+func ownType(ctx context.Context, client *zklock.Client, from *zklock.Mutex, to account) error {
+	return zklock.Do(ctx, from, func(held context.Context, _ *zklock.Lock) error {
+		lock, err := to.Acquire(ctx) // want `ctx does not carry the lock of zklock.Do: use held`
+		if err != nil {
+			return err
+		}
+		if _, err := once.Do(ctx, client, "report", "1", func(context.Context) error { return nil }); err != nil { // want `ctx does not carry the lock of zklock.Do: use held`
+			return err
+		}
+		return lock.Release(context.WithoutCancel(held))
 	})
 }
 

@@ -50,6 +50,18 @@ func otherwise(ctx context.Context, mutex *zklock.Mutex) error {
 	})
 }
 
+// shadowed cannot be fixed: held is something else there.
+func shadowed(ctx context.Context, mutex *zklock.Mutex) error {
+	return zklock.Do(ctx, mutex, func(held context.Context, _ *zklock.Lock) error {
+		for _, held := range []string{"a", "b"} {
+			if err := serve(ctx); err != nil || held == "" { // want `ctx does not end`
+				return err
+			}
+		}
+		return nil
+	})
+}
+
 type server struct {
 	base   context.Context
 	client *zklock.Client

@@ -242,6 +242,12 @@ func exits(ctx context.Context, mutex *zklock.Mutex) {
 	_ = lock.Release(ctx)
 }
 
+func probe(ctx context.Context, mutex *zklock.Mutex) {
+	if _, err := mutex.TryAcquire(ctx); err == nil {
+		log.Fatal("the lock is free")
+	}
+}
+
 func busy(err error) bool { return err != nil }
 
 func judged(ctx context.Context, mutex *zklock.Mutex) error {
