@@ -47,10 +47,9 @@ func ownType(ctx context.Context, client *zklock.Client, from *zklock.Mutex, to 
 		if err != nil {
 			return err
 		}
-		if _, err := once.Do(ctx, client, "report", "1", func(context.Context) error { return nil }); err != nil { // want `ctx does not carry the lock of zklock.Do: use held`
-			return err
-		}
-		return lock.Release(context.WithoutCancel(held))
+		defer lock.Release(context.WithoutCancel(held))
+		_, err = once.Do(ctx, client, "report", "1", func(context.Context) error { return nil }) // want `ctx does not carry the lock of zklock.Do: use held`
+		return err
 	})
 }
 
