@@ -15,7 +15,7 @@ func (s *sections) work(at section) iter.Seq[*ast.CallExpr] {
 		skip := make(map[ast.Node]bool)
 		more := true
 		ast.Inspect(at.body, func(n ast.Node) bool {
-			if !more || n == nil || skip[n] || s.code[n] && n != at.fn {
+			if !more || n == nil || skip[n] || s.code[n] {
 				return false
 			}
 			switch n := n.(type) {

@@ -87,6 +87,9 @@ func (s *server) pay(ctx context.Context, lock *zklock.Lock) error {
 func nested(ctx context.Context, a, b *zklock.Mutex) error {
 	return zklock.Do(ctx, a, func(first context.Context, _ *zklock.Lock) error {
 		return zklock.Do(first, b, func(second context.Context, _ *zklock.Lock) error {
+			if err := serve(ctx); err != nil { // want `ctx does not end when the lock of zklock.Do is lost: use second`
+				return err
+			}
 			return serve(first) // want `first does not end when the lock of zklock.Do is lost: use second`
 		})
 	})
