@@ -255,6 +255,11 @@ func judged(ctx context.Context, mutex *zklock.Mutex) error {
 	if busy(err) {
 		return nil
 	}
+	return lock.Release(ctx)
+}
+
+func judgedBefore(ctx context.Context, mutex *zklock.Mutex) error {
+	lock, err := mutex.TryAcquire(ctx)
 	ok := busy(err)
 	if ok {
 		return nil
