@@ -280,6 +280,14 @@ func compared(ctx context.Context, mutex *zklock.Mutex) error {
 	return (*zklock.Lock).Release(lock, ctx)
 }
 
+func methodExpression(ctx context.Context, mutex *zklock.Mutex) error {
+	lock, err := mutex.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	return (*zklock.Lock).Release(lock, ctx)
+}
+
 func begin(ctx context.Context, mutex *zklock.Mutex) (context.Context, error) {
 	lock, err := mutex.Acquire(ctx)
 	if err != nil {
