@@ -80,6 +80,9 @@ check: api ## all checks without a server: format, vet, staticcheck, go.mod, imp
 	@files=$$("$$($(GO) env GOROOT)/bin/gofmt" -l .); [[ -z $$files ]] || { echo "not formatted, run gofmt -w on:"; echo "$$files"; exit 1; }
 	$(call heading,go vet)
 	$(GO) vet work
+	$(call heading,zklockvet)
+	@$(GO) build -o bin/zklockvet ./contrib/zklockvet/cmd/zklockvet
+	$(GO) vet -vettool=bin/zklockvet work
 	$(call heading,staticcheck)
 	@for m in $(MODULES); do (cd $$m && echo "$$m" && $(GO) run $(STATICCHECK) ./...); done
 	$(call heading,go mod tidy)
