@@ -1,0 +1,57 @@
+package contention
+
+import (
+	"context"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock"
+)
+
+// Profile has the waits for locks since it was made, and the locks that are held now. Clients
+// write it through its Hooks; several may use one Profile. It starts no goroutines and need not be
+// closed. It is safe for concurrent use.
+type Profile struct {
+	class           func(name string) string
+	labels, callers bool
+
+	made  time.Time
+	waits waits
+	held  held
+}
+
+// New returns an empty Profile.
+func New(opts ...Option) *Profile {
+	p := &Profile{class: ClassOf, made: time.Now()}
+	for _, o := range opts {
+		if o != nil {
+			o.apply(p)
+		}
+	}
+	return p
+}
+
+// Hooks returns hooks that write the profile. Pass them to zklock.WithHooks.
+func (p *Profile) Hooks() zklock.Hooks {
+	acquired := func(r zklock.AcquireResult) {
+		if r.Lock != nil {
+			p.held.add(r.Lock)
+		}
+	}
+	return zklock.Hooks{
+		Acquire: func(context.Context, zklock.AcquireEvent) (context.Context, func(zklock.AcquireResult)) {
+			return nil, acquired
+		},
+		Wait: func(_ context.Context, e zklock.WaitEvent) (context.Context, func(zklock.WaitResult)) {
+			s := sample{class: clean(p.class(e.Name)), holder: p.holderOf(e)}
+			s.calls.capture()
+			s.calls = s.calls.trimmed()
+			one := p.waits.begin(s)
+			return nil, func(zklock.WaitResult) { p.waits.end(one) }
+		},
+		Release: func(_ context.Context, e zklock.ReleaseEvent) (context.Context, func(zklock.ReleaseResult)) {
+			p.held.remove(e.Lock, false)
+			return nil, nil
+		},
+		Lost: func(_ context.Context, e zklock.LostEvent) { p.held.remove(e.Lock, true) },
+	}
+}
