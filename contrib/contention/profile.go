@@ -37,7 +37,7 @@ func (p *Profile) Hooks() zklock.Hooks {
 			p.held.add(r.Lock)
 		}
 	}
-	return zklock.Hooks{
+	h := zklock.Hooks{
 		Acquire: func(context.Context, zklock.AcquireEvent) (context.Context, func(zklock.AcquireResult)) {
 			return nil, acquired
 		},
@@ -54,4 +54,8 @@ func (p *Profile) Hooks() zklock.Hooks {
 		},
 		Lost: func(_ context.Context, e zklock.LostEvent) { p.held.remove(e.Lock, true) },
 	}
+	if p.callers {
+		h.Label = func(context.Context) string { return callerLabel() }
+	}
+	return h
 }
