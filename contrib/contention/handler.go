@@ -41,7 +41,7 @@ func (p *Profile) Handler() http.Handler {
 // handler does not check who asks.
 func (p *Profile) HeldHandler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ages := p.held.snapshot(p.class)
+		ages := p.held.snapshot(p.class, &p.lines)
 		serve(w, r, "held", func() *profile.Profile { return encodeHeld(ages) }, func() string { return heldText(ages) })
 	})
 }

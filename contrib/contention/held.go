@@ -98,7 +98,7 @@ type age struct {
 }
 
 // snapshot adds up the locks that are held now.
-func (h *held) snapshot(class func(name string) string) map[place]age {
+func (h *held) snapshot(class func(name string) string, l *lines) map[place]age {
 	type one struct {
 		holding
 		name string
@@ -113,7 +113,7 @@ func (h *held) snapshot(class func(name string) string) map[place]age {
 	h.mu.Unlock()
 	ages := make(map[place]age)
 	for i := range all {
-		p := place{all[i].calls.trimmed(), clean(class(all[i].name))}
+		p := place{l.trim(&all[i].calls), clean(class(all[i].name))}
 		a, d := ages[p], time.Since(all[i].since)
 		ages[p] = age{a.count + 1, a.sum + d, max(a.max, d)}
 	}

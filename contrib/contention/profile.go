@@ -15,6 +15,7 @@ type Profile struct {
 	labels, callers bool
 
 	made  time.Time
+	lines lines
 	waits waits
 	held  held
 }
@@ -44,7 +45,7 @@ func (p *Profile) Hooks() zklock.Hooks {
 		Wait: func(_ context.Context, e zklock.WaitEvent) (context.Context, func(zklock.WaitResult)) {
 			s := sample{class: clean(p.class(e.Name)), holder: p.holderOf(e)}
 			s.calls.capture()
-			s.calls = s.calls.trimmed()
+			s.calls = p.lines.trim(&s.calls)
 			one := p.waits.begin(s)
 			return nil, func(zklock.WaitResult) { p.waits.end(one) }
 		},
@@ -55,7 +56,7 @@ func (p *Profile) Hooks() zklock.Hooks {
 		Lost: func(_ context.Context, e zklock.LostEvent) { p.held.remove(e.Lock, true) },
 	}
 	if p.callers {
-		h.Label = func(context.Context) string { return callerLabel() }
+		h.Label = func(context.Context) string { return p.lines.label() }
 	}
 	return h
 }
