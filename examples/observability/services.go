@@ -32,7 +32,10 @@ func work(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// httpService returns the handler that pays orders. otelhttp is the outermost layer: its
+// exported is the route of the export of an order.
+const exported = "POST /orders/{id}/export"
+
+// httpService returns the handler that pays and exports orders. otelhttp is the outermost layer: its
 // span is that of the request, and the spans of the lock are below it.
 func httpService(client *zklock.Client, t *telemetry) http.Handler {
 	lock := middleware.New(middleware.ByPathValue(client, "id", "orders/%s"), middleware.WithWait(5*time.Second))
@@ -47,10 +50,20 @@ func httpService(client *zklock.Client, t *telemetry) http.Handler {
 		}
 		fmt.Fprintf(w, "order %s paid\n", r.PathValue("id"))
 	})
+	// The export does not watch its context, as code does that calls a library without one: if its
+	// lock is lost or revoked, it goes on.
+	export := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_ = work(context.WithoutCancel(r.Context()), time.Second)
+	})
+	revocable := middleware.New(middleware.ByPathValue(client, "id", "orders/%s"), middleware.WithAcquire(zklock.WithRevocable()))
 	mux := http.NewServeMux()
 	mux.Handle("POST /orders/{id}/pay", lock(pay))
+	mux.Handle(exported, revocable(export))
 	return otelhttp.NewHandler(mux, "http", otelhttp.WithTracerProvider(t.traces), otelhttp.WithMeterProvider(t.meters), otelhttp.WithPropagators(t.propagator),
-		otelhttp.WithSpanNameFormatter(func(_ string, r *http.Request) string { return r.Method + " /orders/{id}/pay" }))
+		otelhttp.WithSpanNameFormatter(func(_ string, r *http.Request) string {
+			_, route := mux.Handler(r)
+			return route
+		}))
 }
 
 // httpServer is a server that lets requests end, for up to 10 s, when it stops.
