@@ -18,10 +18,10 @@
 // Acquire, then a frame for the class of the lock, then one for the contender that was ahead
 // when the wait began:
 //
-//	main.(*shop).pay              the calls; package zklock and those below it are left out
-//	lock orders/*                 the class: see WithClass
-//	held by web                   a holder of a host web-3, or of a pod web-7d9f8b6c4-x2k9p
-//	behind web                    or a waiter: it is not known which contender is ahead of that one
+//	main.(*shop).pay    the calls; package zklock and those below it are left out
+//	lock orders/*       the class: see WithClass
+//	held by web         the holder, on a host web-3 or in a pod web-7d9f8b6c4-x2k9p: see WithHolderLabels
+//	behind web          or a waiter: a client does not know which contender is ahead of that one
 //
 // Frames have no addresses, so profiles of several replicas, and of several builds, merge:
 // go tool pprof http://web-1/debug/zklock/contention http://web-2/debug/zklock/contention.

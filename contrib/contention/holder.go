@@ -7,10 +7,10 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// holderOf returns the text of the frame for the contender ahead.
-func (p *Profile) holderOf(e zklock.WaitEvent) string {
-	c := &e.Ahead
-	text := "behind "
+// holderOf returns the text of the frame for the contender ahead. If that one waits too, it is not
+// known which contender holds the lock: a client reads only the queue node in front of its own.
+func (p *Profile) holderOf(e *zklock.WaitEvent) string {
+	c, text := &e.Ahead, "behind "
 	if c.Held || e.Position == 1 && c.Node != "" { // without a node, it is a goroutine of this process that waits itself
 		text = "held by "
 	}

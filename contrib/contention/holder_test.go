@@ -26,7 +26,7 @@ func TestHolderOf(t *testing.T) {
 		"held by another client":  {Position: 1, Ahead: zklock.Contender{Node: "n"}},
 		"held by another library": {Position: 1, Ahead: zklock.Contender{Node: "n", Host: "web-1", Foreign: true}},
 	} {
-		if got := New().holderOf(e); got != want {
+		if got := New().holderOf(&e); got != want {
 			t.Errorf("%+v: %q, want %q", e, got, want)
 		}
 	}

@@ -31,6 +31,9 @@ func New(opts ...Option) *Profile {
 	return p
 }
 
+// waitKey is the context key of a profile's wait.
+type waitKey struct{ *Profile }
+
 // Hooks returns hooks that write the profile. Pass them to zklock.WithHooks.
 func (p *Profile) Hooks() zklock.Hooks {
 	acquired := func(r zklock.AcquireResult) {
@@ -42,12 +45,21 @@ func (p *Profile) Hooks() zklock.Hooks {
 		Acquire: func(context.Context, zklock.AcquireEvent) (context.Context, func(zklock.AcquireResult)) {
 			return nil, acquired
 		},
-		Wait: func(_ context.Context, e zklock.WaitEvent) (context.Context, func(zklock.WaitResult)) {
-			s := sample{class: clean(p.class(e.Name)), holder: p.holderOf(e)}
+		Wait: func(ctx context.Context, e zklock.WaitEvent) (context.Context, func(zklock.WaitResult)) {
+			s := sample{class: clean(p.class(e.Name)), holder: p.holderOf(&e)}
 			s.calls.capture()
 			s.calls = p.lines.trim(&s.calls)
-			one := p.waits.begin(s)
-			return nil, func(zklock.WaitResult) { p.waits.end(one) }
+			node := ""
+			if e.Ahead.Kept {
+				node = e.Ahead.Node
+			}
+			one := p.waits.begin(s, node)
+			return context.WithValue(ctx, waitKey{p}, one), func(zklock.WaitResult) { p.waits.end(one) }
+		},
+		Ahead: func(ctx context.Context, e zklock.WaitEvent) {
+			if one, _ := ctx.Value(waitKey{p}).(*wait); one != nil && !e.Ahead.Kept {
+				p.waits.describe(one, e.Ahead.Node, p.holderOf(&e))
+			}
 		},
 		Release: func(_ context.Context, e zklock.ReleaseEvent) (context.Context, func(zklock.ReleaseResult)) {
 			p.held.remove(e.Lock, false)

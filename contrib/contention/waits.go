@@ -25,8 +25,9 @@ type total struct {
 
 // wait is a wait that has not ended.
 type wait struct {
-	sample
-	began time.Time
+	sample // guarded by waits.mu, since its holder may change
+	began  time.Time
+	node   string // guarded by waits.mu; the queue node of a holder that is not described yet, else ""
 }
 
 // waits adds up waits. It never forgets a wait: beyond maxSamples, they are added to samples that
@@ -38,8 +39,8 @@ type waits struct {
 }
 
 // begin begins a wait.
-func (w *waits) begin(s sample) *wait {
-	one := &wait{s, time.Now()}
+func (w *waits) begin(s sample, node string) *wait {
+	one := &wait{s, time.Now(), node}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.running == nil {
@@ -47,6 +48,15 @@ func (w *waits) begin(s sample) *wait {
 	}
 	w.running[one] = struct{}{}
 	return one
+}
+
+// describe says which acquisition has a queue node, if that was not known when the wait began.
+func (w *waits) describe(one *wait, node, holder string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if one.node == node && node != "" {
+		one.holder, one.node = holder, ""
+	}
 }
 
 // end ends a wait.

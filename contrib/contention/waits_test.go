@@ -76,6 +76,30 @@ func TestWaitsThatCount(t *testing.T) {
 	})
 }
 
+// The first waiter for a kept name does not know which acquisition holds it, until the holder's
+// client has written that. The wait is for that holder.
+func TestWaitForAKeptName(t *testing.T) {
+	world(t, func(t *testing.T, e *memdriver.Ensemble) {
+		keeper, err := zklock.OpenConfig(zklock.Config{Connector: e.Connector(), Keep: time.Hour},
+			zklock.WithIdentity(zklock.Identity{Host: "keeper"}), zklock.WithLogger(nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = keeper.Close() })
+		for keeper.Stats().Kept == 0 {
+			pay(keeper, "orders/42", 0)
+			synctest.Wait()
+		}
+		web := join(t, e, "web-1", contention.WithHolderLabels())
+		go pay(keeper, "orders/42", time.Minute, zklock.WithLabel("POST /pay"))
+		synctest.Wait()
+		go ship(web.Client, "orders/42", 0)
+		synctest.Wait()
+		time.Sleep(time.Hour)
+		want(t, parse(t, web.Handler(), ""), row{"held by keeper POST /pay; lock orders/*; ship", [2]int64{1, int64(time.Minute)}})
+	})
+}
+
 // Profiles of replicas merge: their samples of one call site, class and holder are one.
 func TestReplicasMerge(t *testing.T) {
 	world(t, func(t *testing.T, e *memdriver.Ensemble) {
