@@ -61,6 +61,7 @@ var importRules = map[string]imports{
 	"interceptors/protolock":   {ours: []string{"zklock", "zklock/internal/", "zklock/driver", "internal/naming", "interceptors/lockpb"}, foreign: []string{"google.golang.org/protobuf"}},
 	"interceptors/verdict":     {ours: []string{"zklock", "zklock/internal/", "zklock/driver", "zklock/fence"}, foreign: []string{"google.golang.org/protobuf", "google.golang.org/genproto"}},
 	"contrib/connectlock":      {ours: []string{"zklock", "zklock/internal/", "zklock/driver", "zklock/fence", "internal/holding", "internal/naming", "interceptors/"}, foreign: []string{"connectrpc.com/connect", "google.golang.org/protobuf", "google.golang.org/genproto"}},
+	"contrib/contention":       {ours: []string{"zklock", "zklock/internal/", "zklock/driver"}, foreign: []string{"github.com/google/pprof"}},
 	"contrib/gocronlock":       {ours: []string{"zklock", "zklock/internal/", "zklock/driver", "zklock/election", "zklock/once"}, foreign: []string{"github.com/go-co-op/gocron/v2"}},
 	"contrib/migratelock":      {ours: []string{"zklock", "zklock/internal/", "zklock/driver"}, foreign: []string{"github.com/golang-migrate/migrate/v4"}},
 	"internal/testkit/":        {ours: []string{"zklock", "zklock/internal/", "zklock/driver", "internal/testkit/"}},

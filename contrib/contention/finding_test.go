@@ -2,6 +2,11 @@ package contention_test
 
 import (
 	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
 	"regexp"
 	"strings"
 	"testing"
@@ -37,6 +42,7 @@ func TestServicesUnderLoad(t *testing.T) {
 		}
 		return least == 300 && behind
 	})
+	documented(t, web[0].addr, web[1].addr)
 	paid := time.Duration(0)
 	for _, r := range web {
 		paid += r.end()
@@ -56,6 +62,73 @@ func TestServicesUnderLoad(t *testing.T) {
 	both := pprof(t, append(append(all, urls...), office.contention())...)
 	near(t, "exporting", seconds(t, both, own+"(*shop).exportOrder"), exported)
 	near(t, "both services", seconds(t, both, "lock orders/*"), paid+exported)
+}
+
+// documented runs the commands of docs/finding-slow-locks.md.
+func documented(t *testing.T, first, second string) {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/finding-slow-locks.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := regexp.MustCompile("(?ms)^```sh\n(.*?)^```$").FindStringSubmatch(string(text))
+	if block == nil {
+		t.Fatal("the page has no commands")
+	}
+	here := strings.NewReplacer("web-1:9464", first, "web-2:9464", second, "seconds=30", "seconds=0.1")
+	ran := 0
+	for command := range strings.Lines(block[1]) {
+		ran++
+		command = here.Replace(strings.TrimSpace(command))
+		if profile, ok := strings.CutPrefix(command, "go tool pprof -http=: "); ok {
+			drawn(t, profile)
+			continue
+		}
+		shell := exec.CommandContext(t.Context(), "sh", "-c", command)
+		shell.Env = append(os.Environ(), "PPROF_TMPDIR="+t.TempDir())
+		out, err := shell.CombinedOutput()
+		if err != nil {
+			t.Errorf("%s: %v\n%s", command, err, out)
+		}
+		if want := regexp.MustCompile(`payOrder|Total samples|locks? held`); !want.Match(out) {
+			t.Errorf("%s printed\n%s", command, out)
+		}
+	}
+	if ran < 5 {
+		t.Errorf("%d commands were run, want 5 or more", ran)
+	}
+}
+
+// drawn has the web server of pprof draw a flame graph.
+func drawn(t *testing.T, profile string) {
+	t.Helper()
+	path, err := exec.CommandContext(t.Context(), "go", "tool", "-n", "pprof").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0") // to find a free port: pprof does not print the one that it has
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
+	server := exec.CommandContext(t.Context(), strings.TrimSpace(string(path)), "-no_browser", "-http="+l.Addr().String(), profile)
+	server.Env = append(os.Environ(), "PPROF_TMPDIR="+t.TempDir())
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = server.Process.Kill()
+		_ = server.Wait() // it was killed
+	}()
+	wait.Until(t, "pprof serves a flame graph with the class and the holder", func() bool {
+		resp, err := http.Get("http://" + l.Addr().String() + "/ui/flamegraph")
+		if err != nil {
+			return false
+		}
+		defer resp.Body.Close()
+		page, err := io.ReadAll(resp.Body)
+		return err == nil && strings.Contains(string(page), "lock orders/*") && strings.Contains(string(page), "web POST /orders/{id}/pay")
+	})
 }
 
 // near fails the test unless a profile's seconds are within 5% of what was counted.

@@ -11,7 +11,7 @@ import (
 
 // Handler serves the profile of waits, for /debug/zklock/contention: all waits since New, or with
 // ?seconds=30 the waiting that is done in the next 30 seconds. With ?debug=1 it is text, otherwise
-// it is in the format of go tool pprof. The handler does not check who asks.
+// it is in the format of go tool pprof. The handler answers all requests.
 func (p *Profile) Handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		seconds, err := secondsOf(r)
@@ -38,7 +38,7 @@ func (p *Profile) Handler() http.Handler {
 
 // HeldHandler serves the profile of held locks, for /debug/zklock/held. With ?debug=1 it is text,
 // the lock that is held for longest first; otherwise it is in the format of go tool pprof. The
-// handler does not check who asks.
+// handler answers all requests.
 func (p *Profile) HeldHandler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ages := p.held.snapshot(p.class, &p.lines)

@@ -43,7 +43,7 @@ func TestSeconds(t *testing.T) {
 // The pages say what they are to a browser and to go tool pprof.
 func TestPages(t *testing.T) {
 	p := contention.New()
-	for first, h := range map[string]http.Handler{"0 waits in ": p.Handler(), "0 locks are held": p.HeldHandler()} {
+	for first, h := range map[string]http.Handler{"0 waits in ": p.Handler(), "0 locks held": p.HeldHandler()} {
 		page := get(t, h, "?debug=1")
 		if got := page.Header.Get("Content-Type"); got != "text/plain; charset=utf-8" {
 			t.Errorf("the text is %q", got)

@@ -25,7 +25,7 @@ type key struct {
 
 func keyOf(l *zklock.Lock) key { return key{l.Name(), l.Token()} }
 
-// address returns where a Lock is, to tell apart those with the same key. The holdings do not
+// address returns where a Lock is. It distinguishes Locks with the same key. The holdings do not
 // refer to Locks, or the client would never find that the program has dropped one.
 func address(l *zklock.Lock) uintptr { return reflect.ValueOf(l).Pointer() }
 
@@ -59,7 +59,7 @@ func (h *held) add(l *zklock.Lock) {
 	h.byKey[k] = one
 }
 
-// remove removes a lock that is no longer held. The Lock of a loss is a copy if the program has
+// remove removes a lock when it is released or lost. The Lock of a loss is a copy if the program has
 // dropped the one that it had: lost means that another one of the same key may be removed, since
 // all of them are lost.
 func (h *held) remove(l *zklock.Lock, lost bool) {

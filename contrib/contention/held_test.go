@@ -43,7 +43,7 @@ func TestHeld(t *testing.T) {
 			row{"lock orders/*; (*shelf).put", [2]int64{3, hour + 3*minute}},
 			row{"lock users/*; pay", [2]int64{1, minute}})
 		page := text(t, web.HeldHandler(), "?debug=1")
-		if !strings.HasPrefix(page, "4 locks are held, the oldest for 1h1m0s\n\n1 held, the oldest for 1h1m0s: lock orders/*\n\tgithub.com/") ||
+		if !strings.HasPrefix(page, "4 locks held, the oldest for 1h1m0s\n\n1 lock held, the oldest for 1h1m0s: lock orders/*\n\tgithub.com/") ||
 			!strings.Contains(page, "held_test.go:") || strings.Contains(page, "zklock.(*Mutex).Acquire") {
 			t.Errorf("the page is\n%s", page)
 		}

@@ -31,3 +31,21 @@ func TestHolderOf(t *testing.T) {
 		}
 	}
 }
+
+func TestClassOf(t *testing.T) {
+	for name, want := range map[string]string{
+		"orders/42":                 "orders/*",
+		"tenant-7/orders/42":        "tenant-7/*",
+		"hourly-report":             "hourly-report",
+		"customer-4711":             "customer-*",
+		"42":                        "*",
+		"orders/1,orders/2":         "orders/*",
+		"orders/1,users/2,orders/3": "orders/*,users/*",
+		"orders/1,bob":              "orders/*,*",
+		"":                          "",
+	} {
+		if got := classOf(name); got != want {
+			t.Errorf("the class of %q is %q, want %q", name, got, want)
+		}
+	}
+}

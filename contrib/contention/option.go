@@ -10,8 +10,12 @@ type option func(*Profile)
 func (o option) apply(p *Profile) { o(p) }
 
 // WithClass sets a function that maps a lock's name to its class, which is what the profiles
-// show. For zklock.All, the name is the names joined by commas. The default is [ClassOf]. Many
-// goroutines may call class at once.
+// show. Many goroutines may call class at once.
+//
+// By default, the class is the part of the name before the first slash, and "/*". Of a name without
+// a slash, it is the part before the first digit, and "*" if there is a digit. The name of a
+// zklock.All is the names joined by commas; their classes are joined, too, and names without a slash
+// are "*", because a comma may also be part of a name.
 func WithClass(class func(name string) string) Option {
 	return option(func(p *Profile) { p.class = class })
 }
@@ -27,11 +31,8 @@ func WithHolderLabels() Option { return option(func(p *Profile) { p.labels = tru
 // and in profiles with [WithHolderLabels]. An acquisition costs a few microseconds more.
 func WithCallerLabels() Option { return option(func(p *Profile) { p.callers = true }) }
 
-// ClassOf is the default class of a lock: the part of its name before the first slash, and "/*".
-// Of a name without a slash, it is the part before the first digit, and "*" if there is a digit.
-// The names of zklock.All are mapped one by one; those without a slash are "*" then, because a
-// comma may also be part of a name.
-func ClassOf(name string) string {
+// classOf is the default class of a lock.
+func classOf(name string) string {
 	if !strings.Contains(name, ",") {
 		return classOfOne(name)
 	}

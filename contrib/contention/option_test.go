@@ -19,31 +19,13 @@ import (
 	"github.com/zklock/go-zklock/zklock/once"
 )
 
-func TestClassOf(t *testing.T) {
-	for name, want := range map[string]string{
-		"orders/42":                 "orders/*",
-		"tenant-7/orders/42":        "tenant-7/*",
-		"hourly-report":             "hourly-report",
-		"customer-4711":             "customer-*",
-		"42":                        "*",
-		"orders/1,orders/2":         "orders/*",
-		"orders/1,users/2,orders/3": "orders/*,users/*",
-		"orders/1,bob":              "orders/*,*",
-		"":                          "",
-	} {
-		if got := contention.ClassOf(name); got != want {
-			t.Errorf("the class of %q is %q, want %q", name, got, want)
-		}
-	}
-}
-
 // A profile shows no more of a name than its class, no label that it was not asked for, and nothing
 // that could pass for a line of its own.
 func TestNoSecrets(t *testing.T) {
 	world(t, func(t *testing.T, e *memdriver.Ensemble) {
 		plain, labels, classes := join(t, e, "web-1"), join(t, e, "web-1", contention.WithHolderLabels()),
 			join(t, e, "web-1", contention.WithClass(func(string) string { return "payments\n\x1b" }))
-		const name, label = "orders/secret-name", "secret-label\n99 locks are held\x1b[0m"
+		const name, label = "orders/secret-name", "secret-label\n99 locks held\x1b[0m"
 		go pay(plain.Client, name, time.Hour, zklock.WithLabel(label))
 		synctest.Wait()
 		for _, c := range []*replica{labels, plain, classes} {
@@ -57,7 +39,7 @@ func TestNoSecrets(t *testing.T) {
 			none []string
 		}{
 			{plain, "held by web", []string{"secret", "99 locks"}},
-			{labels, "held by web secret-label\uFFFD99 locks are held\uFFFD[0m", []string{"secret-name", "\x1b"}},
+			{labels, "held by web secret-label\uFFFD99 locks held\uFFFD[0m", []string{"secret-name", "\x1b"}},
 			{classes, "lock payments\uFFFD\uFFFD", []string{"secret", "orders", "\x1b"}},
 		} {
 			for _, h := range []http.Handler{c.of.Handler(), c.of.HeldHandler()} {

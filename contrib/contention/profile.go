@@ -22,7 +22,7 @@ type Profile struct {
 
 // New returns an empty Profile.
 func New(opts ...Option) *Profile {
-	p := &Profile{class: ClassOf, made: time.Now()}
+	p := &Profile{class: classOf, made: time.Now()}
 	for _, o := range opts {
 		if o != nil {
 			o.apply(p)

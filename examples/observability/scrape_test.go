@@ -86,10 +86,10 @@ func scrape(t *testing.T) string {
 	eventually(t, "the loss is counted", func() bool {
 		return regexp.MustCompile(`zklock_lost_total\{error_type="lost",.*\} 1\n(?s:.*)zklock_session_lost_total\{.*\} 1\n`).MatchString(metrics())
 	})
-	if page := get(t, "http://"+tel.scraped+"/debug/zklock/contention?debug=1"); !strings.Contains(page, "1 waits: lock orders/*, held by ") {
+	if page := get(t, "http://"+tel.scraped+"/debug/zklock/contention?debug=1"); !strings.Contains(page, "1 wait: lock orders/*, held by ") {
 		t.Errorf("the profile of waits is\n%s", page)
 	}
-	if page := get(t, "http://"+tel.scraped+"/debug/zklock/held?debug=1"); !strings.HasPrefix(page, "0 locks are held") {
+	if page := get(t, "http://"+tel.scraped+"/debug/zklock/held?debug=1"); !strings.HasPrefix(page, "0 locks held") {
 		t.Errorf("the profile of held locks is\n%s", page)
 	}
 	return metrics()
