@@ -15,13 +15,13 @@
 // included, with what they have waited so far. So a difference (?seconds=30) has the waiting
 // that was done in these seconds. The sample types are those of the mutex profile:
 // contentions/count and delay/nanoseconds. The stack of a sample has the calls that led to
-// Acquire, then a frame for the class of the lock, then one for the contender that was ahead
-// when the wait began:
+// Acquire, then a frame for the class of the lock, then one for the contender that was ahead. If
+// the contender ahead changes, the delay is divided among them; the wait counts once, for the first:
 //
 //	main.(*shop).pay    the calls; package zklock and those below it are left out
 //	lock orders/*       the class: see WithClass
 //	held by web         the holder, on a host web-3 or in a pod web-7d9f8b6c4-x2k9p: see WithHolderLabels
-//	behind web          or a waiter: a client does not know which contender is ahead of that one
+//	behind web          or a waiter, since a client does not know which contender is ahead of that one
 //
 // Frames have no addresses, so profiles of several replicas, and of several builds, merge:
 // go tool pprof http://web-1/debug/zklock/contention http://web-2/debug/zklock/contention.

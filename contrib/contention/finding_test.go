@@ -33,14 +33,14 @@ func TestServicesUnderLoad(t *testing.T) {
 		r := run(t, url, fmt.Sprintf("web-%d", i+1), "pay")
 		web, urls = append(web, r), append(urls, r.contention())
 	}
-	wait.Until(t, "each replica has waited 300 times, and one of them behind the export", func() bool {
-		least, behind := 300, false
+	wait.Until(t, "each replica has waited 30 times, and one of them behind the export", func() bool {
+		least, behind := 30, false
 		for _, r := range web {
 			text, n := page(t, r.contention()), 0
 			_, _ = fmt.Sscan(text, &n)
 			least, behind = min(least, n), behind || strings.Contains(text, " backoffice export")
 		}
-		return least == 300 && behind
+		return least == 30 && behind
 	})
 	documented(t, web[0].addr, web[1].addr)
 	paid := time.Duration(0)

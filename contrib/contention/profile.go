@@ -46,19 +46,15 @@ func (p *Profile) Hooks() zklock.Hooks {
 			return nil, acquired
 		},
 		Wait: func(ctx context.Context, e zklock.WaitEvent) (context.Context, func(zklock.WaitResult)) {
-			s := sample{class: clean(p.class(e.Name)), holder: p.holderOf(&e)}
-			s.calls.capture()
-			s.calls = p.lines.trim(&s.calls)
-			node := ""
-			if e.Ahead.Kept {
-				node = e.Ahead.Node
-			}
-			one := p.waits.begin(s, node)
+			one := &wait{class: clean(p.class(e.Name)), parts: []part{p.partOf(&e)}}
+			one.calls.capture()
+			one.calls = p.lines.trim(&one.calls)
+			p.waits.begin(one)
 			return context.WithValue(ctx, waitKey{p}, one), func(zklock.WaitResult) { p.waits.end(one) }
 		},
 		Ahead: func(ctx context.Context, e zklock.WaitEvent) {
-			if one, _ := ctx.Value(waitKey{p}).(*wait); one != nil && !e.Ahead.Kept {
-				p.waits.describe(one, e.Ahead.Node, p.holderOf(&e))
+			if one, _ := ctx.Value(waitKey{p}).(*wait); one != nil {
+				p.waits.goOn(one, p.partOf(&e))
 			}
 		},
 		Release: func(_ context.Context, e zklock.ReleaseEvent) (context.Context, func(zklock.ReleaseResult)) {

@@ -25,10 +25,21 @@ type total struct {
 
 // wait is a wait that has not ended.
 type wait struct {
-	sample // guarded by waits.mu, since its holder may change
-	began  time.Time
-	node   string // guarded by waits.mu; the queue node of a holder that is not described yet, else ""
+	calls stack
+	class string
+	parts []part // guarded by waits.mu; at least one
 }
+
+// part is the time of a wait during which one contender was ahead, until the next part begins.
+type part struct {
+	began  time.Time
+	holder string
+	node   string // the contender's queue node
+	kept   bool   // it is not known which acquisition has the node
+}
+
+// maxParts is how many parts a wait has at most. The last one then has the rest of the wait.
+const maxParts = 32
 
 // waits adds up waits. It never forgets a wait: beyond maxSamples, they are added to samples that
 // say less.
@@ -39,40 +50,59 @@ type waits struct {
 }
 
 // begin begins a wait.
-func (w *waits) begin(s sample, node string) *wait {
-	one := &wait{s, time.Now(), node}
+func (w *waits) begin(one *wait) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.running == nil {
 		w.running, w.totals = make(map[*wait]struct{}), make(map[sample]total)
 	}
 	w.running[one] = struct{}{}
-	return one
 }
 
-// describe says which acquisition has a queue node, if that was not known when the wait began.
-func (w *waits) describe(one *wait, node, holder string) {
+// goOn begins the next part of a wait, if another contender is ahead. If it is the same one, whose
+// acquisition is known by now, the part goes on under that name.
+func (w *waits) goOn(one *wait, next part) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if one.node == node && node != "" {
-		one.holder, one.node = holder, ""
+	switch last := &one.parts[len(one.parts)-1]; {
+	case last.kept && last.node == next.node:
+		last.holder, last.kept = next.holder, next.kept
+	case last.holder != next.holder && len(one.parts) < maxParts:
+		one.parts = append(one.parts, next)
 	}
 }
 
 // end ends a wait.
 func (w *waits) end(one *wait) {
-	delay := time.Since(one.began)
+	now := time.Now()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.running, one)
-	add(w.totals, one.sample, delay)
+	one.addTo(w.totals, now)
 }
 
-// add adds a wait to the totals.
-func add(totals map[sample]total, s sample, delay time.Duration) {
-	if delay < threshold {
+// addTo adds a wait until now to the totals. It counts once, for the contender that was ahead
+// when it began.
+func (one *wait) addTo(totals map[sample]total, now time.Time) {
+	if now.Sub(one.parts[0].began) < threshold {
 		return
 	}
+	for i, p := range one.parts {
+		ended, count := now, int64(0)
+		if i == 0 {
+			count = 1
+		}
+		if i+1 < len(one.parts) {
+			ended = one.parts[i+1].began
+		}
+		if delay := ended.Sub(p.began); delay > 0 || count > 0 {
+			add(totals, sample{one.calls, one.class, p.holder}, total{count, delay})
+		}
+	}
+}
+
+// add adds to the total of a sample, or to one that says less if there are too many.
+func add(totals map[sample]total, s sample, more total) {
 	t, known := totals[s]
 	if !known && len(totals) >= maxSamples/2 {
 		s.class, s.holder = others, ""
@@ -81,7 +111,7 @@ func add(totals map[sample]total, s sample, delay time.Duration) {
 			t = totals[s]
 		}
 	}
-	totals[s] = total{t.count + 1, t.delay + delay}
+	totals[s] = total{t.count + more.count, t.delay + more.delay}
 }
 
 // others is the class of the samples that say less because there are too many.
@@ -95,8 +125,9 @@ func (w *waits) snapshot() map[sample]total {
 	for s, t := range w.totals {
 		totals[s] = t
 	}
+	now := time.Now()
 	for one := range w.running {
-		add(totals, one.sample, time.Since(one.began))
+		one.addTo(totals, now)
 	}
 	return totals
 }

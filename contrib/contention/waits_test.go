@@ -29,7 +29,8 @@ func TestWaits(t *testing.T) {
 		synctest.Wait()
 		time.Sleep(time.Minute)
 		want(t, parse(t, web.Handler(), ""),
-			row{"held by web POST /orders/{id}/pay; lock orders/*; pay", [2]int64{1, int64(5 * time.Second)}})
+			row{"held by shipping; lock orders/*; pay", [2]int64{0, int64(2 * time.Second)}},
+			row{"held by web POST /orders/{id}/pay; lock orders/*; pay", [2]int64{1, int64(3 * time.Second)}})
 		want(t, parse(t, ship1.Handler(), ""),
 			row{"behind shipping; lock orders/*; pay", [2]int64{1, int64(5 * time.Second)}},
 			row{"held by web POST /orders/{id}/pay; lock orders/*; ship", [2]int64{1, int64(4 * time.Second)}})
@@ -73,6 +74,28 @@ func TestWaitsThatCount(t *testing.T) {
 		pay(web.Client, "orders/42", 0, zklock.WithWait(time.Millisecond))
 		pay(web.Client, "orders/42", 0, zklock.WithWait(2*time.Millisecond))
 		want(t, parse(t, web.Handler(), ""), row{"held by other; lock orders/*; pay", [2]int64{2, int64(3 * time.Millisecond)}})
+	})
+}
+
+// A delay is divided among the contenders that were ahead, in turn. A waiter behind a goroutine of
+// its own process, and then behind another process, waits for both.
+func TestWaitIsDivided(t *testing.T) {
+	world(t, func(t *testing.T, e *memdriver.Ensemble) {
+		web, office := join(t, e, "web-1", contention.WithHolderLabels()), join(t, e, "office-1")
+		go pay(web.Client, "orders/42", 3*time.Second, zklock.WithLabel("POST /pay"))
+		synctest.Wait()
+		go pay(office.Client, "orders/42", 20*time.Second, zklock.WithLabel("export"))
+		synctest.Wait()
+		go ship(web.Client, "orders/42", 0)
+		synctest.Wait()
+		time.Sleep(10 * time.Second)
+		want(t, parse(t, web.Handler(), ""),
+			row{"held by office export; lock orders/*; ship", [2]int64{0, int64(7 * time.Second)}},
+			row{"held by web POST /pay; lock orders/*; ship", [2]int64{1, int64(3 * time.Second)}})
+		time.Sleep(time.Hour)
+		want(t, parse(t, web.Handler(), ""),
+			row{"held by office export; lock orders/*; ship", [2]int64{0, int64(20 * time.Second)}},
+			row{"held by web POST /pay; lock orders/*; ship", [2]int64{1, int64(3 * time.Second)}})
 	})
 }
 
