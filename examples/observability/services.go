@@ -32,6 +32,14 @@ func work(ctx context.Context, d time.Duration) error {
 	}
 }
 
+// asked returns how long the work of a request takes: the parameter for, or usually d.
+func asked(r *http.Request, d time.Duration) time.Duration {
+	if asked, err := time.ParseDuration(r.URL.Query().Get("for")); err == nil {
+		return asked
+	}
+	return d
+}
+
 // exported is the route of the export of an order.
 const exported = "POST /orders/{id}/export"
 
@@ -40,11 +48,7 @@ const exported = "POST /orders/{id}/export"
 func httpService(client *zklock.Client, t *telemetry) http.Handler {
 	lock := middleware.New(middleware.ByPathValue(client, "id", "orders/%s"), middleware.WithWait(5*time.Second))
 	pay := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		d, err := time.ParseDuration(r.URL.Query().Get("for"))
-		if err != nil {
-			d = usual
-		}
-		if err := work(r.Context(), d); err != nil {
+		if err := work(r.Context(), asked(r, usual)); err != nil {
 			http.Error(w, "stopped early", http.StatusServiceUnavailable)
 			return
 		}
@@ -53,7 +57,7 @@ func httpService(client *zklock.Client, t *telemetry) http.Handler {
 	// The export does not watch its context, as code does that calls a library without one: if its
 	// lock is lost or revoked, it goes on.
 	export := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		_ = work(context.WithoutCancel(r.Context()), time.Second)
+		_ = work(context.WithoutCancel(r.Context()), asked(r, time.Second))
 	})
 	revocable := middleware.New(middleware.ByPathValue(client, "id", "orders/%s"), middleware.WithAcquire(zklock.WithRevocable()))
 	mux := http.NewServeMux()
