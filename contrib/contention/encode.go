@@ -24,10 +24,10 @@ type line struct {
 	line int
 }
 
-// newEncoder begins a profile with two values, the last of which is the one that pprof shows first.
+// newEncoder begins a profile with two values. pprof shows the last one, unless it is asked for the other.
 func newEncoder(count, of string) *encoder {
 	values := []*profile.ValueType{{Type: count, Unit: "count"}, {Type: of, Unit: "nanoseconds"}}
-	e := &encoder{&profile.Profile{SampleType: values, PeriodType: values[0], Period: 1, DefaultSampleType: of, TimeNanos: time.Now().UnixNano()},
+	e := &encoder{&profile.Profile{SampleType: values, PeriodType: values[0], Period: 1, TimeNanos: time.Now().UnixNano()},
 		make(map[line]*profile.Location), make(map[function]*profile.Function)}
 	// pprof looks for functions in the program unless a mapping says that they are known.
 	program := &profile.Mapping{ID: 1, HasFunctions: true, HasFilenames: true, HasLineNumbers: true, HasInlineFrames: true}

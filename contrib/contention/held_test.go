@@ -48,10 +48,10 @@ func TestHeld(t *testing.T) {
 			t.Errorf("the page is\n%s", page)
 		}
 
-		if err := kept[1].Release(t.Context()); err != nil {
+		if err := kept[2].Release(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if err := kept[1].Release(t.Context()); err == nil {
+		if err := kept[2].Release(t.Context()); err == nil {
 			t.Fatal("a second Release succeeded")
 		}
 		lock, err := web.Mutex("orders/3").Acquire(t.Context())
@@ -79,7 +79,7 @@ func TestHeld(t *testing.T) {
 			row{"lock users/*; pay", [2]int64{1, minute}})
 		_ = first.Release(t.Context())
 		e.ExpireAll()
-		<-kept[2].Done()
+		<-kept[1].Done()
 		synctest.Wait()
 		want(t, parse(t, web.HeldHandler(), ""))
 	})
@@ -91,7 +91,10 @@ func TestHeldLockIsDropped(t *testing.T) {
 	world(t, func(t *testing.T, e *memdriver.Ensemble) {
 		web := join(t, e, "web-1")
 		func() { new(shelf).put(t, web.Mutex("orders/1")) }()
-		for web.Stats().Forgotten == 0 {
+		for seconds := 0; web.Stats().Forgotten == 0; seconds++ {
+			if seconds == 100 {
+				t.Fatal("the client has not noticed the drop for 100 s")
+			}
 			time.Sleep(time.Second) // until the session's heart has let go of it
 			runtime.GC()
 			synctest.Wait()
@@ -104,6 +107,20 @@ func TestHeldLockIsDropped(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		synctest.Wait()
+		want(t, parse(t, web.HeldHandler(), ""))
+	})
+}
+
+// A lock may be lost, and its loss reported, before Acquire returns.
+func TestHeldIsLostBeforeItIsAcquired(t *testing.T) {
+	world(t, func(t *testing.T, e *memdriver.Ensemble) {
+		web := join(t, e, "web-1")
+		lock := new(shelf).put(t, web.Mutex("orders/1"))
+		e.ExpireAll()
+		<-lock.Done()
+		synctest.Wait()
+		_, end := web.Hooks().Acquire(t.Context(), zklock.AcquireEvent{Name: "orders/1"})
+		end(zklock.AcquireResult{Lock: lock})
 		want(t, parse(t, web.HeldHandler(), ""))
 	})
 }

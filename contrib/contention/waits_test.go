@@ -99,27 +99,28 @@ func TestWaitIsDivided(t *testing.T) {
 	})
 }
 
-// The first waiter for a kept name does not know which acquisition holds it, until the holder's
-// client has written that. The wait is for that holder.
-func TestWaitForAKeptName(t *testing.T) {
+// It may not be known at first which acquisition has the node ahead. When it is known, the wait has
+// been for that one. If another node is ahead by then, it has not.
+func TestWaitBehindAKeptNode(t *testing.T) {
 	world(t, func(t *testing.T, e *memdriver.Ensemble) {
-		keeper, err := zklock.OpenConfig(zklock.Config{Connector: e.Connector(), Keep: time.Hour},
-			zklock.WithIdentity(zklock.Identity{Host: "keeper"}), zklock.WithLogger(nil))
-		if err != nil {
-			t.Fatal(err)
+		p := contention.New(contention.WithHolderLabels())
+		h := p.Hooks()
+		ahead := func(node, label string) zklock.WaitEvent {
+			return zklock.WaitEvent{Name: "orders/42", Position: 1, Ahead: zklock.Contender{Node: node, Host: "web", Label: label, Kept: label == ""}}
 		}
-		t.Cleanup(func() { _ = keeper.Close() })
-		for keeper.Stats().Kept == 0 {
-			pay(keeper, "orders/42", 0)
-			synctest.Wait()
+		for _, next := range []string{"1", "2"} {
+			ctx, end := h.Wait(t.Context(), ahead("1", ""))
+			time.Sleep(time.Second)
+			h.Ahead(ctx, ahead(next, "pay"))
+			time.Sleep(time.Second)
+			h.Ahead(ctx, ahead(next, "ship"))
+			time.Sleep(time.Second)
+			end(zklock.WaitResult{})
 		}
-		web := join(t, e, "web-1", contention.WithHolderLabels())
-		go pay(keeper, "orders/42", time.Minute, zklock.WithLabel("POST /pay"))
-		synctest.Wait()
-		go ship(web.Client, "orders/42", 0)
-		synctest.Wait()
-		time.Sleep(time.Hour)
-		want(t, parse(t, web.Handler(), ""), row{"held by keeper POST /pay; lock orders/*; ship", [2]int64{1, int64(time.Minute)}})
+		want(t, parse(t, p.Handler(), ""),
+			row{"held by web pay; lock orders/*", [2]int64{1, int64(3 * time.Second)}},
+			row{"held by web ship; lock orders/*", [2]int64{0, int64(2 * time.Second)}},
+			row{"held by web; lock orders/*", [2]int64{1, int64(time.Second)}})
 	})
 }
 
