@@ -73,6 +73,7 @@ var importRules = map[string]imports{
 	"integration_test/bench":   {ours: []string{"zklock", "zklock/driver", "zklock/zkdriver", "integration_test/", "internal/sessiondir", "internal/testkit/"}, foreign: []string{"github.com/go-zookeeper/zk"}},
 	"contrib/zklockvet":        {foreign: []string{"golang.org/x/tools"}},
 	"contrib/zklockvet/":       {ours: []string{"contrib/zklockvet"}, foreign: []string{"golang.org/x/tools", "github.com/golangci/plugin-module-register"}},
+	"contrib/contention":       {ours: []string{"zklock"}, foreign: []string{"github.com/google/pprof"}},
 	"integration_test/release": {foreign: []string{"golang.org/x/mod"}},
 	"integration_test/":        {ours: []string{"integration_test/", "internal/testkit/"}},
 	"interceptors/":            {ours: []string{"interceptors/"}, foreign: []string{"google.golang.org/grpc", "google.golang.org/protobuf"}},

@@ -20,6 +20,7 @@ const cleanEnv = "ZKLOCK_TEST_CLEAN_CACHE"
 // plugged are the libraries of the modules below contrib.
 var plugged = map[string][]string{
 	"connectlock": {"connectrpc.com/connect"},
+	"contention":  {"github.com/google/pprof"},
 	"gocronlock":  {"github.com/go-co-op/gocron/v2"},
 	"migratelock": {"github.com/pressly/goose/v3", "github.com/golang-migrate/migrate/v4"},
 }

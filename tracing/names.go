@@ -46,6 +46,10 @@ const (
 	// MetricHoldDuration is a histogram of how long locks were held, in seconds.
 	MetricHoldDuration = "zklock.hold.duration"
 
+	// MetricStopDuration is a histogram of how long work went on after it was asked to stop, in
+	// seconds: from the loss or the revocation of its lock to the release.
+	MetricStopDuration = "zklock.stop.duration"
+
 	// MetricHeld is the number of locks that are held.
 	MetricHeld = "zklock.held"
 
@@ -202,6 +206,9 @@ const (
 	// reasonLost means that the lock was lost.
 	reasonLost = "lost"
 )
+
+// reasonRevoked is the value of AttrErrorType for a lock whose holder was asked for it.
+const reasonRevoked = "revoked"
 
 // The values of AttrSessionState.
 const (
