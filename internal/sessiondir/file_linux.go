@@ -43,7 +43,7 @@ func (d *directory) keep(r record) (_ *file, err error) {
 		return nil, err
 	}
 	st := info.Sys().(*syscall.Stat_t)
-	r.Device, r.Inode = st.Dev, st.Ino
+	r.Device, r.Inode = uint64(st.Dev), st.Ino // Dev has 32 bits on some processors
 	data, err := r.encode()
 	if err != nil {
 		return nil, err
