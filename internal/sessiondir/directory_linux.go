@@ -248,7 +248,7 @@ func (d *directory) read(f *os.File, name string) (record, error) {
 	if err != nil {
 		return record{}, err
 	}
-	if r.Inode != st.Ino || name != r.name() && name != r.overName() {
+	if r.Device != uint64(st.Dev) || r.Inode != st.Ino || name != r.name() && name != r.overName() {
 		return record{}, errCopied
 	}
 	return r, nil

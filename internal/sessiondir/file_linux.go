@@ -42,7 +42,8 @@ func (d *directory) keep(r record) (_ *file, err error) {
 	if err != nil {
 		return nil, err
 	}
-	r.Inode = info.Sys().(*syscall.Stat_t).Ino
+	st := info.Sys().(*syscall.Stat_t)
+	r.Device, r.Inode = uint64(st.Dev), st.Ino // Dev has 32 bits on some processors
 	data, err := r.encode()
 	if err != nil {
 		return nil, err

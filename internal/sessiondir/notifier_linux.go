@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"os"
 	"strconv"
 	"syscall"
@@ -45,7 +46,7 @@ func newNotifier(d *directory) *notifier {
 	if err == nil {
 		defer dir.Close()
 		// By its descriptor, so that it is this directory, whatever has its path now.
-		_, err = syscall.InotifyAddWatch(fd, "/proc/self/fd/"+strconv.Itoa(int(dir.Fd())), syscall.IN_CLOSE_WRITE|syscall.IN_MOVED_TO)
+		_, err = syscall.InotifyAddWatch(fd, "/proc/self/fd/"+strconv.Itoa(int(dir.Fd())), syscall.IN_CLOSE_WRITE)
 	}
 	if err != nil {
 		n.close()
@@ -60,15 +61,17 @@ func (n *notifier) close() {
 	}
 }
 
-// wait returns the names of files that may be free; all says that any may be. It returns after a second,
-// so that a notice that was missed costs no more, or when ctx ends.
-func (n *notifier) wait(ctx context.Context) (names []string, all bool) {
-	const rest = time.Second
+// rest is the longest time between two looks at all files: a notice that was missed costs no more.
+const rest = time.Second
+
+// wait returns the names of files that may be free; all says that any may be. It says so from the
+// instant until on, and when ctx ends.
+func (n *notifier) wait(ctx context.Context, until time.Time) (names []string, all bool) {
 	if n.f == nil {
 		sleep(ctx, rest/10)
 		return nil, true
 	}
-	if err := n.f.SetReadDeadline(time.Now().Add(rest)); err != nil {
+	if err := n.f.SetReadDeadline(until); err != nil {
 		sleep(ctx, rest/10)
 		return nil, true
 	}
@@ -76,6 +79,9 @@ func (n *notifier) wait(ctx context.Context) (names []string, all bool) {
 	buf := make([]byte, 64<<10)
 	got, err := n.f.Read(buf)
 	if err != nil {
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			sleep(ctx, rest/10)
+		}
 		return nil, true
 	}
 	for b := buf[:got]; len(b) >= syscall.SizeofInotifyEvent; {

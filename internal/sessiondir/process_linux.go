@@ -33,6 +33,10 @@ func self() (process, error) {
 		return process{}, err
 	}
 	p.Start = st.start
+	// A namespace of PIDs may have the /proc of its parent, where this PID is another process.
+	if st, err := readStatus(strconv.Itoa(p.PID)); err != nil || st.start != p.Start {
+		return process{}, errors.New("/proc shows another namespace of PIDs than this process has: mount the one of its own")
+	}
 	return p, nil
 }
 

@@ -23,21 +23,21 @@ type reaper struct {
 	log    func() *slog.Logger
 	reaped func() // called after the end of each session; may be nil
 
-	turns chan struct{} // one element for each session that is being ended
-	wg    sync.WaitGroup
+	wg sync.WaitGroup
 
 	mu    sync.Mutex
-	busy  map[string]struct{} // guarded by mu; the files of sessions that are being ended
-	noted map[string]struct{} // guarded by mu; the files that the log has a refusal of
+	turns map[string]chan struct{} // guarded by mu; for each ensemble, one element for each attempt under way
+	busy  map[string]struct{}      // guarded by mu; the files of sessions that are being ended
+	noted map[string]struct{}      // guarded by mu; the files that the log has a refusal of
 }
 
-// maxAtOnce bounds the connections that a reaper makes at the same time.
+// maxAtOnce bounds the connections that a reaper makes to an ensemble at the same time.
 const maxAtOnce = 16
 
 func newReaper(d *directory, me process, log func() *slog.Logger, closer func(Ensemble) (driver.SessionCloser, error), reaped func()) *reaper {
 	return &reaper{
 		dir: d, me: me, closer: closer, log: log, reaped: reaped,
-		turns: make(chan struct{}, maxAtOnce),
+		turns: make(map[string]chan struct{}),
 		busy:  make(map[string]struct{}), noted: make(map[string]struct{}),
 	}
 }
@@ -120,12 +120,6 @@ func (r *reaper) end(ctx context.Context, f *os.File, name string, died time.Tim
 	if !sleep(ctx, rec.LossDelay) {
 		return
 	}
-	select {
-	case r.turns <- struct{}{}:
-		defer func() { <-r.turns }()
-	case <-ctx.Done():
-		return
-	}
 	r.finish(ctx, closer, rec, name, died)
 }
 
@@ -136,9 +130,9 @@ func (r *reaper) finish(ctx context.Context, closer driver.SessionCloser, rec re
 	until := died.Add(rec.LossDelay + rec.Timeout)
 	limited, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
-	err := closer.CloseSession(limited, rec.credentials())
+	err := r.attempt(limited, closer, rec)
 	for pause := 10 * time.Millisecond; err != nil && sleep(limited, pause/2+rand.N(pause)); pause = min(2*pause, time.Second) {
-		err = closer.CloseSession(limited, rec.credentials())
+		err = r.attempt(limited, closer, rec)
 	}
 	if ctx.Err() != nil && err != nil {
 		return // the next one that watches goes on
@@ -155,6 +149,24 @@ func (r *reaper) finish(ctx context.Context, closer driver.SessionCloser, rec re
 	}
 	r.log().Info("zklock: ended the session of a dead process, and its locks with it",
 		"session", session, "pid", rec.Process.PID, "after", time.Since(died).Round(time.Millisecond/10))
+}
+
+// attempt tries once to end a session, when it is its turn.
+func (r *reaper) attempt(ctx context.Context, closer driver.SessionCloser, rec record) error {
+	r.mu.Lock()
+	turns, ok := r.turns[rec.Ensemble.key()]
+	if !ok {
+		turns = make(chan struct{}, maxAtOnce)
+		r.turns[rec.Ensemble.key()] = turns
+	}
+	r.mu.Unlock()
+	select {
+	case turns <- struct{}{}:
+		defer func() { <-turns }()
+		return closer.CloseSession(ctx, rec.credentials())
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // sleep waits, and returns false if ctx ends first.

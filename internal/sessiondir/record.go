@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -25,14 +24,17 @@ type Ensemble struct {
 	Params map[string]string `json:",omitempty"`
 }
 
+// fileKeys are the keys whose values are paths of files.
+var fileKeys = []string{"password_file", "tls_ca", "tls_cert", "tls_key"}
+
 // ensembleOf returns the ensemble of a URL as another process can use it: paths of files are absolute. A
-// user without a password file is left out: no password may be written, and to end a session by its
-// credentials takes no user.
+// user without a password file is left out: no password may be written. To end a session takes a user only
+// at servers with enforce.auth.enabled.
 func ensembleOf(u driver.URL) Ensemble {
 	e := Ensemble{Scheme: u.Scheme, Hosts: u.Hosts, User: u.User, Params: make(map[string]string, len(u.Params))}
 	for k := range u.Params {
 		v := u.Params.Get(k)
-		if info, err := os.Stat(v); err == nil && info.Mode().IsRegular() {
+		if slices.Contains(fileKeys, k) && v != "" {
 			if abs, err := filepath.Abs(v); err == nil {
 				v = abs
 			}
@@ -62,6 +64,7 @@ type record struct {
 	LossDelay time.Duration
 	Process   process
 	Directory string // the absolute path of the directory
+	Device    uint64 // of the file itself: a snapshot and the parts of an overlay have their own
 	Inode     uint64 // of the file itself
 }
 

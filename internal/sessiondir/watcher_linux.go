@@ -16,9 +16,10 @@ func (r *reaper) watch(ctx context.Context, key string) {
 	defer n.close()
 	for ctx.Err() == nil {
 		r.scan(ctx, key)
+		until := time.Now().Add(rest) // also while notices arrive all the time
 		for all := false; !all && ctx.Err() == nil; {
 			var names []string
-			names, all = n.wait(ctx)
+			names, all = n.wait(ctx, until)
 			for _, name := range names {
 				if key == "" || strings.HasPrefix(name, key+"-") {
 					r.expect(ctx, name)
@@ -52,8 +53,11 @@ func (r *reaper) expect(ctx context.Context, name string) {
 // stand waits until this process is the one that watches a directory for an ensemble, and then
 // watches, until ctx ends. One process at a time does: the one that has the flock of a FIFO. It
 // also has the FIFO's end for writing open. The others read, and learn by the end of file that it has
-// died or stopped. So they cost one descriptor each and no processor time.
+// died or stopped. So they cost one descriptor each and no processor time. Each looks at all files once:
+// the one that watches may be stopped.
 func (r *reaper) stand(ctx context.Context, key string) {
+	defer r.wg.Wait()
+	r.scan(ctx, key)
 	for pause := time.Millisecond; ctx.Err() == nil; pause = min(2*pause, time.Second) {
 		if f, err := r.dir.openFIFO(key + suffixWatch); err != nil {
 			r.refuse(key+suffixWatch, err)

@@ -57,6 +57,14 @@ var errNotClosed = errors.New("the server refused to close the session")
 func (c *config) closeSession(ctx context.Context, server string, budget time.Duration, cred driver.Credentials) error {
 	ctx, cancel := context.WithTimeout(ctx, budget)
 	defer cancel()
+	var auth []byte // servers may demand it of all requests but the first (enforce.auth.enabled)
+	if c.creds != nil {
+		digest, err := c.creds.digest()
+		if err != nil {
+			return err
+		}
+		auth = authRequest(digest)
+	}
 	raw, err := c.dialTCP(ctx, server)
 	if err != nil {
 		return err
@@ -86,7 +94,7 @@ func (c *config) closeSession(ctx context.Context, server string, budget time.Du
 	default:
 		return fmt.Errorf("%w: it answered for session %#x (%w)", errNotZooKeeper, uint64(resp.sessionID), driver.ErrProtocol)
 	}
-	if _, err := wrapped.Write(closeRequest()); err != nil {
+	if _, err := wrapped.Write(append(auth, closeRequest()...)); err != nil {
 		return err
 	}
 	var buf []byte
@@ -95,6 +103,9 @@ func (c *config) closeSession(ctx context.Context, server string, budget time.Du
 			return err
 		}
 		if reply := parseReply(buf); reply.xid == closeXid {
+			if reply.code == codeNeedsAuth {
+				return errNeedsAuth
+			}
 			if reply.code != 0 && reply.code != codeSessionExpired {
 				return fmt.Errorf("%w: error %d", errNotClosed, reply.code)
 			}
@@ -117,6 +128,25 @@ func connectRequest(cred driver.Credentials) []byte {
 	b = binary.BigEndian.AppendUint32(b, uint32(len(password)))
 	b = append(b, password...)
 	b = append(b, 0) // no server that is read-only
+	binary.BigEndian.PutUint32(b, uint32(len(b)-prefixLen))
+	return b
+}
+
+// authXid is the xid of requests to authenticate.
+const authXid = -4
+
+// authRequest returns the frame of a request to authenticate in the digest scheme.
+func authRequest(digest []byte) []byte {
+	const scheme = "digest"
+	b := make([]byte, prefixLen, prefixLen+5*4+len(scheme)+len(digest))
+	xid := int32(authXid)
+	b = binary.BigEndian.AppendUint32(b, uint32(xid))
+	b = binary.BigEndian.AppendUint32(b, opSetAuth)
+	b = binary.BigEndian.AppendUint32(b, 0) // type, which servers ignore
+	b = binary.BigEndian.AppendUint32(b, uint32(len(scheme)))
+	b = append(b, scheme...)
+	b = binary.BigEndian.AppendUint32(b, uint32(len(digest)))
+	b = append(b, digest...)
 	binary.BigEndian.PutUint32(b, uint32(len(b)-prefixLen))
 	return b
 }
