@@ -28,7 +28,6 @@ func Open(c driver.Connector, s Settings) (driver.Connector, error) {
 	k, err := open(c, s)
 	switch {
 	case err == nil:
-		k.optional = optional
 		return k, nil
 	case optional:
 		return c, nil
@@ -51,36 +50,63 @@ func open(c driver.Connector, s Settings) (*connector, error) {
 		d.close()
 		return nil, fmt.Errorf("session directory %s: this process cannot be identified: %w", s.Path, err)
 	}
-	k := &connector{Connector: c, dir: d, ensemble: ensembleOf(s.URL), settings: s, me: me}
-	key := k.ensemble.key()
-	r := newReaper(d, me, s.Log, func(e Ensemble) (driver.SessionCloser, error) {
+	k := &connector{Connector: c, closer: closer, ensemble: ensembleOf(s.URL), settings: s, me: me}
+	k.useLocked(d)
+	return k, nil
+}
+
+// useLocked makes d the directory, and watches it.
+func (c *connector) useLocked(d *directory) {
+	key := c.ensemble.key()
+	r := newReaper(d, c.me, c.settings.Log, func(e Ensemble) (driver.SessionCloser, error) {
 		if e.key() != key {
 			return nil, errors.New("its session belongs to other servers than its name")
 		}
-		return closer, nil
-	}, s.Reaped)
+		return c.closer, nil
+	}, c.settings.Reaped)
 	ctx, stop := context.WithCancel(context.Background())
-	k.stop = stop
-	k.wg.Go(func() { r.stand(ctx, key) })
-	return k, nil
+	c.stop = stop
+	c.dirs = append(c.dirs, d)
+	c.wg.Go(func() { r.stand(ctx, key) })
+}
+
+// keep writes the file of a session. If the directory was removed, or replaced by another one, keep opens
+// it again.
+func (c *connector) keep(rec record) (*file, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	d := c.dirs[len(c.dirs)-1]
+	if d.replaced() {
+		var err error
+		if d, err = openDirectory(c.settings.Path, syscall.Fstatfs); err != nil {
+			return nil, err
+		}
+		c.stop()
+		c.useLocked(d)
+	}
+	rec.Directory = d.path
+	return d.keep(rec)
 }
 
 // connector is a driver.Connector whose sessions have files.
 type connector struct {
 	driver.Connector
-	dir      *directory
+	closer   driver.SessionCloser
 	ensemble Ensemble
 	settings Settings
-	optional bool // a session may be without a file
 	me       process
-	stop     context.CancelFunc
-	wg       sync.WaitGroup
+
+	mu   sync.Mutex
+	dirs []*directory       // guarded by mu; the last one is in use, files of sessions may be in all
+	stop context.CancelFunc // guarded by mu; ends the watch of the last one
+	wg   sync.WaitGroup
 }
 
 // Unwrap returns the driver's connector.
 func (c *connector) Unwrap() driver.Connector { return c.Connector }
 
-// Connect implements driver.Connector. The session has its file when Connect returns.
+// Connect implements driver.Connector. The session has its file when Connect returns. If the file cannot
+// be written, the session is used without one: its locks are then free when it expires.
 func (c *connector) Connect(ctx context.Context, timeout time.Duration) (driver.Session, error) {
 	s, err := c.Connector.Connect(ctx, timeout)
 	if err != nil {
@@ -89,20 +115,16 @@ func (c *connector) Connect(ctx context.Context, timeout time.Duration) (driver.
 	cred, ok := driver.CredentialsOf(s)
 	var k *file
 	if err = errors.New("the driver does not show the credentials of its sessions"); ok {
-		k, err = c.dir.keep(record{
+		k, err = c.keep(record{
 			Ensemble: c.ensemble,
 			Session:  cred.ID, Password: []byte(cred.Password.Reveal()), Timeout: cred.Timeout,
-			LossDelay: c.settings.LossDelay, Process: c.me, Directory: c.dir.path,
+			LossDelay: c.settings.LossDelay, Process: c.me,
 		})
 	}
-	if err != nil && c.optional {
-		return s, nil
-	}
 	if err != nil {
-		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-		defer cancel()
-		_ = s.Close(closing) // it has no nodes; it expires by itself if this fails
-		return nil, fmt.Errorf("session directory %s: the session's file cannot be written: %w", c.dir.path, err)
+		c.settings.Log().Warn("zklock: a session has no file in the session directory: its locks are not free at once if this process dies",
+			"directory", c.settings.Path, "session", fmt.Sprintf("%#x", uint64(s.ID())), "error", err)
+		return s, nil
 	}
 	return &session{Session: s, file: k, log: c.settings.Log}, nil
 }
@@ -110,10 +132,14 @@ func (c *connector) Connect(ctx context.Context, timeout time.Duration) (driver.
 // Close implements driver.Connector. Sessions that are open keep their files, and no process ends
 // them while this one lives.
 func (c *connector) Close() error {
+	c.mu.Lock()
 	c.stop()
+	c.mu.Unlock()
 	c.wg.Wait()
 	err := c.Connector.Close()
-	c.dir.close()
+	for _, d := range c.dirs {
+		d.close()
+	}
 	return err
 }
 

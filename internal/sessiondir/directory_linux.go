@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -18,7 +17,6 @@ import (
 type directory struct {
 	path string
 	root *os.Root
-	low  atomic.Int64 // a descriptor that is kept for a notifier; -1: none, or a notifier has it
 }
 
 // fileSystems are those on which a flock reaches all users of a file, by their magic numbers.
@@ -98,12 +96,7 @@ func openDirectory(path string, fstatfs func(int, *syscall.Statfs_t) error) (_ *
 		return nil, fmt.Errorf("it is on %s, where a flock may not reach all users of a file: use a local directory, such as one below /run", name)
 	}
 	d := &directory{path: path, root: root}
-	if err := d.tryLocks(); err != nil {
-		return nil, err
-	}
-	_ = self.Close() // its number is the next one to be given
-	d.low.Store(int64(reserve()))
-	return d, nil
+	return d, d.tryLocks()
 }
 
 // reason returns the error inside a PathError: the path is known.
@@ -264,10 +257,12 @@ func (d *directory) removed(f *os.File, name string) bool {
 	return err != nil || !os.SameFile(mine, named)
 }
 
-// close releases the directory.
-func (d *directory) close() {
-	_ = d.root.Close()
-	if low := d.low.Swap(-1); low >= 0 {
-		_ = syscall.Close(int(low)) // a directory: nothing is lost
-	}
+// replaced reports whether the directory's path is gone, or that of another directory.
+func (d *directory) replaced() bool {
+	named, err1 := os.Lstat(d.path)
+	mine, err2 := d.root.Stat(".")
+	return err1 != nil || err2 != nil || !os.SameFile(named, mine)
 }
+
+// close releases the directory.
+func (d *directory) close() { _ = d.root.Close() }

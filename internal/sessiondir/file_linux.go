@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 	"sync"
@@ -65,6 +66,9 @@ func (d *directory) keep(r record) (_ *file, err error) {
 func (k *file) remove() error {
 	err := k.dir.root.Remove(k.name)
 	k.release()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // the directory was removed
+	}
 	return err
 }
 

@@ -123,16 +123,26 @@ func (r *reaper) end(ctx context.Context, f *os.File, name string, died time.Tim
 	r.finish(ctx, closer, rec, name, died)
 }
 
+// outage bounds the time for which a reaper waits for servers that cannot be reached.
+const outage = time.Hour
+
 // finish ends a session of which nothing runs any longer, and removes its file. It tries again until the
 // session must have expired, if no attempt has prolonged it. An attempt that has, and then failed, has
-// done so by one session timeout.
+// done so by one session timeout. Without a leader no session expires, so the time does not count while
+// no server can be reached.
 func (r *reaper) finish(ctx context.Context, closer driver.SessionCloser, rec record, name string, died time.Time) {
 	until := died.Add(rec.LossDelay + rec.Timeout)
-	limited, cancel := context.WithDeadline(ctx, until)
-	defer cancel()
-	err := r.attempt(limited, closer, rec)
-	for pause := 10 * time.Millisecond; err != nil && sleep(limited, pause/2+rand.N(pause)); pause = min(2*pause, time.Second) {
+	var err error
+	for pause := 10 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+		limited, cancel := context.WithDeadline(ctx, until)
 		err = r.attempt(limited, closer, rec)
+		if errors.Is(err, driver.ErrNotSent) && time.Since(died) < outage {
+			until = time.Now().Add(rec.Timeout)
+		}
+		cancel()
+		if err == nil || errors.Is(err, driver.ErrAuthFailed) || !time.Now().Before(until) || !sleep(ctx, min(pause/2+rand.N(pause), time.Until(until))) {
+			break
+		}
 	}
 	if ctx.Err() != nil && err != nil {
 		return // the next one that watches goes on
@@ -166,6 +176,28 @@ func (r *reaper) attempt(ctx context.Context, closer driver.SessionCloser, rec r
 		return closer.CloseSession(ctx, rec.credentials())
 	case <-ctx.Done():
 		return ctx.Err()
+	}
+}
+
+// clear removes the files of other ensembles that are of another boot of the machine. It locks no other
+// file: the client that watches for that ensemble may be about to.
+func (r *reaper) clear(key string) {
+	names, err := r.dir.names("")
+	if err != nil {
+		r.refuse(".", err)
+	}
+	for _, name := range names {
+		if strings.HasPrefix(name, key+"-") {
+			continue
+		}
+		f, err := r.dir.open(name, os.O_RDONLY)
+		if err != nil {
+			continue
+		}
+		if rec, err := r.dir.read(f, name); err == nil && rec.Process.Boot != r.me.Boot {
+			_ = r.dir.root.Remove(name)
+		}
+		_ = f.Close()
 	}
 }
 

@@ -2,6 +2,7 @@ package sessiondir
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,7 +31,8 @@ var ours = driver.URL{Scheme: "zk", Hosts: []string{"a:1", "b:2"}, User: "u", Pa
 // closes is a driver.SessionCloser that notes which sessions it has ended, and when.
 type closes struct {
 	mu       sync.Mutex
-	fail     int // how many attempts fail
+	fail     int   // how many attempts fail
+	why      error // with which error; nil: with one that says nothing
 	attempts int
 	ended    []int64
 	at       []time.Time
@@ -40,7 +42,7 @@ func (c *closes) CloseSession(ctx context.Context, cred driver.Credentials) erro
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.attempts++; c.attempts <= c.fail {
-		return errors.New("no server answers")
+		return cmp.Or(c.why, errors.New("the connection was cut"))
 	}
 	if cred.Password.Reveal() != secret {
 		return errors.New("another password")
@@ -333,6 +335,52 @@ func TestEndIsTriedAgain(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestOutageDoesNotCount: without servers no session expires, so a reaper goes on until they are back.
+func TestOutageDoesNotCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.close.fail, b.close.why = 100, driver.ErrNotSent // some 75 s, with a session that has 10
+		b.died(7, nil)
+		b.run()
+		if got := b.close.all(); !slices.Equal(got, []int64{7}) || len(b.left()) > 0 {
+			t.Errorf("ended %v, left: %v", got, b.left())
+		}
+		b.close.fail = 1 << 30
+		b.died(8, nil)
+		began := time.Now()
+		b.run()
+		if took := time.Since(began); len(b.left()) > 0 || took < outage || took > outage+time.Minute {
+			t.Errorf("it went on for %v, left: %v", took, b.left())
+		}
+	})
+}
+
+// TestRefusedIdentityIsNotTriedAgain: each attempt takes the session over, and so keeps it alive.
+func TestRefusedIdentityIsNotTriedAgain(t *testing.T) {
+	b := newBench(t)
+	b.close.fail, b.close.why = 1<<30, driver.ErrAuthFailed
+	b.died(7, nil)
+	for range 3 {
+		b.run()
+	}
+	if b.close.attempts != 1 || len(b.left()) > 0 || !strings.Contains(b.log.String(), "could not be ended") {
+		t.Errorf("%d attempts, left: %v; the log: %s", b.close.attempts, b.left(), b.log)
+	}
+}
+
+// TestFilesOfAnotherBootAreCleared: also those of other ensembles, which have no client here any longer.
+// Other files of theirs stay.
+func TestFilesOfAnotherBootAreCleared(t *testing.T) {
+	b := newBench(t)
+	theirs := func(r *record) { r.Ensemble.Hosts = []string{"c:1"} }
+	stays := b.died(7, theirs)
+	b.died(8, func(r *record) { theirs(r); r.Process.Boot = "x" })
+	b.clear(ensembleOf(ours).key())
+	if left := b.left(); !slices.Equal(left, []string{stays}) {
+		t.Errorf("left: %v, want %s", left, stays)
 	}
 }
 

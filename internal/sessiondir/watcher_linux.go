@@ -57,6 +57,7 @@ func (r *reaper) expect(ctx context.Context, name string) {
 // the one that watches may be stopped.
 func (r *reaper) stand(ctx context.Context, key string) {
 	defer r.wg.Wait()
+	r.clear(key)
 	r.scan(ctx, key)
 	for pause := time.Millisecond; ctx.Err() == nil; pause = min(2*pause, time.Second) {
 		if f, err := r.dir.openFIFO(key + suffixWatch); err != nil {

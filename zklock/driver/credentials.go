@@ -29,7 +29,8 @@ type SessionCloser interface {
 	//
 	// nil means that the ensemble has answered: it has ended the session, or does not know
 	// the session, or not with that password. After any error the session may
-	// live on. CloseSession tries each server at most once and does not wait between
+	// live on. If the error matches [ErrNotSent], no server has taken it over, as far as is known;
+	// if it matches [ErrAuthFailed], another attempt does not help. CloseSession tries each server at most once and does not wait between
 	// attempts; it returns early if ctx ends. It is safe for concurrent use.
 	CloseSession(ctx context.Context, c Credentials) error
 }

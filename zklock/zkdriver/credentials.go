@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
@@ -34,16 +35,21 @@ func (c *connector) CloseSession(ctx context.Context, cred driver.Credentials) e
 	servers := c.first.order(c.config.servers)
 	budget := attemptBudget(cred.Timeout, len(servers))
 	var all []error
+	sent := false
 	for _, server := range servers {
-		err := c.config.closeSession(ctx, server, budget, cred)
+		reached, err := c.config.closeSession(ctx, server, budget, cred)
 		if err == nil {
 			return nil
 		}
+		sent = sent || reached
 		all = append(all, fmt.Errorf("%s: %w", server, err))
 		if ctx.Err() != nil {
 			all = append(all, context.Cause(ctx))
 			break
 		}
+	}
+	if !sent {
+		all = append(all, driver.ErrNotSent)
 	}
 	return fmt.Errorf("zkdriver: close session %#x: not confirmed by the ensemble: %w", uint64(cred.ID), errors.Join(all...))
 }
@@ -53,63 +59,64 @@ var errNotClosed = errors.New("the server refused to close the session")
 
 // closeSession takes a session over at one server, and ends it there. Only an answer shows that
 // the session is over: that it has ended, or that the server knows no such session. The end of
-// a connection shows nothing.
-func (c *config) closeSession(ctx context.Context, server string, budget time.Duration, cred driver.Credentials) error {
+// a connection shows nothing. sent says that the server may have taken the session over.
+func (c *config) closeSession(ctx context.Context, server string, budget time.Duration, cred driver.Credentials) (sent bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, budget)
 	defer cancel()
 	var auth []byte // servers may demand it of all requests but the first (enforce.auth.enabled)
 	if c.creds != nil {
 		digest, err := c.creds.digest()
 		if err != nil {
-			return err
+			return false, err
 		}
 		auth = authRequest(digest)
 	}
 	raw, err := c.dialTCP(ctx, server)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer raw.Close()
 	defer context.AfterFunc(ctx, func() { _ = raw.SetDeadline(time.Unix(1, 0)) })()
 	wrapped := net.Conn(raw)
 	if c.tls != nil {
 		if wrapped, err = c.tls.wrap(ctx, raw, server); err != nil {
-			return err
+			return false, err
 		}
 	}
 	// The frames are sent apart: a server must have answered the first one before it knows the
 	// session, and an attempt that breaks off in between does no harm.
 	if _, err := wrapped.Write(connectRequest(cred)); err != nil {
-		return err
+		return false, err
 	}
 	r := bufio.NewReader(wrapped)
 	_, resp, err := readHandshake(r)
 	if err != nil {
-		return fmt.Errorf("handshake: %w", err)
+		// A server without a quorum closes connections before it answers.
+		return errors.Is(err, os.ErrDeadlineExceeded), fmt.Errorf("handshake: %w", err)
 	}
 	switch resp.sessionID {
 	case 0:
-		return nil // the ensemble knows no such session
+		return false, nil // the ensemble knows no such session
 	case cred.ID:
 	default:
-		return fmt.Errorf("%w: it answered for session %#x (%w)", errNotZooKeeper, uint64(resp.sessionID), driver.ErrProtocol)
+		return false, fmt.Errorf("%w: it answered for session %#x (%w)", errNotZooKeeper, uint64(resp.sessionID), driver.ErrProtocol)
 	}
 	if _, err := wrapped.Write(append(auth, closeRequest()...)); err != nil {
-		return err
+		return true, err
 	}
 	var buf []byte
 	for {
 		if buf, err = readFrame(r, buf, maxFrame); err != nil {
-			return err
+			return true, err
 		}
 		if reply := parseReply(buf); reply.xid == closeXid {
 			if reply.code == codeNeedsAuth {
-				return errNeedsAuth
+				return true, fmt.Errorf("%w: %w", driver.ErrAuthFailed, errNeedsAuth)
 			}
 			if reply.code != 0 && reply.code != codeSessionExpired {
-				return fmt.Errorf("%w: error %d", errNotClosed, reply.code)
+				return true, fmt.Errorf("%w: error %d", errNotClosed, reply.code)
 			}
-			return nil
+			return true, nil
 		}
 	}
 }
