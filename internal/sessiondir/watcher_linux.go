@@ -2,6 +2,8 @@ package sessiondir
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"os"
 	"strings"
 	"syscall"
@@ -32,7 +34,7 @@ func (r *reaper) watch(ctx context.Context, key string) {
 // scan looks at all files of an ensemble.
 func (r *reaper) scan(ctx context.Context, key string) {
 	names, err := r.dir.names(key)
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // the next session notices that the directory was removed
 		r.refuse(".", err)
 	}
 	for _, name := range names {
