@@ -82,6 +82,7 @@
 //	zklock.session.draining       gauge       {session}
 //	zklock.session.max            gauge       {session}
 //	zklock.session.opened         counter     {session}
+//	zklock.session.reaped         counter     {session}
 //	zklock.hold.longest           gauge       s            zklock.client
 //	zklock.wait.longest           gauge       s            zklock.client
 //	zklock.forgotten              counter     {lock}

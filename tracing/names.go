@@ -93,6 +93,10 @@ const (
 	// MetricSessionOpened counts the sessions that were opened.
 	MetricSessionOpened = "zklock.session.opened"
 
+	// MetricSessionReaped counts the sessions of dead processes that the client has ended; see the
+	// URL's key session_dir.
+	MetricSessionReaped = "zklock.session.reaped"
+
 	// MetricHoldLongest is how long the oldest lock that is held now has been held, in
 	// seconds; 0 if none is. It shows a holder that hangs, long before its hold is over
 	// and in zklock.hold.duration.

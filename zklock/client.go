@@ -54,7 +54,7 @@ func OpenConfig(cfg Config, opts ...Option) (_ *Client, err error) {
 	c.useHooks()
 	connector := cfg.Connector
 	if connector == nil {
-		if connector, err = cfg.connect(c.cfg.Root, c.cfg.Logger); err != nil {
+		if connector, err = cfg.connect(c); err != nil {
 			return nil, err
 		}
 	}
@@ -200,7 +200,7 @@ func (c *Client) acquireLock(ctx context.Context, r *request) (lock *Lock, err e
 		if !c.handsOver(r) {
 			lock, err = t.acquireAlone(r)
 		} else {
-			r.turnstile, r.Keep = t, c.cfg.keep > 0
+			r.turnstile, r.Keep = t, c.cfg.set.Keep > 0
 			lock, err = t.acquire(r)
 		}
 		switch {
@@ -216,7 +216,7 @@ func (c *Client) acquireLock(ctx context.Context, r *request) (lock *Lock, err e
 
 // handsOver reports whether the place of an acquisition takes part in hand-over.
 func (c *Client) handsOver(r *request) bool {
-	return len(r.Wants) == 1 && r.Mode != queue.Permit && !r.alone && c.cfg.handoverLimit > 0 && c.cfg.handoverTime > 0
+	return len(r.Wants) == 1 && r.Mode != queue.Permit && !r.alone && c.cfg.set.HandoverLimit > 0 && c.cfg.set.HandoverTime > 0
 }
 
 // path returns the znode of a name: its contenders queue there.

@@ -65,6 +65,7 @@ var coreKeys = map[string]key{
 		_, err := queue.ParseDialect(v)
 		return err
 	}),
+	"session_dir": textKey("", func(c *Config) *string { return &c.SessionDir }, func(string) error { return nil }),
 	"acl": textKey("", func(c *Config) *string { return &c.ACL }, func(v string) error {
 		if v != aclOpen && v != aclCreator {
 			return fmt.Errorf("want %s or %s", aclCreator, aclOpen)

@@ -70,3 +70,26 @@ func ExampleCreatorACL() {
 	// it prints as REDACTED
 	// refused: true
 }
+
+// A process that has a session's credentials can end it, although another process has opened it.
+func ExampleCloserOf() {
+	ctx := context.Background()
+	ensemble := memdriver.New()
+	defer ensemble.Close()
+	session, err := ensemble.Connector().Connect(ctx, 10*time.Second)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	credentials, _ := driver.CredentialsOf(session)
+
+	closer, can := driver.CloserOf(ensemble.Connector())
+	fmt.Println("the driver can:", can)
+	fmt.Println(closer.CloseSession(ctx, credentials))
+	_, err = session.Get(ctx, "/")
+	fmt.Println("expired:", errors.Is(err, driver.ErrSessionExpired))
+	// Output:
+	// the driver can: true
+	// <nil>
+	// expired: true
+}
