@@ -68,6 +68,8 @@ var importRules = map[string]imports{
 	"contrib/connectlock":      {ours: []string{"zklock", "zklock/fence", "internal/holding", "internal/naming", "interceptors/"}, foreign: []string{"connectrpc.com/connect", "google.golang.org/protobuf", "google.golang.org/genproto"}},
 	"contrib/gocronlock":       {ours: []string{"zklock", "zklock/election", "zklock/once"}, foreign: []string{"github.com/go-co-op/gocron/v2"}},
 	"contrib/migratelock":      {ours: []string{"zklock"}, foreign: []string{"github.com/golang-migrate/migrate/v4"}},
+	"contrib/zklockvet":        {foreign: []string{"golang.org/x/tools"}},
+	"contrib/zklockvet/":       {ours: []string{"contrib/zklockvet"}, foreign: []string{"golang.org/x/tools", "github.com/golangci/plugin-module-register"}},
 	"internal/testkit/":        {ours: []string{"zklock", "internal/testkit/"}},
 	"internal/testkit/world":   {ours: []string{"zklock", "zklock/memdriver", "internal/memcontrol", "internal/testkit/"}},
 	"integration_test/bench":   {ours: []string{"zklock", "zklock/driver", "zklock/zkdriver", "integration_test/", "internal/sessiondir", "internal/testkit/"}, foreign: []string{"github.com/go-zookeeper/zk"}},

@@ -62,11 +62,12 @@ func (r *reaper) stand(ctx context.Context, key string) {
 	r.clear(key)
 	r.scan(ctx, key)
 	for pause := time.Millisecond; ctx.Err() == nil; pause = min(2*pause, time.Second) {
-		if f, err := r.dir.openFIFO(key + suffixWatch); err != nil {
-			r.refuse(key+suffixWatch, err)
-		} else {
+		switch f, err := r.dir.openFIFO(key + suffixWatch); {
+		case err == nil:
 			r.candidate(ctx, key, f)
 			_ = f.Close()
+		case !errors.Is(err, fs.ErrNotExist): // not removed
+			r.refuse(key+suffixWatch, err)
 		}
 		sleep(ctx, pause)
 	}
