@@ -73,8 +73,6 @@ var importRules = map[string]imports{
 	"internal/testkit/":        {ours: []string{"zklock", "internal/testkit/"}},
 	"internal/testkit/world":   {ours: []string{"zklock", "zklock/memdriver", "internal/memcontrol", "internal/testkit/"}},
 	"integration_test/bench":   {ours: []string{"zklock", "zklock/driver", "zklock/zkdriver", "integration_test/", "internal/sessiondir", "internal/testkit/"}, foreign: []string{"github.com/go-zookeeper/zk"}},
-	"contrib/zklockvet":        {foreign: []string{"golang.org/x/tools"}},
-	"contrib/zklockvet/":       {ours: []string{"contrib/zklockvet"}, foreign: []string{"golang.org/x/tools", "github.com/golangci/plugin-module-register"}},
 	"contrib/contention":       {ours: []string{"zklock"}, foreign: []string{"github.com/google/pprof"}},
 	"integration_test/release": {foreign: []string{"golang.org/x/mod"}},
 	"integration_test/":        {ours: []string{"integration_test/", "internal/testkit/"}},
