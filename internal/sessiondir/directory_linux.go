@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -17,6 +18,7 @@ import (
 type directory struct {
 	path string
 	root *os.Root
+	low  atomic.Int64 // a descriptor that is kept for a notifier; -1: none, or a notifier has it
 }
 
 // fileSystems are those on which a flock reaches all users of a file, by their magic numbers.
@@ -96,7 +98,12 @@ func openDirectory(path string, fstatfs func(int, *syscall.Statfs_t) error) (_ *
 		return nil, fmt.Errorf("it is on %s, where a flock may not reach all users of a file: use a local directory, such as one below /run", name)
 	}
 	d := &directory{path: path, root: root}
-	return d, d.tryLocks()
+	if err := d.tryLocks(); err != nil {
+		return nil, err
+	}
+	_ = self.Close() // its number is the next one to be given
+	d.low.Store(int64(reserve()))
+	return d, nil
 }
 
 // reason returns the error inside a PathError: the path is known.
@@ -265,4 +272,9 @@ func (d *directory) replaced() bool {
 }
 
 // close releases the directory.
-func (d *directory) close() { _ = d.root.Close() }
+func (d *directory) close() {
+	_ = d.root.Close()
+	if low := d.low.Swap(-1); low >= 0 {
+		_ = syscall.Close(int(low)) // a directory: nothing is lost
+	}
+}

@@ -17,11 +17,29 @@ type notifier struct {
 	f *os.File // nil if the machine gives no more notifiers: then files are only looked at now and then
 }
 
-// newNotifier returns a notifier for d.
+// reserve returns a descriptor whose number a notifier takes over. When a process dies, the kernel
+// gives back its newest descriptors first, and needs some 15 ms for an inotify. The flocks of
+// sessions' files must not wait for that, so the notifier's number is lower than theirs. The
+// descriptor is -1 if there is none left.
+func reserve() int {
+	fd, err := syscall.Open("/", syscall.O_RDONLY|syscall.O_DIRECTORY|syscall.O_CLOEXEC, 0)
+	if err != nil {
+		return -1
+	}
+	return fd
+}
+
+// newNotifier returns a notifier for d. It has the descriptor that d has kept for it.
 func newNotifier(d *directory) *notifier {
 	fd, err := syscall.InotifyInit1(syscall.IN_CLOEXEC | syscall.IN_NONBLOCK)
 	if err != nil {
 		return &notifier{}
+	}
+	if low := int(d.low.Swap(-1)); low >= 0 {
+		if syscall.Dup3(fd, low, syscall.O_CLOEXEC) == nil {
+			fd, low = low, fd
+		}
+		_ = syscall.Close(low) // the notifier has the other number, too, or cannot have this one
 	}
 	n := &notifier{os.NewFile(uintptr(fd), "inotify")}
 	dir, err := d.root.Open(".")

@@ -65,6 +65,27 @@ func notifiers(t *testing.T) (n int) {
 	return n
 }
 
+// TestFlocksDoNotWaitForTheNotifier: when a process dies, the kernel gives back the descriptors with the
+// lowest numbers last, and a notifier takes it long.
+func TestFlocksDoNotWaitForTheNotifier(t *testing.T) {
+	b := newBench(t)
+	k := b.lives(1, func(*record) {})
+	defer k.release()
+	n := newNotifier(b.dir)
+	defer n.close()
+	if n.f.Fd() >= k.f.Fd() {
+		t.Errorf("the notifier's descriptor is %d, that of the session's file %d, want a lower one", n.f.Fd(), k.f.Fd())
+	}
+	second := newNotifier(b.dir)
+	defer second.close()
+	b.died(2, nil)
+	for _, n := range []*notifier{n, second} {
+		if names, all := n.wait(t.Context(), time.Now().Add(rest)); len(names) == 0 && !all {
+			t.Errorf("a notifier with the descriptor %d has missed a file that was closed", n.f.Fd())
+		}
+	}
+}
+
 // TestEachEnsembleIsWatched: in one directory, the clients of each ensemble watch for themselves.
 func TestEachEnsembleIsWatched(t *testing.T) {
 	b := newBench(t)
