@@ -57,7 +57,7 @@ func TestKilledHoldersAreFollowed(t *testing.T) {
 func TestNextHolderHasToWait(t *testing.T) {
 	t.Parallel()
 	seconds, err := killer(t).kill(t.Context(), succession{name: floor, library: floor, chains: 2, beat: 1}, t.TempDir(), 2)
-	if err == nil || !strings.Contains(err.Error(), "before the holder was killed") {
+	if err == nil || !strings.Contains(err.Error(), "at once") {
 		t.Errorf("%v, %v, want an error: nothing excludes the next process", seconds, err)
 	}
 }
