@@ -174,7 +174,7 @@ func TestDocumentedFailOverIsMeasured(t *testing.T) {
 	for _, t := range found {
 		for _, r := range t.rows {
 			if at := slices.Index(t.head, "3 servers: p50"); at >= 0 && strings.HasSuffix(r[0], "another process waits") {
-				v, _ := strconv.ParseFloat(r[at], 64) // 0, which is never measured, if it is no number
+				v, _ := strconv.ParseFloat(r[at], 64) // 0 if it is something else: never measured
 				measured = fmt.Sprintf("%.1g", v)
 			}
 		}

@@ -23,7 +23,7 @@ type succession struct {
 	library string        // the contestant; zklock's may be followed by a setting: see openLocker
 	dirs    int           // the number of session directories, which the holders use in turn
 	reaped  bool          // a process that locks nothing watches each directory
-	restart bool          // nobody waits: the killed process is started again
+	restart bool          // no process waits: the killed one is started again
 	chains  int           // the number of names, side by side, that share the kills
 	beat    time.Duration // a holder is killed at a random moment of this time, that between two heartbeats
 }
