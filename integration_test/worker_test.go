@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -207,11 +206,11 @@ type process struct {
 // startWorker runs a worker until the test is over.
 func startWorker(t testing.TB, k task) *process {
 	t.Helper()
-	return startWorkerAs(t, k, nil)
+	return startWorkerBy(t, k)
 }
 
-// startWorkerAs is startWorker with attributes of the process.
-func startWorkerAs(t testing.TB, k task, attr *syscall.SysProcAttr) *process {
+// startWorkerBy is startWorker by way of another program, which gets the worker's program as its last argument.
+func startWorkerBy(t testing.TB, k task, by ...string) *process {
 	t.Helper()
 	k.URL = withCanary(k.URL)
 	text, err := json.Marshal(k)
@@ -222,8 +221,8 @@ func startWorkerAs(t testing.TB, k task, attr *syscall.SysProcAttr) *process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &process{t: t, task: k, cmd: exec.Command(self), reports: make(chan report, 1<<14)}
-	p.cmd.SysProcAttr = attr
+	args := append(by, self)
+	p := &process{t: t, task: k, cmd: exec.Command(args[0], args[1:]...), reports: make(chan report, 1<<14)}
 	p.cmd.Env = append(os.Environ(), workerEnv+"="+string(text))
 	p.cmd.Stderr = &searched{where: "a worker's stderr", to: &p.stderr}
 	stdin, err := p.cmd.StdinPipe()

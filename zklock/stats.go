@@ -53,7 +53,7 @@ type Stats struct {
 
 	SessionsOpened uint64 // how many sessions were opened
 	SessionsLost   uint64 // how many sessions have expired, or were given up by the client
-	SessionsReaped uint64 // how many sessions of dead processes the client has ended: see the key session_dir
+	SessionsReaped uint64 // how many sessions of others, dead or given up, the client has ended: see the key session_dir
 	Reconnects     uint64 // how many connections of a session were not its first
 }
 

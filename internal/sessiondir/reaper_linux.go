@@ -148,16 +148,19 @@ func (r *reaper) finish(ctx context.Context, closer driver.SessionCloser, rec re
 		return // the next one that watches goes on
 	}
 	_ = r.dir.root.Remove(name)
-	session := fmt.Sprintf("%#x", uint64(rec.Session))
+	session, whose := fmt.Sprintf("%#x", uint64(rec.Session)), "the session of a dead process"
+	if strings.HasSuffix(name, suffixOver) {
+		whose = "a session that its process had given up"
+	}
 	if err != nil {
-		r.log().Warn("zklock: the session of a dead process could not be ended; it expires by itself",
+		r.log().Warn("zklock: "+whose+" could not be ended; it expires by itself",
 			"session", session, "pid", rec.Process.PID, "timeout", rec.Timeout, "error", err)
 		return
 	}
 	if r.reaped != nil {
 		r.reaped()
 	}
-	r.log().Info("zklock: ended the session of a dead process, and its locks with it",
+	r.log().Info("zklock: ended "+whose+", and its locks with it",
 		"session", session, "pid", rec.Process.PID, "after", time.Since(died).Round(time.Millisecond/10))
 }
 

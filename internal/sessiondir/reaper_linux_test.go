@@ -163,8 +163,11 @@ func TestSessionOfDeadProcessIsEnded(t *testing.T) {
 	if left := b.left(); !slices.Equal(left, []string{living.name}) {
 		t.Errorf("left: %v, want %s", left, living.name)
 	}
-	if n := strings.Count(b.log.String(), "ended the session of a dead process"); n != 3 {
-		t.Errorf("%d lines on ended sessions, want 3:\n%s", n, b.log)
+	if n := strings.Count(b.log.String(), "ended the session of a dead process"); n != 2 {
+		t.Errorf("%d lines on sessions of dead processes, want 2:\n%s", n, b.log)
+	}
+	if n := strings.Count(b.log.String(), "ended a session that its process had given up"); n != 1 {
+		t.Errorf("%d lines on sessions that were given up, want 1:\n%s", n, b.log)
 	}
 }
 
