@@ -84,7 +84,7 @@ var _ = []mutant.Mutant{
 		Tests:  []string{"TestReaperThatStopsLeavesTheRest"},
 	},
 	{
-		Name:   "session-dir-everybody-watches",
+		Name:   "session-dir-all-watch",
 		Breaks: "all clients watch at the same time",
 		In:     (*reaper).candidate,
 		Find:   "if locked { $$body }",
@@ -92,7 +92,7 @@ var _ = []mutant.Mutant{
 		Tests:  []string{"TestOneWatchesAndTheNextTakesOver"},
 	},
 	{
-		Name:   "session-dir-nobody-takes-over",
+		Name:   "session-dir-no-take-over",
 		Breaks: "no client takes over from one that has stopped watching",
 		In:     (*reaper).stand,
 		Find:   "r.$candidate(ctx, key, f)",
