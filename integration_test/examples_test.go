@@ -58,7 +58,7 @@ var commands = map[string]string{
 	"go tool pprof -list 'shop..pay' http://web-1:9464/debug/zklock/contention":                                   "TestServicesUnderLoad",
 	"go tool pprof -http=: http://web-1:9464/debug/zklock/contention":                                             "TestServicesUnderLoad",
 	"curl 'http://web-1:9464/debug/zklock/held?debug=1'":                                                          "TestServicesUnderLoad",
-	"go run ./examples/quickstart -url zk://127.0.0.1:2181/quickstart": "TestExamplesWorkOnAServer",
+	"go run ./examples/quickstart -url zk://127.0.0.1:2181/quickstart":                                            "TestExamplesWorkOnAServer",
 }
 
 // onServers are the examples with the flag -url. Without it they run on mem:// to their end.
