@@ -207,11 +207,17 @@ func TestLabelAfterAHandover(t *testing.T) {
 func TestLabelHook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
-		asked := 0
-		c := connect(t, e.Connector(), nil, zklock.WithHooks(zklock.Hooks{Label: func(context.Context) string {
-			asked++
-			return strings.Repeat("x", asked*200)
-		}}))
+		asked, ahead := 0, ""
+		c := connect(t, e.Connector(), nil, zklock.WithHooks(zklock.Hooks{
+			Label: func(context.Context) string {
+				asked++
+				return strings.Repeat("x", asked*200)
+			},
+			Wait: func(ctx context.Context, e zklock.WaitEvent) (context.Context, func(zklock.WaitResult)) {
+				ahead = e.Ahead.Label
+				return ctx, nil
+			},
+		}))
 		for i, want := range []string{"mine", strings.Repeat("x", 200), strings.Repeat("x", 256)} {
 			var opts []zklock.AcquireOption
 			if i == 0 {
@@ -220,6 +226,9 @@ func TestLabelHook(t *testing.T) {
 			l := mustLock(t)(c.Mutex("x").Acquire(t.Context(), opts...))
 			if got := shown(t, c, "x"); got != want || asked != i {
 				t.Errorf("acquisition %d has the label %q after %d calls, want %q after %d", i, got, asked, want, i)
+			}
+			if _, err := c.Mutex("x").Acquire(t.Context(), zklock.WithLabel("waiter"), zklock.WithWait(time.Second)); err == nil || ahead != want {
+				t.Errorf("a waiter of the same process sees the label %q, want %q; %v", ahead, want, err)
 			}
 			mustRelease(t, l)
 		}

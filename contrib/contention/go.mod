@@ -7,4 +7,6 @@ require (
 	github.com/zklock/go-zklock v0.0.0
 )
 
+require github.com/go-zookeeper/zk v1.0.4 // indirect
+
 replace github.com/zklock/go-zklock => ../..

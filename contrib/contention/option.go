@@ -12,7 +12,7 @@ func (o option) apply(p *Profile) { o(p) }
 // WithClass sets a function that maps a lock's name to its class, which is what the profiles
 // show. Many goroutines may call class at once.
 //
-// By default, the class is the part of the name before the first slash, and "/*". Of a name without
+// By default, and if class is nil, the class is the part of the name before the first slash, and "/*". Of a name without
 // a slash, it is the part before the first digit, and "*" if there is a digit. The name of a
 // zklock.All is the names joined by commas; their classes are joined, too, and names without a slash
 // are "*", because a comma may also be part of a name.

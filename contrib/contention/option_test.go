@@ -23,7 +23,7 @@ import (
 // that could pass for a line of its own.
 func TestNoSecrets(t *testing.T) {
 	world(t, func(t *testing.T, e *memdriver.Ensemble) {
-		plain, labels, classes := join(t, e, "web-1"), join(t, e, "web-1", contention.WithHolderLabels()),
+		plain, labels, classes := join(t, e, "web-1", contention.WithClass(nil), nil), join(t, e, "web-1", contention.WithHolderLabels()),
 			join(t, e, "web-1", contention.WithClass(func(string) string { return "payments\n\x1b" }))
 		const name, label = "orders/secret-name", "secret-label\n99 locks held\x1b[0m"
 		go pay(plain.Client, name, time.Hour, zklock.WithLabel(label))

@@ -22,11 +22,14 @@ type Profile struct {
 
 // New returns an empty Profile.
 func New(opts ...Option) *Profile {
-	p := &Profile{class: classOf, made: time.Now()}
+	p := &Profile{made: time.Now()}
 	for _, o := range opts {
 		if o != nil {
 			o.apply(p)
 		}
+	}
+	if p.class == nil {
+		p.class = classOf
 	}
 	return p
 }
