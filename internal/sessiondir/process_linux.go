@@ -74,7 +74,7 @@ func readStatus(pid string) (status, error) {
 	}
 	// The second field is the name in parentheses, which may have any characters.
 	fields := bytes.Fields(data[bytes.LastIndexByte(data, ')')+1:])
-	const state, flags, start = 3 - 3, 9 - 3, 22 - 3 // by the numbers in proc(5)
+	const state, flags, start = 0, 6, 19 // three less than the numbers in proc(5)
 	if len(fields) <= start {
 		return status{}, fmt.Errorf("/proc/%s/stat has %d fields", pid, len(fields))
 	}
