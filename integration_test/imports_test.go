@@ -47,13 +47,13 @@ var importRules = map[string]imports{
 	"zklock/faultdriver":       {ours: []string{"zklock/driver", "internal/faultcontrol"}},
 	"zklock/drivertest":        {ours: []string{"zklock", "zklock/internal/", "zklock/driver"}},
 	"zklock/zklocktest":        {ours: []string{"zklock", "zklock/internal/", "zklock/driver", "zklock/memdriver", "internal/memcontrol"}},
-	"zklock/inspect":           {ours: []string{"zklock", "zklock/internal/", "zklock/driver", "internal/blocking"}},
+	"zklock/inspect":           {ours: []string{"zklock", "zklock/internal/", "zklock/driver", "internal/operator"}},
 	"zklock/zkdriver":          {ours: []string{"zklock", "zklock/internal/", "zklock/driver"}, foreign: []string{"github.com/go-zookeeper/zk"}},
 	"middleware":               {ours: []string{"zklock", "zklock/internal/", "zklock/driver", "zklock/fence", "internal/naming"}},
 	"middleware/ginlock":       {ours: []string{"zklock", "zklock/internal/", "zklock/driver", "zklock/fence", "middleware", "internal/naming"}, foreign: []string{"github.com/gin-gonic/gin"}},
 	"interceptors":             {ours: []string{"zklock", "zklock/internal/", "zklock/driver", "zklock/fence", "internal/holding", "internal/naming", "interceptors/"}, foreign: []string{"google.golang.org/grpc", "google.golang.org/protobuf", "google.golang.org/genproto"}},
 	"tracing":                  {ours: []string{"zklock", "zklock/internal/", "zklock/driver"}, foreign: []string{"go.opentelemetry.io/otel"}},
-	"internal/blocking":        {ours: []string{"zklock", "zklock/internal/", "zklock/driver"}},
+	"internal/operator":        {ours: []string{"zklock", "zklock/internal/", "zklock/driver"}},
 	"internal/holding":         {ours: []string{"zklock", "zklock/internal/", "zklock/driver"}},
 	"internal/faultcontrol":    {ours: []string{"zklock/driver"}},
 	"internal/memcontrol":      {ours: []string{"zklock/driver"}},
@@ -71,12 +71,12 @@ var importRules = map[string]imports{
 	"interceptors/":            {ours: []string{"interceptors/"}, foreign: []string{"google.golang.org/grpc", "google.golang.org/protobuf"}},
 	"examples/":                {ours: []string{""}, foreign: []string{""}},
 
-	"cmd/zklock":                 {ours: []string{"cmd/zklock/internal/", "internal/blocking", "zklock", "zklock/election", "zklock/inspect", "zklock/internal/", "zklock/driver", "zklock/zkdriver"}, foreign: []string{"github.com/spf13/cobra"}},
+	"cmd/zklock":                 {ours: []string{"cmd/zklock/internal/", "internal/operator", "zklock", "zklock/election", "zklock/inspect", "zklock/internal/", "zklock/driver", "zklock/zkdriver"}, foreign: []string{"github.com/spf13/cobra"}},
 	"cmd/zklock/internal/run":    {ours: []string{"cmd/zklock/internal/tty"}},
 	"cmd/zklock/internal/doctor": {ours: []string{"zklock", "zklock/internal/", "zklock/driver"}},
 	"cmd/zklock/internal/tty":    {},
 	"cmd/zklock/internal/screen": {ours: []string{"cmd/zklock/internal/tty"}},
-	"cmd/zklock/internal/cli":    {ours: []string{"cmd/zklock/internal/", "internal/blocking", "zklock", "zklock/election", "zklock/inspect", "zklock/internal/", "zklock/driver", "zklock/zkdriver"}, foreign: []string{"github.com/spf13/cobra"}},
+	"cmd/zklock/internal/cli":    {ours: []string{"cmd/zklock/internal/", "internal/operator", "zklock", "zklock/election", "zklock/inspect", "zklock/internal/", "zklock/driver", "zklock/zkdriver"}, foreign: []string{"github.com/spf13/cobra"}},
 }
 
 // rule finds the rule for a package: the package's rule, or that of a folder above it.

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/zklock/go-zklock/internal/operator"
 )
 
 // messages writes lines to standard error from a goroutine of its own. A reader that pauses,
@@ -38,7 +40,7 @@ func newMessages(w io.Writer) *messages {
 
 // printf writes a line.
 func (m *messages) printf(format string, args ...any) {
-	_, _ = m.Write([]byte("zklock: " + escape(fmt.Sprintf(format, args...)) + "\n"))
+	_, _ = m.Write([]byte("zklock: " + operator.Escape(fmt.Sprintf(format, args...)) + "\n"))
 }
 
 // Write implements io.Writer for a logger. It never blocks.

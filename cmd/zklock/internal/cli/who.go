@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/zklock/go-zklock/internal/blocking"
+	"github.com/zklock/go-zklock/internal/operator"
 	"github.com/zklock/go-zklock/zklock"
 )
 
@@ -22,9 +22,10 @@ func (a *app) whoCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "who NAME",
 		Short: "Show which processes hold a lock and wait for it",
-		Long: `Show which processes hold a lock and wait for it, in the order of the queue. AGE is the time since
-the process asked for the lock, by the clocks of both machines. A state of "keeps" means that the
-process may keep the lock between uses.
+		Long: `Show which processes hold a lock and wait for it, in the order of the queue. ASKED is the time since
+the process asked for the lock, by the clocks of both machines: a holder may have waited for a part
+of that. A state of "keeps" means that the process may keep the lock between uses, and "asked"
+that a holder was asked to give the lock back.
 
 NODE identifies one contender, as zklock release takes it.`,
 		Example: "  zklock who orders/42\n  zklock who -o json orders/42 | jq '.contenders[] | select(.held) | .host'",
@@ -45,7 +46,7 @@ NODE identifies one contender, as zklock release takes it.`,
 			out := bufio.NewWriter(a.out)
 			switch {
 			case f == formatJSON:
-				err = writeJSON(out, jsonOf(args[0], c.Mutex(args[0]).Path(), queue))
+				err = writeJSON(out, operator.Show(args[0], c.Mutex(args[0]).Path(), queue, nil))
 			case tree:
 				err = writeTree(out, queue, time.Now())
 			default:
@@ -95,7 +96,7 @@ func written(errs ...error) error {
 
 // writeQueue writes a queue as a table.
 func writeQueue(w io.Writer, queue []zklock.Contender, now time.Time, wide bool) error {
-	title := []string{"STATE", "MODE", "AGE", "PROCESS", "LABEL", "NODE"}
+	title := []string{"STATE", "MODE", "ASKED", "PROCESS", "LABEL", "NODE"}
 	if wide {
 		title = append(title, "SESSION", "REVOKED", "TRACE")
 	}
@@ -103,7 +104,7 @@ func writeQueue(w io.Writer, queue []zklock.Contender, now time.Time, wide bool)
 	for _, c := range queue {
 		row := []string{state(c), c.Mode.String(), age(c.Since, now), owner(c), dash(c.Label), node(c)}
 		if wide {
-			row = append(row, hexID(c.Session), dash(c.Revoked), dash(c.Trace))
+			row = append(row, operator.Hex(c.Session), dash(c.Revoked), dash(c.Trace))
 		}
 		if err := t.row(row...); err != nil {
 			return err
@@ -120,7 +121,7 @@ func writeTree(w io.Writer, queue []zklock.Contender, now time.Time) error {
 	children := make([][]int, len(queue))
 	var roots []int
 	for i := range queue {
-		if ahead := blocking.Of(queue, i); len(ahead) > 0 {
+		if ahead, _ := operator.WaitsFor(queue, i); len(ahead) > 0 {
 			children[ahead[0]] = append(children[ahead[0]], i)
 		} else {
 			roots = append(roots, i)
