@@ -68,6 +68,8 @@ func TestRunExitCodes(t *testing.T) {
 		{url, "--wait 5s " + held + " -- true", 75, "not acquired"}, // the time also counts until there is a session,
 		{url, "--try -E 0 " + held + " -- false", 0, "another contender"},
 		{url, "--try -E 255 x " + held + " -- true", 255, "another contender"},
+		{url, "--try --quiet " + held + " -- true", 75, ""},
+		{url, "--try -q -E 0 " + held + " -- false", 0, ""},
 		{url, "x true", 64, "--"},
 		{url, "-- true", 64, "no name"},
 		{url, "x --", 64, "no command"},

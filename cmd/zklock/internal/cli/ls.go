@@ -33,6 +33,7 @@ their process are not in the queue. All by the clocks of both machines.`,
 			}
 			return nil
 		},
+		ValidArgsFunction: a.completeNames(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			prefix := ""
 			if len(args) == 1 {
@@ -77,6 +78,14 @@ func (a *app) list(ctx context.Context, c *zklock.Client, prefix string, f forma
 	}
 	if err := written(l.end(), out.Flush()); err != nil {
 		return err
+	}
+	if l.n == 0 && first == nil && f != formatJSON {
+		_, missing, _ := queueOf(ctx, c, "any") // a list of no names does not say why
+		beginning := ""
+		if prefix != "" {
+			beginning = fmt.Sprintf(" that begins with %q", prefix)
+		}
+		a.messages.printf("no name%s is in use%s", beginning, ifRootMissing(missing))
 	}
 	return failed(first)
 }

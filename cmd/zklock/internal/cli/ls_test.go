@@ -33,7 +33,8 @@ func TestLsListsTheNamesInUse(t *testing.T) {
 			"ls -o wide o": "NAME MODE HOLDER ASKED WAITERS LONGEST WAIT LABEL NODE SESSION PATH\norders/42 exclusive web-3/812 5s 1 5s POST /pay\\x1b[2J " +
 				node(queue[0]) + " " + operator.Hex(queue[0].Session) + " /zklock/orders%2F42",
 		} {
-			if code, out, stderr := command(t, e, strings.Fields(args)...); code != 0 || squeeze(out) != want || stderr != "" {
+			says := map[string]string{"ls nothing": "zklock: no name that begins with \"nothing\" is in use\n"}[args]
+			if code, out, stderr := command(t, e, strings.Fields(args)...); code != 0 || squeeze(out) != want || stderr != says {
 				t.Errorf("%s: %d, %s, %q\nwant %s", args, code, squeeze(out), stderr, want)
 			}
 		}

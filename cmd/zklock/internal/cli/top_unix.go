@@ -29,6 +29,7 @@ func (a *app) topCommand() *cobra.Command {
 		Short: "Show the busiest names, live",
 		Long: `Show the names with the most waiters, and those that have been held for the longest time, again and
 again. PREFIX is one of the name. q or Ctrl-C ends it, and leaves the terminal as it was.`,
+		ValidArgsFunction: a.completeNames(1),
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case len(args) > 1:

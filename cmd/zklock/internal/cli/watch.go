@@ -35,6 +35,8 @@ Changes that follow each other fast may be reported as one: a contender that com
 may not be reported, and one that is granted the lock at once has arrived and holds it.`,
 		Example: "  zklock watch -o json orders/42 | jq -c 'select(.event == \"granted\") | .contender.host'",
 		Args:    names(1, 1),
+
+		ValidArgsFunction: a.completeNames(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := a.reader()
 			if err != nil {
