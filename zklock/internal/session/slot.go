@@ -19,8 +19,8 @@ type slot struct {
 	session *Session
 	opening *opening // the attempt that is under way; nil if there is none
 
-	// After a loss, the next session is opened no earlier than notBefore: many clients
-	// may lose their sessions at the same moment, and must not all open new ones at once.
+	// After a loss, the next session is opened no earlier than notBefore: many clients may lose their
+	// sessions again and again, and must not all open new ones at once.
 	notBefore time.Time
 	backoff   time.Duration // grows while sessions are lost one after the other
 
@@ -90,13 +90,15 @@ func (p *Pool) slot(path string) int {
 	return int(h.Sum64() % uint64(len(p.slots)))
 }
 
-// backOff keeps a slot empty for a while after the loss of a session that has lived for lived. The
-// pause is random: up to a twentieth of the timeout after the first loss. The limit doubles with each
-// further session that is lost before it has lived for a timeout, up to an eighth of the timeout. It
-// is never more than most, because callers that wait for a session wait for the pause, too.
+// backOff keeps a slot empty for a while after the loss of a session that has lived for lived. After
+// one that has lived for a timeout there is no pause: if the ensemble was away, each client's tries to
+// reach it are spread already. Otherwise the pause is random, up to a twentieth of the timeout; that
+// limit doubles with each further loss, up to an eighth. It is never more than most, because callers
+// that wait for a session wait for the pause, too.
 func (sl *slot) backOff(lived, timeout, most time.Duration, jitter func(time.Duration) time.Duration) {
 	if lived >= timeout {
-		sl.backoff = 0
+		sl.backoff, sl.notBefore = 0, time.Time{}
+		return
 	}
 	sl.backoff = min(max(2*sl.backoff, timeout/20), timeout/8, most)
 	sl.notBefore = time.Now().Add(2*jitter(sl.backoff) - sl.backoff)
@@ -139,10 +141,14 @@ func (p *Pool) Healthy() error {
 	if s != nil || err != nil { // s, if there is one, has just been opened
 		return err
 	}
-	if why := p.diagnose(o); why != nil {
-		return fmt.Errorf("%w: none has been opened yet: %w", errs.ErrUnavailable, why)
+	state := "none has been opened yet"
+	if p.Lost.Load() > 0 {
+		state = "the last one was lost, and the next one has not been opened yet"
 	}
-	return fmt.Errorf("%w: none has been opened yet", errs.ErrUnavailable)
+	if why := p.diagnose(o); why != nil {
+		return fmt.Errorf("%w: %s: %w", errs.ErrUnavailable, state, why)
+	}
+	return fmt.Errorf("%w: %s", errs.ErrUnavailable, state)
 }
 
 // isProven reports whether a session has had an answer within its timeout, and its lease has
