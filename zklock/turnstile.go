@@ -268,6 +268,8 @@ func (t *turnstile) acquire(r *request) (*Lock, error) {
 	case from != nil:
 		t.turnstiles.reportHandover(r.Ctx, lock, from.trace) // which changes only after the release of this lock
 		return lock, nil
+	case err == errs.ErrTaken && !r.ahead.granted && !t.turnstiles.pool.CutSince(t.path).IsZero():
+		return nil, errs.ErrUnanswered // what is ahead may wait for a connection, and not for a holder
 	case lock != nil || err != nil:
 		return lock, err
 	case tk == nil:
