@@ -59,6 +59,8 @@ type dialer struct {
 	worked   bool               // the newest connection has answered a request; guarded by mu
 	hopeless chan struct{}      // closed when further attempts cannot succeed
 	closed   bool               // hopeless is closed; guarded by mu
+	attempt  *attempt           // the one under way; guarded by mu
+	watching sync.WaitGroup     // the watchers of attempts
 }
 
 // failure is the reason why a server could not be used.
@@ -116,8 +118,13 @@ func (d *dialer) dial(_, server string, _ time.Duration) (net.Conn, error) {
 	deadline := time.Now().Add(budget)
 	ctx, cancel := context.WithDeadline(d.life, deadline)
 	defer cancel()
+	a := d.begin(d.life, server)
+	defer context.AfterFunc(a.ctx, cancel)()
 	c, err := d.connect(ctx, server)
 	if err != nil {
+		if context.Cause(a.ctx) == errStalled {
+			err = &unanswered{errStalled}
+		}
 		d.failed(server, err)
 		return nil, err
 	}
@@ -132,6 +139,11 @@ func (d *dialer) dial(_, server string, _ time.Duration) (net.Conn, error) {
 		_ = c.raw.Close()
 		return nil, errSessionOver
 	}
+	context.AfterFunc(a.ctx, func() {
+		if context.Cause(a.ctx) == errStalled {
+			_ = c.Conn.SetDeadline(time.Unix(1, 0))
+		}
+	})
 	return c, nil
 }
 
@@ -235,6 +247,7 @@ func (d *dialer) succeeded() {
 		d.backoff = &backoff{clock: d.clock}
 	}
 	d.since = d.clock.now()
+	d.endLocked()
 	clear(d.errs)
 }
 
@@ -250,6 +263,7 @@ func (d *dialer) failed(server string, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.attemptFailedLocked()
+	d.endLocked()
 	kind := classify(err)
 	if permanentTLS(err) {
 		err = fmt.Errorf("%w: %w", driver.ErrTLS, err)
