@@ -17,6 +17,7 @@ type Config struct {
 	Timing  Timing
 	Signals *Signals
 	Log     func(format string, args ...any) // must not block
+	LogNow  func(format string, args ...any) // likewise, and has written the line when it returns, if it can
 
 	// Revoked is closed when an operator asks for the lock: the command gets TERM then, as if
 	// the wrapper had got it. It may be nil.

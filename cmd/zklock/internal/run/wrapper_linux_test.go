@@ -10,7 +10,7 @@ import (
 
 // wrap is what a wrapper does that is a process of its own: it runs the script in its arguments.
 func wrap() {
-	_, _ = Run(Config{Command: shell(os.Args[1], os.Args[2:]...), Lease: newLease(), Timing: Timing{Grace: patience}, Signals: CatchSignals(), Log: func(string, ...any) {}})
+	_, _ = Run(Config{Command: shell(os.Args[1], os.Args[2:]...), Lease: newLease(), Timing: Timing{Grace: patience}, Signals: CatchSignals(), Log: func(string, ...any) {}, LogNow: func(string, ...any) {}})
 }
 
 // wrapper returns a wrapper that is not started.
