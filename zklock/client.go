@@ -197,7 +197,7 @@ func (c *Client) acquireLock(ctx context.Context, r *request) (lock *Lock, err e
 		r.Origin.Trace = inject(r.Ctx)
 	}
 	for {
-		if !c.handsOver(r) {
+		if len(r.Wants) > 1 || r.Mode == queue.Permit || r.alone || c.cfg.handoverLimit <= 0 || c.cfg.handoverTime <= 0 {
 			lock, err = t.acquireAlone(r)
 		} else {
 			r.turnstile, r.Keep = t, c.cfg.keep > 0
@@ -212,11 +212,6 @@ func (c *Client) acquireLock(ctx context.Context, r *request) (lock *Lock, err e
 		// The lock was lost between its grant and here: queue again at the end.
 		c.waitAgain(r)
 	}
-}
-
-// handsOver reports whether the place of an acquisition takes part in hand-over.
-func (c *Client) handsOver(r *request) bool {
-	return len(r.Wants) == 1 && r.Mode != queue.Permit && !r.alone && c.cfg.handoverLimit > 0 && c.cfg.handoverTime > 0
 }
 
 // path returns the znode of a name: its contenders queue there.

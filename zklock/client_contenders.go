@@ -153,26 +153,17 @@ func operable(c *Client, name string) error {
 }
 
 // onDesk runs an operation on the session of a path, and again on the next one if that
-// session ends.
+// session ends. It waits for a session for connect_timeout.
 func onDesk(ctx context.Context, c *Client, path string, op func(*place.Desk) error) error {
 	for {
-		d, err := deskFor(ctx, c, path)
+		patient, stop := c.pool.Patient(ctx, time.Now())
+		s, err := c.pool.Session(patient, path)
+		stop()
 		if err != nil {
 			return err
 		}
-		if err = op(d); !errors.Is(err, errs.ErrSessionOver) {
+		if err = op(place.DeskOf(s)); !errors.Is(err, errs.ErrSessionOver) {
 			return err
 		}
 	}
-}
-
-// deskFor returns the session of a path. It waits for one for connect_timeout.
-func deskFor(ctx context.Context, c *Client, path string) (*place.Desk, error) {
-	ctx, stop := c.pool.Patient(ctx, time.Now())
-	defer stop()
-	s, err := c.pool.Session(ctx, path)
-	if err != nil {
-		return nil, err
-	}
-	return place.DeskOf(s), nil
 }

@@ -75,9 +75,9 @@ var _ = []mutant.Mutant{
 	{
 		Name:   "handover-of-all",
 		Breaks: "locks on several names take part in hand-over",
-		In:     (*Client).handsOver,
-		Find:   "len(r.Wants) == 1 && r.Mode != queue.Permit",
-		Put:    "r.Mode != queue.Permit",
+		In:     (*Client).acquireLock,
+		Find:   "len(r.Wants) > 1 || r.Mode == queue.Permit",
+		Put:    "r.Mode == queue.Permit",
 		Tests:  []string{"TestAllIsNotHandedAPlaceOnOneName"},
 	},
 	{

@@ -57,8 +57,8 @@ type Stats struct {
 }
 
 // Waiting returns how many acquisitions wait now for other contenders, by name: those that the Waiting
-// of [Stats] counts together. All that wait behind one of them have no queue node of their own, so
-// [Client.Contenders] does not show them. Those of several names count for each.
+// of [Stats] counts together. Most have no queue node of their own, so [Client.Contenders] does not
+// show them. Those of several names count for each.
 func (c *Client) Waiting() map[string]int {
 	waiting := make(map[string]int)
 	if c == nil || c.pool == nil {

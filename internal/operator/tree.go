@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Branch is a line of a tree that shows who must move for a name, across names.
+// Branch is a line of a tree that shows which process must move for a name, across names.
 type Branch struct {
 	Depth     int
 	Relation  Relation
@@ -74,8 +74,9 @@ func (f *forest) near(c Contender) (found []Lock) {
 	return found
 }
 
-// Tree returns who must move so that the waiters of a lock go on, and whom these keep waiting: below
-// the holders of the name, the names that their processes wait for, with the holders of those; then
+// Tree returns which processes must move so that the waiters of a lock go on, and which of its waiters
+// keep others waiting: below the holders of the name, the names that their processes wait for, with
+// the holders of those; then
 // the waiters whose processes hold further names. Contenders with the id of a trace are followed by
 // that. Of others only the process is known, and that a process holds one name and waits for another
 // does not show that one request of it does both. locks has all names.

@@ -12,7 +12,7 @@
 //
 // If a request is not served, the chain is aborted, and its error is added to c.Errors, where
 // outer middlewares such as loggers and otelgin see it. There its text has no lock name and no
-// holder. That the lock is in use is no error: [middleware.WithObserver] reports it. gin.Recovery must
+// holder. A lock that is in use is not an error there: [middleware.WithObserver] reports it. gin.Recovery must
 // be an outer middleware too. It keeps panics from the server, but the connection
 // of a request whose lock was lost is aborted nevertheless.
 //

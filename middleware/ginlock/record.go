@@ -9,7 +9,7 @@ import (
 )
 
 // record adds an error to c.Errors, where gin's loggers look for it. A lock that is in use is an
-// answer and no failure of the server: otelgin would make the span of each such request one with an
+// answer, and not a failure of the server: otelgin would make the span of each such request one with an
 // error.
 func record(r *http.Request, err error) {
 	unavailable := errors.Is(err, zklock.ErrUnavailable) || errors.Is(err, zklock.ErrLost)

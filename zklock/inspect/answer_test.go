@@ -16,7 +16,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/inspect"
 )
 
-// The head line and the text for terminals say what is stuck and who must move, across names.
+// The head line and the text for terminals say what is stuck and which process must move, across names.
 func TestTextAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -60,7 +60,7 @@ func rowsOf(s state, filter, by string) []row {
 	return rows
 }
 
-// total is the head line of the list: what is stuck, and who must move.
+// total is the head line of the list: what is stuck, and which process must move.
 type total struct {
 	Names, Waiters, Here int
 	Longest              operator.Lock // the name with the longest wait; "" if nothing waits

@@ -141,14 +141,14 @@ func (p *Pool) Healthy() error {
 	if s != nil || err != nil { // s, if there is one, has just been opened
 		return err
 	}
-	state := "none has been opened yet"
+	text := "%w: none has been opened yet"
 	if p.Lost.Load() > 0 {
-		state = "the last one was lost, and the next one has not been opened yet"
+		text += " after a loss"
 	}
 	if why := p.diagnose(o); why != nil {
-		return fmt.Errorf("%w: %s: %w", errs.ErrUnavailable, state, why)
+		return fmt.Errorf(text+": %w", errs.ErrUnavailable, why)
 	}
-	return fmt.Errorf("%w: %s", errs.ErrUnavailable, state)
+	return fmt.Errorf(text, errs.ErrUnavailable)
 }
 
 // isProven reports whether a session has had an answer within its timeout, and its lease has

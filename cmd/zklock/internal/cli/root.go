@@ -101,7 +101,7 @@ the arguments of a process.`,
 	return root
 }
 
-// unknownCommand is the error for an argument that is no command.
+// unknownCommand returns the error for an argument that is not the name of a command.
 func unknownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
