@@ -56,9 +56,8 @@ type Stats struct {
 	Reconnects     uint64 // how many connections of a session were not its first
 }
 
-// Waiting returns how many acquisitions wait now for other contenders, by name: those that the Waiting
-// of [Stats] counts together. Most have no queue node of their own, so [Client.Contenders] does not
-// show them. Those of several names count for each.
+// Waiting returns how many acquisitions wait now for other contenders, by name; those of several names
+// count for each. [Client.Contenders] does not show most of them: they have no queue node.
 func (c *Client) Waiting() map[string]int {
 	waiting := make(map[string]int)
 	if c == nil || c.pool == nil {

@@ -19,8 +19,7 @@ type slot struct {
 	session *Session
 	opening *opening // the attempt that is under way; nil if there is none
 
-	// After a loss, the next session is opened no earlier than notBefore: many clients may lose their
-	// sessions again and again, and must not all open new ones at once.
+	// After losses, the next session is opened no earlier than notBefore: see backOff.
 	notBefore time.Time
 	backoff   time.Duration // grows while sessions are lost one after the other
 
@@ -90,11 +89,10 @@ func (p *Pool) slot(path string) int {
 	return int(h.Sum64() % uint64(len(p.slots)))
 }
 
-// backOff keeps a slot empty for a while after the loss of a session that has lived for lived. After
-// one that has lived for a timeout there is no pause: if the ensemble was away, each client's tries to
-// reach it are spread already. Otherwise the pause is random, up to a twentieth of the timeout; that
-// limit doubles with each further loss, up to an eighth. It is never more than most, because callers
-// that wait for a session wait for the pause, too.
+// backOff keeps a slot empty for a while after the loss of a session that has lived for lived, but not
+// after one that has lived for a timeout: tries to reach an ensemble that was away are spread already.
+// The pause is random, up to a twentieth of the timeout; that limit doubles with each further loss, up
+// to an eighth, and to most: callers that wait for a session wait for the pause, too.
 func (sl *slot) backOff(lived, timeout, most time.Duration, jitter func(time.Duration) time.Duration) {
 	if lived >= timeout {
 		sl.backoff, sl.notBefore = 0, time.Time{}
