@@ -36,7 +36,7 @@ var commands = map[string]string{
 	"export ZKLOCK_URL='zk://127.0.0.1:2181/shop/locks?tick_time=2s'": "TestCommandsOfTheDocsWork",
 	"zklock run nightly-report -- ./report --all":                     "TestCommandsOfTheDocsWork",
 	"zklock run --try nightly-report -- ./report --all":               "TestCommandsOfTheDocsWork",
-	"zklock run --try -E 0 nightly-report -- ./report":                "TestCommandsOfTheDocsWork",
+	"zklock run --try -q -E 0 nightly-report -- ./report":             "TestCommandsOfTheDocsWork",
 	"zklock run --wait 30s orders/42 customers/7 -- ./move":           "TestCommandsOfTheDocsWork",
 	"zklock run --shared prices -- ./read-prices":                     "TestCommandsOfTheDocsWork",
 	"zklock run --permits 3 downloads -- ./download":                  "TestCommandsOfTheDocsWork",

@@ -60,6 +60,7 @@ var importRules = map[string]imports{
 	"internal/sessiondir":      {ours: []string{"zklock/driver"}},
 	"internal/blocking":        {ours: []string{"zklock"}},
 	"internal/holding":         {ours: []string{"zklock"}},
+	"internal/operator":        {ours: []string{"zklock"}},
 	"internal/faultcontrol":    {ours: []string{"zklock/driver"}},
 	"internal/memcontrol":      {ours: []string{"zklock/driver"}},
 	"internal/naming":          {ours: []string{"zklock"}},

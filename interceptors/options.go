@@ -122,6 +122,7 @@ func WithRetryDelay(d time.Duration) Option { return optionFunc(func(c *config) 
 //	zklock.WithMaxWaiters(20)    while that many wait, another one is refused at once, with the code of WithCode
 //	zklock.WithoutHandover()     each call has a token with a Zxid of its own
 //	zklock.WithAsyncRelease()    a call does not wait until its release is confirmed
+//	zklock.WithFailFast()        once the ensemble has been away for almost connect_timeout, a call is refused at once as unavailable
 //
 // The wait and the label are those of WithWait and WithLabel.
 func WithAcquire(opts ...zklock.AcquireOption) Option {

@@ -193,7 +193,7 @@ func (c *call) loss(err error) error {
 // unserved is finish for a request whose handler was not called.
 func (c *call) unserved(err error) {
 	w, r := c.writer.inner, c.request
-	if !errors.Is(err, zklock.ErrOutage) || r.Context().Err() != nil { // only WithFailOpen asks for ErrOutage
+	if !c.failOpen || !errors.Is(err, zklock.ErrOutage) || r.Context().Err() != nil {
 		c.fail(w, r, err)
 		return
 	}

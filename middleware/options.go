@@ -165,6 +165,7 @@ func WithRetryAfter(d time.Duration) Option {
 //	zklock.WithMaxWaiters(20)    while that many wait, another one is refused at once, with the status of WithStatus
 //	zklock.WithoutHandover()     each request has a token with a Zxid of its own
 //	zklock.WithAsyncRelease()    a request does not wait until its release is confirmed
+//	zklock.WithFailFast()        once the ensemble has been away for almost connect_timeout, a request is refused at once as unavailable
 //
 // The wait and the label are those of WithWait and WithLabel.
 func WithAcquire(opts ...zklock.AcquireOption) Option {

@@ -243,3 +243,35 @@ func TestFailOpenChecksSequencersAgain(t *testing.T) {
 		}
 	})
 }
+
+// With WithFailFast, the requests of an outage are refused at once when it has lasted for almost
+// connect_timeout, as unavailable and never as contended. That is so for requests that wait, and for
+// those that do not.
+func TestFailFastRefusesInAnOutage(t *testing.T) {
+	for _, wait := range []time.Duration{0, 5 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			o := newOutages(t)
+			o.h = middleware.New(o.fixed, middleware.WithWait(wait), middleware.WithAcquire(zklock.WithFailFast()))(http.HandlerFunc(reportHold))
+			o.want("before", http.StatusOK, true, 0)
+			o.ensemble.Partition(memdriver.AroundClients(0).Reset())
+			time.Sleep(outageAfter)
+			for range 3 {
+				o.want("in the outage", http.StatusServiceUnavailable, false, 0)
+			}
+			o.ensemble.Heal()
+		})
+	}
+}
+
+// A request whose wait ends in an outage is not one that a holder has kept waiting.
+func TestOutageIsNotContention(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOutages(t)
+		o.h = middleware.New(o.fixed, middleware.WithWait(2*time.Second))(http.HandlerFunc(reportHold))
+		o.want("before", http.StatusOK, true, 0)
+		o.ensemble.Partition(memdriver.AroundClients(0).Reset())
+		time.Sleep(100 * time.Millisecond)
+		o.want("in the outage", http.StatusServiceUnavailable, false, 2*time.Second)
+		o.ensemble.Heal()
+	})
+}

@@ -199,10 +199,10 @@ func (c *Client) acquireLock(ctx context.Context, r *request) (lock *Lock, err e
 		r.Origin.Label = queue.Truncate(label(r.Ctx), queue.MaxLabel)
 	}
 	for {
-		if !c.handsOver(r) {
+		if len(r.Wants) > 1 || r.Mode == queue.Permit || r.alone || c.cfg.handoverLimit <= 0 || c.cfg.handoverTime <= 0 {
 			lock, err = t.acquireAlone(r)
 		} else {
-			r.turnstile, r.Keep = t, c.cfg.set.Keep > 0
+			r.turnstile, r.Keep = t, c.cfg.keep > 0
 			lock, err = t.acquire(r)
 		}
 		switch {
@@ -214,11 +214,6 @@ func (c *Client) acquireLock(ctx context.Context, r *request) (lock *Lock, err e
 		// The lock was lost between its grant and here: queue again at the end.
 		c.waitAgain(r)
 	}
-}
-
-// handsOver reports whether the place of an acquisition takes part in hand-over.
-func (c *Client) handsOver(r *request) bool {
-	return len(r.Wants) == 1 && r.Mode != queue.Permit && !r.alone && c.cfg.set.HandoverLimit > 0 && c.cfg.set.HandoverTime > 0
 }
 
 // path returns the znode of a name: its contenders queue there.

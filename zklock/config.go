@@ -86,7 +86,8 @@ func (c *Config) complete() (config, error) {
 			CreateRoot:    !c.RequireRoot,
 			Dialect:       dialect,
 		},
-		set: *c,
+		handoverLimit: c.HandoverLimit, handoverTime: c.HandoverTime, keep: c.Keep,
+		keepMax: c.KeepMax, maxWaiters: c.MaxWaiters, maxNames: c.MaxNames,
 	}
 	if c.Connector == nil {
 		cfg.User = c.User

@@ -206,6 +206,35 @@ func ExampleClient_Stats() {
 	// Output: held: 1 lost: 0
 }
 
+// Goroutines of one process wait behind each other in memory: the queue in ZooKeeper shows one node.
+func ExampleClient_Waiting() {
+	waits := make(chan struct{}, 2)
+	client, err := zklock.Open("mem://", zklock.WithHooks(zklock.Hooks{
+		Wait: func(ctx context.Context, _ zklock.WaitEvent) (context.Context, func(zklock.WaitResult)) {
+			waits <- struct{}{}
+			return ctx, nil
+		},
+	}))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer client.Close()
+	orders := client.Mutex("orders/42")
+	err = zklock.Do(context.Background(), orders, func(ctx context.Context, _ *zklock.Lock) error {
+		for range 2 {
+			go func() { _, _ = orders.Acquire(zklock.Detach(ctx)) }()
+			<-waits
+		}
+		fmt.Println(client.Waiting())
+		return nil
+	})
+	fmt.Println(err)
+	// Output:
+	// map[orders/42:2]
+	// <nil>
+}
+
 // A readiness probe calls Healthy. The first call begins to open a session.
 func ExampleClient_Healthy() {
 	client, err := zklock.Open("mem://")

@@ -126,7 +126,7 @@ func TestKeptNameShowsItsHolder(t *testing.T) {
 			if got, want := contenderAt(t, op, "x", began), "/ since -, kept true"; got != want {
 				t.Errorf("%s: without another contender an operator reads %q, want %q", label, got, want)
 			}
-			if got, want := fails(t, b.Mutex("x"), 300*time.Millisecond), fmt.Sprintf("held by web-3/812 %q for 3s", label); got != want {
+			if got, want := fails(t, b.Mutex("x"), 300*time.Millisecond), fmt.Sprintf("held by web-3/812 %q, which asked for it 3s ago", label); got != want {
 				t.Errorf("%s: the error of a wait ends with %q, want %q", label, got, want)
 			}
 			if got, want := theirs.take(), fmt.Sprintf("/ %s/trace-%[1]s", label); got != want {
@@ -201,7 +201,7 @@ func TestFirstHolderOfAKeepableName(t *testing.T) {
 			if !early {
 				time.Sleep(time.Minute)
 			}
-			if got, want := fails(t, b.Mutex(name), 3*time.Second), `held by web-3/812 "l" for `; !strings.HasPrefix(got, want) {
+			if got, want := fails(t, b.Mutex(name), 3*time.Second), `held by web-3/812 "l", which asked for it `; !strings.HasPrefix(got, want) {
 				t.Errorf("early %v: the error of a wait ends with %q, want %q", early, got, want)
 			}
 			if got, want := theirs.take(), "/ l/t"; got != want {
@@ -236,7 +236,7 @@ func TestWaiterWithAKeepableNode(t *testing.T) {
 		}
 		mustRelease(t, first)
 		l := <-next
-		if got, want := fails(t, c.Mutex("x"), time.Second), `held by web-3/812 "l" for 2s`; got != want {
+		if got, want := fails(t, c.Mutex("x"), time.Second), `held by web-3/812 "l", which asked for it 2s ago`; got != want {
 			t.Errorf("the error of a wait ends with %q, want %q", got, want)
 		}
 		mustRelease(t, l)
@@ -324,7 +324,7 @@ func TestLabelOfAKeptName(t *testing.T) {
 		wantCost(t, "the next hold", cost(e, func() {
 			l = mustLock(t)(a.Mutex("x").Acquire(withTrace(t.Context(), "next"), labelled("next")))
 		}), free)
-		if got, want := fails(t, b.Mutex("x"), time.Second), `held by web-3/812 "next" for 1s`; got != want {
+		if got, want := fails(t, b.Mutex("x"), time.Second), `held by web-3/812 "next", which asked for it 1s ago`; got != want {
 			t.Errorf("the error of a wait ends with %q, want %q", got, want)
 		}
 		if got, want := theirs.take(), "/ next/next"; got != want {
@@ -384,7 +384,7 @@ func TestHandoverShowsTheHolderThatStays(t *testing.T) {
 					t.Errorf("right after the hand-overs others read %q, want one", got)
 				}
 				began := time.Now()
-				if got, want := <-waiting, `held by web-3/812 "three" for 10s`; got != want {
+				if got, want := <-waiting, `held by web-3/812 "three", which asked for it 10s ago`; got != want {
 					t.Errorf("the error of a wait ends with %q, want %q", got, want)
 				}
 				want := "one/one three/three"

@@ -43,7 +43,7 @@ var _ = []mutant.Mutant{
 		Name:   "keep-for-ever",
 		Breaks: "a place stays in the queue although it was not used for longer than keep",
 		In:     (*turnstiles).oldest,
-		Find:   "time.Until(s.since.Add(ts.cfg.set.Keep))",
+		Find:   "time.Until(s.since.Add(ts.cfg.keep))",
 		Put:    "time.Hour",
 		Tests:  []string{"TestKeptNameCostsNothing"},
 	},
@@ -75,9 +75,9 @@ var _ = []mutant.Mutant{
 	{
 		Name:   "handover-of-all",
 		Breaks: "locks on several names take part in hand-over",
-		In:     (*Client).handsOver,
-		Find:   "len(r.Wants) == 1 && r.Mode != queue.Permit",
-		Put:    "r.Mode != queue.Permit",
+		In:     (*Client).acquireLock,
+		Find:   "len(r.Wants) > 1 || r.Mode == queue.Permit",
+		Put:    "r.Mode == queue.Permit",
 		Tests:  []string{"TestAllIsNotHandedAPlaceOnOneName"},
 	},
 	{

@@ -32,7 +32,7 @@ func TestEndedWaitNamesTheHolder(t *testing.T) {
 		}
 		l := mustLock(t)(a.Mutex("x").Acquire(t.Context(), zklock.WithLabel("POST /pay")))
 		time.Sleep(40 * time.Second)
-		fails("first in line", b.Mutex("x"), `held by web-3/812 "POST /pay" for 41s`)
+		fails("first in line", b.Mutex("x"), `held by web-3/812 "POST /pay", which asked for it 41s ago`)
 		fails("in the holder's process", a.Mutex("x"), `held by web-3/812 "POST /pay" for 42s`)
 		second := acquiring(t, b.Mutex("x"), t.Context(), zklock.WithLabel("GET \n\""))
 		fails("further back", c.Mutex("x"), `behind web-4/7 "GET \n\"", 2 ahead`)
@@ -44,12 +44,12 @@ func TestEndedWaitNamesTheHolder(t *testing.T) {
 		permits := func(c *zklock.Client) *zklock.Semaphore { return c.Semaphore("s", 2) }
 		first := mustLock(t)(permits(a).Acquire(t.Context(), zklock.WithLabel("one")))
 		other := mustLock(t)(permits(b).Acquire(t.Context(), zklock.WithLabel("two")))
-		fails("first in line for a permit", permits(c), `held by web-4/7 "two" for 1s`)
+		fails("first in line for a permit", permits(c), `held by web-4/7 "two", which asked for it 1s ago`)
 		mustRelease(t, first)
 		mustRelease(t, other)
 
 		l = mustLock(t)(hidden.Mutex("h").Acquire(t.Context()))
-		fails("a holder without identity", b.Mutex("h"), "held by another client for 1s")
+		fails("a holder without identity", b.Mutex("h"), "held by another client, which asked for it 1s ago")
 		mustRelease(t, l)
 
 		time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second - 5*time.Millisecond)))
@@ -107,7 +107,7 @@ func TestFailedTryNamesTheHolder(t *testing.T) {
 		time.Sleep(41 * time.Second)
 		fails("in the holder's process", a.Mutex("x"), free, `held by web-3/812 "POST /pay" for 41s`)
 		fails("a reader in the holder's process", a.RWMutex("x").Reader(), free, `held by web-3/812 "POST /pay" for 41s`)
-		fails("a reader", b.RWMutex("x").Reader(), read, `held by web-3/812 "POST /pay" for 41s`)
+		fails("a reader", b.RWMutex("x").Reader(), read, `held by web-3/812 "POST /pay", which asked for it 41s ago`)
 		fails("a writer", b.Mutex("x"), list, "held by "+first)
 		fails("several names", allOf(b, "w", "x"), memcontrol.Ops{Children: 2}, "held by "+first)
 		fails("in the holder's process, with a place of its own", allOf(a, "w", "x"), memcontrol.Ops{Children: 2}, "held by this client")

@@ -54,9 +54,7 @@ func WithIdentity(id Identity) Option {
 // WithAcquireStacks keeps the call stack of each acquisition with its lock. If a lock is dropped
 // without a Release, the log then has the functions that acquired it. Use it to find such a leak:
 // each acquisition takes a microsecond or two longer, and each lock needs some hundred bytes more.
-func WithAcquireStacks() Option {
-	return openOption(func(c *Client) { c.cfg.acquireStacks = true })
-}
+func WithAcquireStacks() Option { return openOption(func(c *Client) { c.cfg.acquireStacks = true }) }
 
 // AcquireOption is a setting of one acquisition. A later option overrides an earlier one of the
 // same kind.
@@ -87,9 +85,7 @@ func WithLabel(label string) AcquireOption {
 //
 // A writer cannot join a reader's lock, and an acquisition of several names can join a
 // lock only if that has all of them. Otherwise the acquisition fails with ErrDeadlock.
-func Reenter() AcquireOption {
-	return acquireOption(func(r *request) { r.rejoins = true })
-}
+func Reenter() AcquireOption { return acquireOption(func(r *request) { r.rejoins = true }) }
 
 // WithFailFast makes the acquisition fail with [ErrOutage] and [ErrUnavailable] as soon as
 // the client has been without a connection for almost all of connect_timeout. It fails at
@@ -99,16 +95,12 @@ func Reenter() AcquireOption {
 // The client forgets an outage if no caller has wanted a session for a second. The option
 // has no effect on an acquisition that waits for a holder, or behind another acquisition
 // of this client without the option.
-func WithFailFast() AcquireOption {
-	return acquireOption(func(r *request) { r.failFast = true })
-}
+func WithFailFast() AcquireOption { return acquireOption(func(r *request) { r.failFast = true }) }
 
 // WithoutHandover makes the acquisition create its own queue node, and so get a token with its own
 // Zxid. The lock is not passed on between goroutines of the process, and not shared with other
 // readers of the process. This costs the round trips that a hand-over saves.
-func WithoutHandover() AcquireOption {
-	return acquireOption(func(r *request) { r.alone = true })
-}
+func WithoutHandover() AcquireOption { return acquireOption(func(r *request) { r.alone = true }) }
 
 // WithAsyncRelease makes Release, and so [Do], return when the release has been handed to the
 // session, and not when the ensemble has confirmed it. The release is not held back: it is sent at
@@ -122,9 +114,7 @@ func WithoutHandover() AcquireOption {
 // client logs the loss. Other clients may see the lock as held for a moment after Release has
 // returned, or until the session expires if the process is killed in that moment. If several Locks
 // hold one queue node, the option counts for the last one that is released.
-func WithAsyncRelease() AcquireOption {
-	return acquireOption(func(r *request) { r.async = true })
-}
+func WithAsyncRelease() AcquireOption { return acquireOption(func(r *request) { r.async = true }) }
 
 // WithRevocable makes the client watch for requests to give the lock back: see
 // [Client.Revoke]. When there is one, [Lock.Revoked] is closed, and the contexts of
@@ -139,9 +129,7 @@ func WithAsyncRelease() AcquireOption {
 // not read the queue node anyway because the acquisition has waited or the lock is held for long.
 // Without the option the client learns of a request only when it reads the node for another
 // reason, and then does not pass the node on.
-func WithRevocable() AcquireOption {
-	return acquireOption(func(r *request) { r.revocable = true })
-}
+func WithRevocable() AcquireOption { return acquireOption(func(r *request) { r.revocable = true }) }
 
 // WithMaxWaiters makes the acquisition fail with [ErrTooManyWaiters] if it would have to
 // wait while n goroutines of this client already wait for the name. It fails at once and

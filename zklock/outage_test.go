@@ -134,3 +134,36 @@ func TestFailFastKnowsAnAnswer(t *testing.T) {
 		mustRelease(t, held)
 	})
 }
+
+// While the session has no connection, a wait that ends and a try do not read as contention: the
+// holder, if there is one, may have gone. A lock that this process holds itself is still in use.
+func TestOutageIsNotContention(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		c := connect(t, e.Connector(), nil)
+		held := mustLock(t)(c.Mutex("held").Acquire(t.Context()))
+		e.Partition(memdriver.AroundClients(0).Reset())
+		defer e.Heal()
+		time.Sleep(100 * time.Millisecond)
+		_, waited := c.Mutex("x").Acquire(t.Context(), zklock.WithWait(time.Second))
+		leader := make(chan error, 1)
+		go func() {
+			_, err := c.Mutex("x").Acquire(t.Context(), zklock.WithWait(3*time.Second))
+			leader <- err
+		}()
+		synctest.Wait()
+		_, tried := c.Mutex("x").TryAcquire(t.Context())
+		for what, err := range map[string]error{"a wait that ended": waited, "a try behind it": tried} {
+			if !errors.Is(err, zklock.ErrUnavailable) || errors.Is(err, zklock.ErrNotAcquired) {
+				t.Errorf("%s: %v, want ErrUnavailable and not ErrNotAcquired", what, err)
+			}
+		}
+		if _, err := c.Mutex("held").TryAcquire(t.Context()); !errors.Is(err, zklock.ErrNotAcquired) {
+			t.Errorf("a lock of this process: %v, want ErrNotAcquired", err)
+		}
+		if err := <-leader; !errors.Is(err, zklock.ErrUnavailable) {
+			t.Errorf("the first in line: %v", err)
+		}
+		_ = held.Release(t.Context())
+	})
+}

@@ -137,7 +137,7 @@ func (r *request) endWaiting(err error) (waited time.Duration) {
 
 // sees records the contender ahead, for explain.
 func (r *request) sees(position int, ahead *Contender) {
-	r.ahead = obstacle{node: ahead.Node, host: ahead.Host, label: ahead.Label, trace: ahead.Trace, since: ahead.Since.UnixMilli(), pid: int32(ahead.PID), position: int32(position), foreign: ahead.Foreign}
+	r.ahead = obstacle{node: ahead.Node, host: ahead.Host, label: ahead.Label, trace: ahead.Trace, since: ahead.Since.UnixMilli(), pid: int32(ahead.PID), position: int32(position), foreign: ahead.Foreign, granted: ahead.Held}
 }
 
 // explain adds to the error of a wait, or of a try, what the request knows of the contenders
@@ -167,8 +167,10 @@ func (e *explained) Error() string {
 	switch {
 	case e.waits:
 		return fmt.Sprintf("%v; behind %s, %d ahead", e.error, e.name(), e.position)
-	case e.since > 0 && held > 0:
+	case e.since > 0 && held > 0 && e.granted:
 		return fmt.Sprintf("%v; held by %s for %v", e.error, e.name(), held)
+	case e.since > 0 && held > 0:
+		return fmt.Sprintf("%v; held by %s, which asked for it %v ago", e.error, e.name(), held)
 	}
 	return fmt.Sprintf("%v; held by %s", e.error, e.name())
 }
@@ -186,6 +188,7 @@ type obstacle struct {
 	pid         int32
 	position    int32 // how many contenders are ahead
 	foreign     bool
+	granted     bool // since is when it got the lock, and not when it asked
 }
 
 // name returns how an error names the contender. Its texts were written by another client, so

@@ -57,6 +57,25 @@ type Stats struct {
 	Reconnects     uint64 // how many connections of a session were not its first
 }
 
+// Waiting returns how many acquisitions wait now for other contenders, by name; those of several names
+// count for each. [Client.Contenders] does not show most of them: they have no queue node.
+func (c *Client) Waiting() map[string]int {
+	waiting := make(map[string]int)
+	if c == nil || c.pool == nil {
+		return waiting
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for r := range c.underway {
+		for _, w := range r.Wants {
+			if r.blocked {
+				waiting[w.Name]++
+			}
+		}
+	}
+	return waiting
+}
+
 // Stats returns the client's figures. They are read one after another, so they may differ
 // by what happens in between.
 func (c *Client) Stats() Stats {

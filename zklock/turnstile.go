@@ -122,7 +122,7 @@ func (t *turnstile) enter(r *request) (lock *Lock, from *standby, tk *ticket, er
 func (t *turnstile) shareLocked(r *request) *Lock {
 	h := t.current
 	if h == nil || r.Mode != queue.Shared || !h.shared() || t.separateWriters > 0 || t.leader != nil && t.leader.r.Mode == queue.Exclusive ||
-		!h.place.MayJoin(t.turnstiles.cfg.set.HandoverTime) {
+		!h.place.MayJoin(t.turnstiles.cfg.handoverTime) {
 		return nil
 	}
 	l := h.join(r)
@@ -268,6 +268,8 @@ func (t *turnstile) acquire(r *request) (*Lock, error) {
 	case from != nil:
 		t.turnstiles.reportHandover(r.Ctx, lock, from.trace) // which changes only after the release of this lock
 		return lock, nil
+	case err == errs.ErrTaken && !r.ahead.granted && !t.turnstiles.pool.CutSince(t.path).IsZero():
+		return nil, errs.ErrUnanswered // what is ahead may wait for a connection, and not for a holder
 	case lock != nil || err != nil:
 		return lock, err
 	case tk == nil:

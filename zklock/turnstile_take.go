@@ -52,8 +52,8 @@ func (t *turnstile) take(r *request, start *place.Place) (left *place.Place, err
 		}
 		left, err = place.Attempt{Desk: d, Request: &r.Request}.Take(ctx, patient, cancel, start)
 		start = nil
-		if errors.Is(err, errs.ErrUnanswered) {
-			err = errs.WaitEnded(ctx, errs.ErrNotAcquired) // there was a usable session, so the wait was one for the lock
+		if errors.Is(err, errs.ErrUnanswered) && s.CutSince().IsZero() {
+			err = errs.WaitEnded(ctx, errs.ErrNotAcquired) // there was a connection, so the wait was one for the lock
 		}
 		if !errors.Is(err, errs.ErrSessionOver) && !errors.Is(err, errs.ErrNodeGone) {
 			return left, r.outage(ctx, err)

@@ -39,9 +39,11 @@ type turnstiles struct {
 
 // config has the settings of a Client. They are checked.
 type config struct {
-	place.Settings        // for places and sessions
-	set            Config // the settings of the rest, complete: 0 means no hand-over, nothing kept, no limit
-	acquireStacks  bool
+	place.Settings // for places and sessions
+
+	handoverLimit, keepMax, maxWaiters, maxNames int           // 0: no hand-over, and readers do not share places; no limit
+	handoverTime, keep                           time.Duration // 0: no hand-over; no place is kept between two uses
+	acquireStacks                                bool
 }
 
 // counters are totals since the client was opened.
@@ -103,7 +105,7 @@ func (ts *turnstiles) inUse(path string) bool {
 // wants, and returns that of the first name. If a limit is reached, or the client is
 // closed or shutting down, it returns an error. It makes no request.
 func (ts *turnstiles) startWaiting(r *request) (*turnstile, error) {
-	if limit := ts.cfg.set.MaxWaiters; limit > 0 && (r.maxWaiters == 0 || limit < r.maxWaiters) {
+	if limit := ts.cfg.maxWaiters; limit > 0 && (r.maxWaiters == 0 || limit < r.maxWaiters) {
 		r.maxWaiters = limit
 	}
 	ts.mu.Lock()
@@ -121,7 +123,7 @@ func (ts *turnstiles) startWaiting(r *request) (*turnstile, error) {
 			return nil, errs.ErrCrowded // it would have to wait behind those that wait already
 		}
 	}
-	if limit := ts.cfg.set.MaxNames; limit > 0 && fresh > 0 && ts.used+fresh > limit {
+	if limit := ts.cfg.maxNames; limit > 0 && fresh > 0 && ts.used+fresh > limit {
 		return nil, fmt.Errorf("%w: max_names=%d names are in use", errs.ErrTooManyWaiters, limit)
 	}
 	ts.underway[r] = struct{}{}

@@ -110,6 +110,7 @@ func WithMaxHold(d time.Duration) Option { return option(func(c *config) { c.max
 //	zklock.WithMaxWaiters(20)    while that many wait, another one is refused at once, with the code of WithCode
 //	zklock.WithoutHandover()     each call has a token with a Zxid of its own
 //	zklock.WithAsyncRelease()    a call does not wait until its release is confirmed
+//	zklock.WithFailFast()        once the ensemble has been away for almost connect_timeout, a call is refused at once as unavailable
 //
 // The wait and the label are those of WithWait and WithLabel.
 func WithAcquire(opts ...zklock.AcquireOption) Option {

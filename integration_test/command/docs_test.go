@@ -47,7 +47,7 @@ func TestCommandsOfTheDocsWork(t *testing.T) {
 	want := map[string]string{
 		"zklock run nightly-report -- ./report --all":                "report --all of nightly-report\n",
 		"zklock run --try nightly-report -- ./report --all":          "report --all of nightly-report\n",
-		"zklock run --try -E 0 nightly-report -- ./report":           "report of nightly-report\n",
+		"zklock run --try -q -E 0 nightly-report -- ./report":        "report of nightly-report\n",
 		"zklock run --wait 30s orders/42 customers/7 -- ./move":      "orders/42 customers/7\n",
 		"zklock run --shared prices -- ./read-prices":                "prices\n",
 		"zklock run --permits 3 downloads -- ./download":             "downloaded\n",

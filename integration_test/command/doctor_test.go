@@ -81,13 +81,70 @@ func TestDoctorFindsServersThatAreDown(t *testing.T) {
 	followers := e.Followers()
 	followers[0].Kill()
 	code, found, end := examined(t, urlOf(e.Hosts()))
-	if code != 1 || !strings.Contains(end, "start the server "+followers[0].Addr()) || strings.Contains(end, "2.") || !strings.Contains(found, "a quorum of the servers answers") {
+	if code != 1 || !strings.Contains(end, "start the server "+followers[0].Addr()) || !strings.Contains(found, "it refuses connections") || strings.Contains(end, "2.") || !strings.Contains(found, "a quorum of the servers answers") {
 		t.Errorf("%d, %q:\n%s", code, end, found)
 	}
 	followers[1].Kill()
 	code, found, end = examined(t, urlOf(e.Hosts()))
-	if code != 69 || !strings.Contains(end, "start enough servers for a quorum") {
+	if code != 69 || !strings.Contains(end, "start enough servers for a quorum") || !strings.Contains(found, "it runs, and is in no quorum") || strings.Count(end, "start the server") != 2 {
 		t.Errorf("%d, %q:\n%s", code, end, found)
+	}
+}
+
+// TestDoctorFindsAServerThatHangs: a server that accepts connections and answers nothing runs, so the
+// advice is not to start it.
+func TestDoctorFindsAServerThatHangs(t *testing.T) {
+	t.Parallel()
+	e := ownServers(t)
+	if _, _, err := run(t, e, "before", "true"); err != nil { // so that the root exists
+		t.Fatal(err)
+	}
+	hangs := e.Followers()[0]
+	if err := hangs.Freeze(); err != nil {
+		t.Fatal(err)
+	}
+	code, found, end := examined(t, urlOf(e.Hosts()))
+	if err := hangs.Thaw(); err != nil {
+		t.Fatal(err)
+	}
+	if code != 1 || !strings.Contains(found, hangs.Addr()+" gives out no session: it accepts connections and answers nothing") || strings.Contains(end, "start") && !strings.Contains(end, "restart it") {
+		t.Errorf("%d, %q:\n%s", code, end, found)
+	}
+}
+
+// TestDoctorTriesToCreateTheRoot: if this user cannot create the root, which run would exit with 77 for,
+// there is something to do. The try creates nothing.
+func TestDoctorTriesToCreateTheRoot(t *testing.T) {
+	t.Parallel()
+	e := servers(t)
+	owner, err := zklock.Open("zk://owner:secret@" + e.Hosts() + "/above?tick_time=500ms&session_timeout=6s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer owner.Close()
+	if err := owner.Ping(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for url, want := range map[string]struct {
+		code int
+		end  string
+	}{
+		"zk://" + e.Hosts() + "/above/a/b?":                   {1, "grant CREATE above it"},
+		"zk://owner:secret@" + e.Hosts() + "/above/a/b?":      {0, "ok"},
+		"zk://" + e.Hosts() + "/not/there?":                   {0, "ok"},
+		"zk://" + e.Hosts() + "/not/there?create_root=false&": {1, "create /not/there, or remove create_root"},
+		"zk://" + e.Hosts() + "/not/there?acl=creator&":       {1, "set the user in the URL"},
+	} {
+		code, found, end := examined(t, url+"tick_time=500ms&session_timeout=6s")
+		if code != want.code || !strings.Contains(end, want.end) {
+			t.Errorf("%s: %d, %q:\n%s", url, code, end, found)
+		}
+	}
+	raw := dialRaw(t, e.Hosts())
+	for _, path := range []string{"/above/a", "/not"} {
+		if there, _, err := raw.Exists(path); there || err != nil {
+			t.Errorf("doctor has created %s, %v", path, err)
+		}
 	}
 }
 

@@ -28,13 +28,15 @@ func TestRunExitCodes(t *testing.T) {
 	nowhere := "zk://" + closed.Addr().String() + "/x?connect_timeout=1s"
 	closed.Close()
 	dir := t.TempDir()
-	for name, text := range map[string]string{"plain": "#!/bin/sh\n", "bad": "#!/nonexistent/interpreter\n"} {
+	for name, text := range map[string]string{"plain": "#!/bin/sh\n", "bad": "#!/nonexistent/interpreter\n", "script": "exit $((100 + $#))\n", "binary": "\x7fELF\x00\n"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := os.Chmod(filepath.Join(dir, "bad"), 0o777); err != nil {
-		t.Fatal(err)
+	for _, name := range []string{"bad", "script", "binary"} {
+		if err := os.Chmod(filepath.Join(dir, name), 0o777); err != nil {
+			t.Fatal(err)
+		}
 	}
 	owner, err := zklock.Open("zk://owner:secret@" + e.Hosts() + "/private?tick_time=500ms&session_timeout=6s")
 	if err != nil {
@@ -68,6 +70,8 @@ func TestRunExitCodes(t *testing.T) {
 		{url, "--wait 5s " + held + " -- true", 75, "not acquired"}, // the time also counts until there is a session,
 		{url, "--try -E 0 " + held + " -- false", 0, "another contender"},
 		{url, "--try -E 255 x " + held + " -- true", 255, "another contender"},
+		{url, "--try --quiet " + held + " -- true", 75, ""},
+		{url, "--try -q -E 0 " + held + " -- false", 0, ""},
 		{url, "x true", 64, "--"},
 		{url, "-- true", 64, "no name"},
 		{url, "x --", 64, "no command"},
@@ -92,6 +96,8 @@ func TestRunExitCodes(t *testing.T) {
 		{url, "--permits 2 " + held + " -- true", 78, "conflict"},
 		{url, "x -- " + dir, 126, "cannot be executed"},
 		{url, "x -- " + filepath.Join(dir, "plain"), 126, "cannot be executed"},
+		{url, "x -- " + filepath.Join(dir, "script") + " one two", 102, ""},
+		{url, "x -- " + filepath.Join(dir, "binary"), 126, "cannot be executed"},
 		{url, "x -- " + filepath.Join(dir, "none"), 127, "not found"},
 		{url, "x -- " + filepath.Join(dir, "bad"), 127, "interpreter"},
 		{url, "x -- no-such-command", 127, "PATH"},

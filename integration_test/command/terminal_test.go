@@ -139,6 +139,7 @@ func TestTerminalStopsTheJob(t *testing.T) {
 	term.press(t, "one\n")
 	term.shows(t, "one\r\none\r\n")
 	term.press(t, ctrlZ)
+	term.shows(t, "zklock: stopped: the lock goes to others from ")
 	term.shows(t, "stopped with 148") // 128 and the number of TSTP
 	term.press(t, "two\n")
 	term.shows(t, "shell: two")
@@ -157,7 +158,8 @@ func TestTerminalWithoutAShell(t *testing.T) {
 	term.press(t, "one\n")
 	term.shows(t, "one\r\none\r\n")
 	term.press(t, ctrlZ+"two\n")
-	term.shows(t, "two\r\ntwo\r\n")
+	term.shows(t, "is killed\r\n")
+	term.shows(t, "two\r\n") // of cat; that of the terminal may be in front of the message
 	term.press(t, ctrlC)
 	if code := term.code(t); code != 130 {
 		t.Errorf("code %d", code)

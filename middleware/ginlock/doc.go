@@ -10,8 +10,9 @@
 // both have their former values again. Pass on c.Request.Context(): the *gin.Context itself is
 // cancelled only if the engine has ContextWithFallback.
 //
-// If a request is not served, its error is added to c.Errors and the chain is
-// aborted, so that outer middlewares such as loggers see both. gin.Recovery must
+// If a request is not served, the chain is aborted, and its error is added to c.Errors, where
+// outer middlewares such as loggers and otelgin see it. There its text has no lock name and no
+// holder. A lock that is in use is not an error there: [middleware.WithObserver] reports it. gin.Recovery must
 // be an outer middleware too. It keeps panics from the server, but the connection
 // of a request whose lock was lost is aborted nevertheless.
 //

@@ -73,6 +73,3 @@ func routeOf(r *http.Request) string {
 	}
 	return r.Method + " " + c.FullPath()
 }
-
-// record adds an error to c.Errors, where gin's loggers look for it.
-func record(r *http.Request, err error) { _ = callOf(r).gin.Error(err) }

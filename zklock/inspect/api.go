@@ -7,42 +7,15 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
-	"time"
 
-	"github.com/zklock/go-zklock/internal/blocking"
+	"github.com/zklock/go-zklock/internal/operator"
 	"github.com/zklock/go-zklock/zklock"
 )
 
 // list is the answer of api/locks.
 type list struct {
-	Locks []lock `json:"locks"`
-	More  bool   `json:"more"`
-}
-
-// lock is a name with its queue.
-type lock struct {
-	Name       string      `json:"name"`
-	Path       string      `json:"path"`
-	Error      string      `json:"error,omitempty"` // why the queue is not known
-	Contenders []contender `json:"contenders"`
-}
-
-// contender is a contender as the API shows it.
-type contender struct {
-	Node    string   `json:"node"`
-	Host    string   `json:"host"`
-	PID     int      `json:"pid"`
-	Label   string   `json:"label"`
-	Trace   string   `json:"trace"`
-	Mode    string   `json:"mode"`
-	Held    bool     `json:"held"`
-	Foreign bool     `json:"foreign"`
-	Kept    bool     `json:"kept"`
-	Revoked string   `json:"revoked"`
-	Since   string   `json:"since"` // "" if it is not known
-	Session string   `json:"session"`
-	Zxid    string   `json:"zxid"`
-	Waits   []string `json:"waits_for"` // the nodes whose departure or grant it waits for
+	Locks []operator.Lock `json:"locks"`
+	More  bool            `json:"more"`
 }
 
 // Limits of a list.
@@ -52,60 +25,57 @@ const (
 )
 
 // read reads the names that start with prefix, limit of them at most.
-func (i *inspector) read(ctx context.Context, prefix string, limit int) (list, error) {
-	l := list{Locks: []lock{}}
+func (i *inspector) read(ctx context.Context, prefix string, limit int) (l list, err error) {
+	i.pulse.begin()
+	defer func() { i.pulse.end(unanswered(err)) }()
+	all := prefix == ""
+	if all {
+		i.holds.Begin()
+	}
+	l.Locks = []operator.Lock{}
 	for info, err := range i.client.Locks(ctx, prefix) {
 		if err != nil && info.Name == "" {
 			return list{}, err
 		}
+		i.pulse.answer()
 		if len(l.Locks) == limit {
 			l.More = true
 			break
 		}
-		found := shown(info.Name, info.Path, info.Contenders)
+		found := operator.Show(info.Name, info.Path, info.Contenders, &i.holds)
 		if err != nil {
 			found.Error = err.Error()
 		}
 		l.Locks = append(l.Locks, found)
 	}
+	i.pulse.answer()
+	if all && !l.More {
+		i.holds.End()
+	}
 	return l, nil
+}
+
+// unanswered returns an error if it says that the ensemble did not answer.
+func unanswered(err error) error {
+	if errors.Is(err, zklock.ErrUnavailable) {
+		return err
+	}
+	return nil
 }
 
 // isRootMissing reports whether an error says that no name is in use, because there is no root.
 func isRootMissing(err error) bool { return errors.Is(err, zklock.ErrRootMissing) }
 
 // one reads one name.
-func (i *inspector) one(ctx context.Context, name string) (lock, error) {
+func (i *inspector) one(ctx context.Context, name string) (l operator.Lock, err error) {
+	i.pulse.begin()
+	defer func() { i.pulse.end(unanswered(err)) }()
 	queue, err := i.client.Contenders(ctx, name)
 	if err != nil && !isRootMissing(err) {
-		return lock{}, err
+		return operator.Lock{}, err
 	}
-	return shown(name, i.client.Mutex(name).Path(), queue), nil
-}
-
-// shown returns a queue as the API shows it.
-func shown(name, path string, queue []zklock.Contender) lock {
-	l := lock{Name: name, Path: path, Contenders: make([]contender, len(queue))}
-	for n, c := range queue {
-		s := contender{Node: c.Node, Host: c.Host, PID: c.PID, Label: c.Label, Trace: c.Trace, Mode: c.Mode.String(), Held: c.Held,
-			Foreign: c.Foreign, Kept: c.Kept, Revoked: c.Revoked, Session: hex(c.Session), Zxid: hex(c.Zxid), Waits: waits(queue, n)}
-		if !c.Since.IsZero() {
-			s.Since = c.Since.UTC().Format(time.RFC3339)
-		}
-		l.Contenders[n] = s
-	}
-	return l
-}
-
-func hex(id int64) string { return fmt.Sprintf("%#x", uint64(id)) }
-
-// waits returns the nodes that a contender waits for.
-func waits(queue []zklock.Contender, self int) []string {
-	nodes := []string{}
-	for _, n := range blocking.Of(queue, self) {
-		nodes = append(nodes, queue[n].Node)
-	}
-	return nodes
+	i.pulse.answer()
+	return operator.Show(name, i.client.Mutex(name).Path(), queue, &i.holds), nil
 }
 
 // serveList answers api/locks.

@@ -5,8 +5,8 @@ import (
 	"net/http"
 	"net/url"
 	"path"
-	"strings"
 
+	"github.com/zklock/go-zklock/internal/operator"
 	"github.com/zklock/go-zklock/zklock"
 )
 
@@ -20,6 +20,8 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect
 type inspector struct {
 	client *zklock.Client
 	feeds  feeds
+	holds  operator.Holds
+	pulse  pulse
 }
 
 // Handler returns a handler that shows the locks below the root of a Client. It is safe for
@@ -31,8 +33,7 @@ func Handler(c *zklock.Client) http.Handler {
 	return &inspector{client: c}
 }
 
-// ServeHTTP implements http.Handler. It looks at the end of the path only, since the part
-// before depends on where the handler is mounted.
+// ServeHTTP implements http.Handler.
 func (i *inspector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Security-Policy", policy)
@@ -44,35 +45,32 @@ func (i *inspector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "this page is read-only: use GET", http.StatusMethodNotAllowed)
 		return
 	}
-	segments := strings.Split(r.URL.EscapedPath(), "/")
-	last, above, top := end(segments, 1), end(segments, 2), end(segments, 3)
-	switch {
-	case above == "api" && last == "locks":
-		i.serveList(w, r)
-	case above == "api" && last == "events":
+	to, argument := routeOf(r)
+	if to == toEvents { // a stream is not compressed: each event has to arrive at once
 		i.serveEvents(w, r)
-	case top == "api" && above == "locks":
-		name, err := url.PathUnescape(last)
+		return
+	}
+	packed := pack(w, r)
+	defer packed.Close()
+	switch to {
+	case toPage:
+		i.servePage(packed, r)
+	case toList:
+		i.serveList(packed, r)
+	case toName:
+		name, err := url.PathUnescape(argument)
 		if err != nil {
-			fail(w, http.StatusBadRequest, err)
+			fail(packed, http.StatusBadRequest, err)
 			return
 		}
-		i.serveName(w, r, name)
-	case last == "app.js" || last == "style.css":
-		http.ServeFileFS(w, r, static, "static/"+last)
-	case last == "":
-		i.servePage(w, r)
-	default: // relative links need the slash
-		to := url.URL{Path: "./" + path.Base(r.URL.Path) + "/", RawQuery: r.URL.RawQuery}
-		h.Set("Location", to.String())
-		w.WriteHeader(http.StatusTemporaryRedirect)
+		i.serveName(packed, r, name)
+	case toFile:
+		http.ServeFileFS(packed, r, static, "static/"+argument)
+	case toSlash: // relative links need the slash
+		u := url.URL{Path: "./" + path.Base(r.URL.Path) + "/", RawQuery: r.URL.RawQuery}
+		h.Set("Location", u.String())
+		packed.WriteHeader(http.StatusTemporaryRedirect)
+	default:
+		http.Error(packed, "there is no such page: the locks are at ./, and a name, with %2F for its slashes, at ./api/locks/{name}", http.StatusNotFound)
 	}
-}
-
-// end returns the nth segment from the end; "" if there is none.
-func end(segments []string, n int) string {
-	if n > len(segments) {
-		return ""
-	}
-	return segments[len(segments)-n]
 }

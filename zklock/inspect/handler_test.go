@@ -74,10 +74,13 @@ func get(t *testing.T, h http.Handler, url string) *httptest.ResponseRecorder {
 }
 
 type contender struct {
-	Node, Host, Label, Trace, Mode, Since, Session, Zxid, Revoked string
-	PID                                                           int
-	Held, Foreign, Kept                                           bool
-	Waits                                                         []string `json:"waits_for"`
+	Node, Host, Label, Trace, Mode, Session, Zxid, Revoked string
+	PID                                                    int
+	Held, Foreign, Kept                                    bool
+	Since                                                  *string
+	HeldSince                                              *string  `json:"held_since"`
+	Waits                                                  []string `json:"waits_for"`
+	One                                                    bool     `json:"waits_for_one"`
 }
 
 type lock struct {
@@ -135,8 +138,8 @@ func TestAPI(t *testing.T) {
 	if reader.Host != "jobs-1" || reader.Held || reader.Mode != "shared" || len(reader.Waits) != 1 || reader.Waits[0] != want[0].Node {
 		t.Errorf("the waiter is %+v", reader)
 	}
-	if !strings.HasPrefix(holder.Zxid, "0x") || !strings.HasPrefix(holder.Session, "0x") || len(holder.Since) != len("2006-01-02T15:04:05Z") {
-		t.Errorf("ids and times: %+v", holder)
+	if !strings.HasPrefix(holder.Zxid, "0x") || !strings.HasPrefix(holder.Session, "0x") || holder.Since == nil || len(*holder.Since) != len("2006-01-02T15:04:05.000Z") || holder.HeldSince == nil || reader.HeldSince != nil {
+		t.Errorf("ids and times: %+v; the list was read before and after it was granted the lock", holder)
 	}
 	for url, code := range map[string]int{"/api/locks?limit=0": 400, "/api/locks?limit=x": 400, "/api/locks/a%2F%2Fb": 400, "/api/locks/unused": 200} {
 		if rec := get(t, h, url); rec.Code != code {
@@ -162,7 +165,7 @@ func TestAPISaysWhichContenderBlocksWhich(t *testing.T) {
 		want  string // for each contender, the positions that it waits for
 	}{
 		"writers": {[]string{"WRIT", "WRIT", "WRIT"}, "- 0 1"},
-		"readers": {[]string{"READ", "READ", "WRIT", "READ", "READ", "WRIT"}, "- - 1 2 2 4"},
+		"readers": {[]string{"READ", "READ", "WRIT", "READ", "READ", "WRIT"}, "- - 1,0 2 2 4,3"},
 		"permits": {[]string{"PERM2", "PERM2", "PERM2", "PERM2", "PERM2"}, "- - 1,0 2 3"},
 		"alone":   {[]string{"WRIT"}, "-"},
 	} {
@@ -178,6 +181,9 @@ func TestAPISaysWhichContenderBlocksWhich(t *testing.T) {
 		var got []string
 		for i, c := range decoded[lock](t, get(t, h, "/api/locks/"+name)).Contenders {
 			at[c.Node] = string(rune('0' + i))
+			if c.Since != nil || c.One != (name == "permits" && i == 2) {
+				t.Errorf("%s: %+v: want no time, as the nodes have none, and waits_for_one for the first in line for a permit", name, c)
+			}
 			if len(c.Waits) == 0 {
 				got = append(got, "-")
 				continue

@@ -2,118 +2,168 @@ package inspect
 
 import (
 	"bytes"
-	"fmt"
 	"html/template"
 	"net/http"
 	"net/url"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
+
+	"github.com/zklock/go-zklock/internal/operator"
 )
 
-// page is what the template shows: a list, or one name.
+// page is what the templates show.
 type page struct {
-	Prefix string
-	Name   string // "" for the list
-	Root   string
-	List   list
-	Lock   lock
+	Query  query
+	Lock   operator.Lock // of the page of a name
+	Here   int           // likewise: acquisitions of this process that wait
+	Tree   []operator.Branch
+	Total  total
+	Rows   []row
+	Found  int    // rows of all pages
+	Parts  []part // of the page of a process
+	Holds  int    // of Parts
+	Behind int    // of Parts
+	More   bool
+	At     time.Time // when the ensemble gave what is shown
+	Silent int64     // since when it does not answer, as in the events
 	Error  string
-	Events string // the URL of the events that the page follows
 }
 
-var pageTemplate = template.Must(template.New("page.html").Funcs(template.FuncMap{
-	"name":    func(name string) string { return "?" + url.Values{"name": {name}}.Encode() },
-	"holders": holders,
-	"waiters": func(l lock) int { return len(l.Contenders) - len(holders(l)) },
-	"oldest":  oldest,
-	"client":  identity,
-	"age":     age,
-	"number":  func(i int) int { return i + 1 },
-	"place":   place,
-}).ParseFS(static, "static/page.html"))
-
-// servePage answers with the page. While a page is open that shows the same, it costs no request to
-// the ensemble: the answer is the newest state of their feed.
+// servePage answers with the page, in HTML or, with ?format=text, as text. While a page is open that
+// shows the same, it costs no request to the ensemble: the answer is the newest state of their feed.
 func (i *inspector) servePage(w http.ResponseWriter, r *http.Request) {
-	p := page{Name: r.FormValue("name"), Prefix: r.FormValue("prefix")}
-	code := http.StatusOK
-	s, known := i.feeds.newest(keyOf(p.Name, p.Prefix))
-	p.List, p.Lock = s.list, s.lock
-	err := s.err
-	if p.Name != "" {
-		p.Events = "api/events?" + url.Values{"name": {p.Name}}.Encode()
-		if !known {
-			p.Lock, err = i.one(r.Context(), p.Name)
-		}
-	} else {
-		p.Events = "api/events?" + url.Values{"prefix": {p.Prefix}}.Encode()
-		if !known {
-			p.List, err = i.read(r.Context(), p.Prefix, defaultLimit)
-		}
+	q := queryOf(r)
+	s, known := i.feeds.newest(q.view())
+	if !known {
+		s = i.load(r.Context(), q.view())
 	}
-	if err != nil {
-		p.Error, code = err.Error(), status(err)
+	p := pageOf(q, s)
+	p.Silent = i.silent()
+	code := http.StatusOK
+	if s.err != nil {
+		p.Error, code = s.err.Error(), status(s.err)
 	}
 	var b bytes.Buffer
-	if err := pageTemplate.Execute(&b, p); err != nil {
+	kind := "text/html; charset=utf-8"
+	if r.FormValue("format") == "text" {
+		kind = "text/plain; charset=utf-8"
+		p.writeText(&b)
+	} else if err := pageTemplate.Execute(&b, p); err != nil {
 		fail(w, http.StatusInternalServerError, err)
 		return
 	}
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Content-Type", kind)
 	w.WriteHeader(code)
 	_, _ = w.Write(b.Bytes()) // an error means that the client has gone
 }
 
-// holders returns the contenders that hold a lock.
-func holders(l lock) (held []contender) {
-	for _, c := range l.Contenders {
-		if c.Held {
-			held = append(held, c)
-		}
-	}
-	return held
-}
-
-// oldest returns since when the oldest waiter of a lock has waited; "" if it has none.
-func oldest(l lock) (since string) {
-	for _, c := range l.Contenders {
-		if !c.Held && c.Since != "" && (since == "" || c.Since < since) {
-			since = c.Since
-		}
-	}
-	return since
-}
-
-// identity returns the host and the process of a contender.
-func identity(c contender) string {
+// pageOf returns the page for a query.
+func pageOf(q query, s state) page {
+	p := page{Query: q, At: s.at, More: s.list.More}
 	switch {
-	case c.Host != "" && c.PID != 0:
-		return fmt.Sprintf("%s/%d", c.Host, c.PID)
-	case c.Host != "":
-		return c.Host
-	case c.PID != 0:
-		return fmt.Sprintf("process %d", c.PID)
-	case c.Foreign:
-		return "another library"
+	case q.Name != "":
+		p.Lock, p.Here = s.lock, s.here[q.Name]
+		p.Tree = operator.Tree(s.lock, s.list.Locks)
+	case q.Process():
+		p.Parts = partsOf(s, q)
+		for _, part := range p.Parts {
+			if part.Held {
+				p.Holds++
+			}
+			p.Behind += part.Behind
+		}
+	default:
+		p.Total = totalOf(s)
+		rows := rowsOf(s, q.Filter, q.Sort)
+		p.Found = len(rows)
+		from := min((q.Page-1)*q.Rows, p.Found)
+		p.Rows = rows[from:min(from+q.Rows, p.Found)]
 	}
-	return "not named"
+	return p
 }
 
-// age returns how long ago a time was, in the form of time.Duration; "" for no time. The
-// page's script keeps it up to date.
-func age(since string) string {
-	t, err := time.Parse(time.RFC3339, since)
-	if err != nil {
-		return ""
+// From and To return the positions of the first and the last row among those found, from 1 on.
+func (p page) From() int { return min((p.Query.Page-1)*p.Query.Rows, p.Found) + 1 }
+func (p page) To() int   { return p.From() + len(p.Rows) - 1 }
+
+// Waits returns how many of Parts wait.
+func (p page) Waits() int { return len(p.Parts) - p.Holds }
+
+var pageTemplate = template.Must(template.New("page.html").Funcs(template.FuncMap{
+	"name":       func(name string) string { return link("name", name) },
+	"host":       func(c operator.Contender) string { return link("host", c.Host) },
+	"process":    func(c operator.Contender) string { return link("host", c.Host, "pid", strconv.Itoa(c.PID)) },
+	"session":    func(c operator.Contender) string { return link("session", c.Session) },
+	"age":        func(m operator.Millis) string { return m.Age(time.Now(), false) },
+	"clock":      func(t time.Time) string { return t.Format("15:04:05") },
+	"breakable":  breakable,
+	"revocation": operator.Revocation,
+	"place":      place,
+	"blockers":   blockers,
+	"add":        func(a, b int) int { return a + b },
+	"count":      thousands,
+	"pages":      func(rows, found int) int { return (found + rows - 1) / rows },
+	"manyRows":   func() int { return manyRows },
+	"fewRows":    func() int { return fewRows },
+	"many":       many,
+	"sorts": func() []struct{ By, Title string } {
+		return []struct{ By, Title string }{{"name", "Name"}, {"", "Held by"}, {"age", "Held"}, {"waiters", "Waiting processes"}, {"wait", "Longest wait"}}
+	},
+	"named": func(name string, c operator.Contender) part { return part{Name: name, Contender: c} },
+}).ParseFS(static, "static/page.html"))
+
+// link returns a link to another page: keys and values in turn.
+func link(pairs ...string) string {
+	v := make(url.Values)
+	for pair := range slices.Chunk(pairs, 2) {
+		v.Set(pair[0], pair[1])
 	}
-	return max(0, time.Since(t)).Truncate(time.Second).String()
+	return "?" + v.Encode()
+}
+
+// breakable returns a text that a browser breaks after its separators, and not within words.
+func breakable(text string) template.HTML {
+	var b strings.Builder
+	rest := text
+	for rest != "" {
+		n := strings.IndexAny(rest, "/-_.:@ ") + 1
+		if n == 0 {
+			n = len(rest)
+		}
+		b.WriteString(template.HTMLEscapeString(rest[:n]))
+		if rest = rest[n:]; rest != "" {
+			b.WriteString("<wbr>")
+		}
+	}
+	return template.HTML(b.String())
+}
+
+// thousands returns a number with commas.
+func thousands(n int) string {
+	text := strconv.Itoa(n)
+	for at := len(text) - 3; at > 0; at -= 3 {
+		text = text[:at] + "," + text[at:]
+	}
+	return text
+}
+
+// many returns a number of things.
+func many(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return thousands(n) + " " + thing
 }
 
 // place returns the position in the queue of a node, from 1 on, as the page shows it.
-func place(l lock, node string) int {
-	for i, c := range l.Contenders {
-		if c.Node == node {
-			return i + 1
-		}
-	}
-	return 0
+func place(l operator.Lock, node string) int {
+	return 1 + slices.IndexFunc(l.Contenders, func(c operator.Contender) bool { return c.Node == node })
 }
+
+// shownBlockers is how many nodes the page names that a contender waits for.
+const shownBlockers = 3
+
+// blockers returns the nodes that a contender waits for, as far as the page names them.
+func blockers(c operator.Contender) []string { return c.Waits[:min(len(c.Waits), shownBlockers)] }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/inspect"
@@ -45,16 +46,18 @@ func TestPageInABrowser(t *testing.T) {
 	}
 	b.until(contains("row 1") + " && !" + contains("row 0"))
 
-	// The first link is that of the first name; the focus survives a change of the list.
-	b.press("j")
-	b.until(`document.activeElement.textContent === "batch"`)
+	// The first rows are those with waiters; the focus survives a change of the list.
+	for _, name := range []string{"catalog", "orders/42", "batch"} {
+		b.press("j")
+		b.until(fmt.Sprintf(`document.activeElement.textContent === %q`, name))
+	}
 	if err := l.SetLabel(t.Context(), "row 2"); err != nil {
 		t.Fatal(err)
 	}
 	b.until(contains("row 2"))
 	b.until(`document.activeElement.textContent === "batch"`)
 	b.press("j")
-	b.until(`document.activeElement.textContent === "catalog"`)
+	b.until(`document.activeElement.textContent === "import"`)
 	b.press("k")
 	b.press("Enter")
 	b.until(live + " && " + contains("Queue of batch"))
@@ -69,12 +72,12 @@ func TestPageInABrowser(t *testing.T) {
 	b.press("Escape")
 	b.until(live + " && " + contains("orders/42") + " && !" + contains("batch"))
 	b.press("/")
-	b.until(`document.activeElement.id === "prefix"`)
+	b.until(`document.activeElement.id === "filter"`)
 	if errors := b.value(`getComputedStyle(document.querySelector("table")).borderCollapse`); errors != "collapse" {
 		t.Errorf("the style sheet was not applied: border-collapse is %q", errors)
 	}
 	b.open(srv.URL + "/?name=orders%2F42")
-	b.until(live + " && " + contains("refund 7") + ` && document.querySelector("a[href='#c1']") !== null`)
+	b.until(live + " && " + contains("refund 7") + ` && document.querySelector("td a[href^='#_c_']").textContent === "#1"`)
 }
 
 // A page whose stream ends, and which gets errors for a time, is live again afterwards.
@@ -106,26 +109,29 @@ func TestPageIsLiveAgainAfterErrors(t *testing.T) {
 }
 
 // The page has another background in light and in dark. ZKLOCK_INSPECT_PICTURES keeps the
-// pictures.
+// pictures, of a desktop and of a phone.
 func TestPageInLightAndDark(t *testing.T) {
 	b, w := newBrowser(t), newWorld(t)
-	shop(w)
+	w.busyDay()
 	srv := httptest.NewServer(inspect.Handler(w.web))
 	t.Cleanup(func() { b.open("about:blank"); srv.Close() })
 	backgrounds := make(map[string]bool)
 	for _, scheme := range []string{"light", "dark"} {
 		b.call("Emulation.setEmulatedMedia", map[string]any{"features": []map[string]string{{"name": "prefers-color-scheme", "value": scheme}}})
-		for page, path := range map[string]string{"list": "/", "queue": "/?name=orders%2F42"} {
-			b.open(srv.URL + path)
-			b.until(live)
-			backgrounds[b.value("getComputedStyle(document.body).backgroundColor")] = true
-			png, err := base64.StdEncoding.DecodeString(fmt.Sprint(b.call("Page.captureScreenshot", map[string]any{"format": "png"})["data"]))
-			if err != nil || !strings.HasPrefix(string(png), "\x89PNG") {
-				t.Fatalf("a screenshot of %d bytes: %v", len(png), err)
-			}
-			if dir := os.Getenv(picturesEnv); dir != "" {
-				if err := os.WriteFile(filepath.Join(dir, "inspect-"+page+"-"+scheme+".png"), png, 0o644); err != nil {
-					t.Fatal(err)
+		for screen, size := range map[string][3]int{"": {1200, 620, 1}, "-phone": {360, 740, 2}} {
+			b.call("Emulation.setDeviceMetricsOverride", map[string]any{"width": size[0], "height": size[1], "deviceScaleFactor": size[2], "mobile": screen != ""})
+			for page, path := range map[string]string{"list": "/", "queue": "/?name=warehouse%2Fstock%2Famsterdam-south-2", "process": "/?host=web-3&pid=812"} {
+				b.open(srv.URL + path)
+				b.until(live)
+				backgrounds[b.value("getComputedStyle(document.body).backgroundColor")] = true
+				png, err := base64.StdEncoding.DecodeString(fmt.Sprint(b.call("Page.captureScreenshot", map[string]any{"format": "png"})["data"]))
+				if err != nil || !strings.HasPrefix(string(png), "\x89PNG") {
+					t.Fatalf("a screenshot of %d bytes: %v", len(png), err)
+				}
+				if dir := os.Getenv(picturesEnv); dir != "" {
+					if err := os.WriteFile(filepath.Join(dir, "inspect-"+page+screen+"-"+scheme+".png"), png, 0o644); err != nil {
+						t.Fatal(err)
+					}
 				}
 			}
 		}
@@ -166,7 +172,7 @@ func TestKeyboardAlone(t *testing.T) {
 	b.until(live)
 	focus := func(expression string) {
 		t.Helper()
-		for range 20 {
+		for range 40 {
 			if b.value("document.activeElement."+expression) == "true" {
 				return
 			}
@@ -174,35 +180,39 @@ func TestKeyboardAlone(t *testing.T) {
 		}
 		t.Fatalf("Tab does not reach %s", expression)
 	}
-	focus(`id === "prefix"`)
+	focus(`id === "filter"`)
 	for _, key := range "orders" {
 		b.press(string(key))
 	}
 	b.press("Enter")
-	b.until(live + " && location.search === '?prefix=orders' && " + contains("orders/42") + " && !" + contains("catalog"))
+	b.until(live + " && location.search.includes('q=orders') && " + contains("orders/42") + " && !" + contains("catalog"))
 	focus(`textContent === "orders/42"`)
 	b.press("Enter")
 	b.until(live + " && " + contains("Queue of orders/42"))
 	focus(`textContent === "#1"`)
 	b.press("Enter")
-	b.until(`location.hash === "#c1" && document.querySelector("tr:target").id === "c1"`)
+	b.until(`location.hash.startsWith("#_c_") && document.querySelector("tr:target .number").textContent === "1"`)
 	focus(`textContent === "Locks"`)
 	b.press("Enter")
 	b.until(live + " && location.search === '' && " + contains("catalog"))
 }
 
-// With ten thousand names, the page shows the first thousand, says that there are more, and finds the
-// last one by its prefix.
+// With ten thousand names of which one is stuck, the head line and the first row say so at once. The
+// page has twenty rows; the others can be reached, and the filter finds a name while the reader types.
 func TestPageWithTenThousandNames(t *testing.T) {
 	b, w := newBrowser(t), newWorld(t)
-	w.hold(w.web.Mutex("a"), "sample")
+	w.hold(w.web.Mutex("job-5000"), "row 7")
+	w.wait(w.jobs.Mutex("job-5000"), "row 8")
 	s, err := w.ensemble.Connector().Connect(t.Context(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close(context.Background()) })
 	acl := driver.OpenACL(driver.PermAll)
-	for i := range 9_999 {
+	for i := range 10_000 {
+		if i == 5000 {
+			continue
+		}
 		path := fmt.Sprintf("/zklock/job-%04d", i)
 		if _, err := s.Create(t.Context(), path, []byte("zklock"), driver.Persistent, acl); err != nil {
 			t.Fatal(err)
@@ -213,13 +223,18 @@ func TestPageWithTenThousandNames(t *testing.T) {
 	}
 	srv := httptest.NewServer(inspect.Handler(w.web))
 	t.Cleanup(func() { b.open("about:blank"); srv.Close() })
+	began := time.Now()
 	b.open(srv.URL + "/")
-	b.until(live + " && " + contains("There are more names: the page shows the first 1000.") + ` && document.querySelectorAll("main tbody tr").length === 1000`)
+	b.until(contains("10,000 names, 1 waiter,"))
+	t.Logf("the answer took %v", time.Since(began))
+	b.until(`document.querySelector(".total").innerText.includes("job-5000, held by web-3/812") && document.querySelector("tbody th").innerText === "job-5000"`)
+	b.until(live + ` && document.querySelectorAll("main tbody tr").length === 20 && ` + contains("Names 1 to 20 of 10,000"))
 	b.press("/")
-	b.until(`document.activeElement.id === "prefix"`)
-	for _, key := range "job-9998" {
+	b.until(`document.activeElement.id === "filter"`)
+	for _, key := range "b-9998" {
 		b.press(string(key))
 	}
-	b.press("Enter")
-	b.until(live + ` && document.querySelectorAll("main tbody tr").length === 1 && ` + contains("job-9998"))
+	b.until(live + ` && document.querySelectorAll("main tbody tr").length === 1 && ` + contains("job-9998") + ` && document.activeElement.id === "filter"`)
+	b.open(srv.URL + "/?sort=name&rows=1000&page=10")
+	b.until(live + ` && document.querySelectorAll("main tbody tr").length === 1000 && ` + contains("job-9999"))
 }

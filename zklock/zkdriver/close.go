@@ -179,5 +179,6 @@ func (s *session) tearDown(events <-chan zk.Event) {
 	for range events { // closed when the client's loop has ended
 	}
 	s.quitted.Wait()
+	s.dialer.watching.Wait()
 	s.workers.stop()
 }

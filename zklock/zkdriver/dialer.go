@@ -65,6 +65,8 @@ type dialer struct {
 	worked   bool               // the newest connection has answered a request; guarded by mu
 	hopeless chan struct{}      // closed when further attempts cannot succeed
 	closed   bool               // hopeless is closed; guarded by mu
+	attempt  *attempt           // the one under way; guarded by mu
+	watching sync.WaitGroup     // the watchers of attempts
 }
 
 // failure is the reason why a server could not be used.
@@ -122,8 +124,13 @@ func (d *dialer) dial(_, server string, _ time.Duration) (net.Conn, error) {
 	deadline := time.Now().Add(budget)
 	ctx, cancel := context.WithDeadline(d.life, deadline)
 	defer cancel()
+	a := d.begin(d.life, server)
+	defer context.AfterFunc(a.ctx, cancel)()
 	c, err := d.connect(ctx, server)
 	if err != nil {
+		if context.Cause(a.ctx) == errStalled {
+			err = &unanswered{errStalled}
+		}
 		d.failed(server, err)
 		return nil, err
 	}
@@ -138,6 +145,11 @@ func (d *dialer) dial(_, server string, _ time.Duration) (net.Conn, error) {
 		_ = c.raw.Close()
 		return nil, errSessionOver
 	}
+	context.AfterFunc(a.ctx, func() {
+		if context.Cause(a.ctx) == errStalled {
+			_ = c.Conn.SetDeadline(time.Unix(1, 0))
+		}
+	})
 	return c, nil
 }
 
@@ -241,6 +253,7 @@ func (d *dialer) succeeded() {
 		d.backoff = &backoff{clock: d.clock}
 	}
 	d.since = d.clock.now()
+	d.endLocked()
 	clear(d.errs)
 }
 
@@ -256,6 +269,7 @@ func (d *dialer) failed(server string, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.attemptFailedLocked()
+	d.endLocked()
 	kind := classify(err)
 	if permanentTLS(err) {
 		err = fmt.Errorf("%w: %w", driver.ErrTLS, err)

@@ -110,7 +110,18 @@ type link struct {
 	timeout time.Duration // the session timeout that is granted
 	seen    uint64        // the zxid in the client's ConnectRequest
 	pinged  func()        // called for each ping, if not nil
+	pushed  []byte        // read already, and to be read again
 	wmu     sync.Mutex
+}
+
+// Read returns first what was pushed back.
+func (l *link) Read(b []byte) (int, error) {
+	if len(l.pushed) > 0 {
+		n := copy(b, l.pushed)
+		l.pushed = l.pushed[n:]
+		return n, nil
+	}
+	return l.Conn.Read(b)
 }
 
 // req is a request as a peer reads it.
@@ -133,7 +144,11 @@ func (l *link) readFrame() ([]byte, error) {
 	if _, err := io.ReadFull(l, prefix[:]); err != nil {
 		return nil, err
 	}
-	b := make([]byte, binary.BigEndian.Uint32(prefix[:]))
+	n := binary.BigEndian.Uint32(prefix[:])
+	if n > 1<<24 {
+		return nil, errors.New("no frame, such as a question for the status")
+	}
+	b := make([]byte, n)
 	_, err := io.ReadFull(l, b)
 	return b, err
 }

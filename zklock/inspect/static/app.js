@@ -1,8 +1,14 @@
 "use strict";
-// The server renders the page. This script fetches it again after each event, moves the ages
-// on once a second, and adds the keys. Without it, everything works by reloading.
+// The server renders the page. This script fetches it again after each event and changes what
+// differs, in place: what the reader has scrolled to, focused or selected stays. It also moves the
+// ages on, filters while the reader types, copies, and adds the keys. Without it, everything but
+// copying works by reloading.
 
-const state = document.getElementById("state");
+document.documentElement.classList.add("script");
+const state = document.getElementById("state"), filter = document.getElementById("filter");
+let main = document.querySelector("main");
+
+// Ages.
 
 function age(since) {
   let s = Math.max(0, Math.floor((Date.now() - Date.parse(since)) / 1000));
@@ -11,39 +17,161 @@ function age(since) {
   return h ? `${h}h${m}m${s}s` : m ? `${m}m${s}s` : `${s}s`;
 }
 
-function tick() {
-  for (const t of document.querySelectorAll("time[datetime]")) t.textContent = age(t.dateTime);
+// reader is what the reader has focused and selected. To ask the browser after each change of the
+// page would make it lay the page out each time.
+let reader = {};
+function lookAtReader() {
+  const s = getSelection(), selects = s && !s.isCollapsed && s.rangeCount > 0;
+  reader = { focus: document.activeElement, range: selects ? s.getRangeAt(0) : null, ends: selects ? [s.anchorNode, s.focusNode] : [] };
 }
-setInterval(tick, 1000);
 
-// The page is live if the stream of events is open and the last fetch has worked.
-let streams = false, fetched = true, retry = 0;
-function show() { state.textContent = streams && fetched ? "live" : "disconnected: trying again"; }
+// setText changes a text, but not under a selection that begins or ends in it.
+function setText(node, text) {
+  if (node && node.nodeValue !== text && !reader.ends.includes(node)) node.nodeValue = text;
+}
 
-let busy = false, again = false;
+function tick() {
+  lookAtReader();
+  for (const t of document.querySelectorAll("time[datetime]")) setText(t.firstChild, age(t.dateTime));
+  sweep();
+  show();
+}
+
+// Patching.
+
+// pinned reports whether the reader has focused or selected something in an element.
+function pinned(element) {
+  return element.contains(reader.focus) || reader.range !== null && reader.range.intersectsNode(element);
+}
+
+const keyOf = (node) => (node.nodeType === Node.ELEMENT_NODE ? node.dataset.key : undefined);
+const alike = (a, b) => a.nodeType === b.nodeType && a.nodeName === b.nodeName && keyOf(a) === keyOf(b);
+
+// patch makes a node what another one is.
+function patch(node, next) {
+  if (node.nodeType !== Node.ELEMENT_NODE) return setText(node, next.nodeValue);
+  for (const { name } of [...node.attributes]) if (!next.hasAttribute(name)) node.removeAttribute(name);
+  for (const { name, value } of next.attributes) if (node.getAttribute(name) !== value) node.setAttribute(name, value);
+  if (node.nodeName === "TIME" && node.firstChild && next.firstChild) return; // tick sets the age
+  patchChildren(node, next);
+}
+
+// patchChildren does it for the children. Nodes with a key are found by it. A node that the reader
+// has pinned is neither removed nor moved: the others move around it, and if it is gone, it is
+// marked.
+function patchChildren(node, next) {
+  const wanted = new Set([...next.children].map(keyOf).filter((k) => k !== undefined));
+  if (wanted.size) {
+    for (const parent of [node, next]) { // the space between rows
+      for (const child of [...parent.childNodes]) if (child.nodeType === Node.TEXT_NODE) child.remove();
+    }
+  }
+  const known = new Map();
+  for (const child of [...node.childNodes]) {
+    const key = keyOf(child);
+    if (key === undefined) continue;
+    if (wanted.has(key)) known.set(key, child);
+    else if (pinned(child)) child.classList.add("gone");
+    else child.remove();
+  }
+  const skip = (at) => {
+    while (at && at.nodeType === Node.ELEMENT_NODE && at.classList.contains("gone") && !wanted.has(keyOf(at))) at = at.nextSibling;
+    return at;
+  };
+  let at = skip(node.firstChild);
+  for (const child of [...next.childNodes]) {
+    const key = keyOf(child);
+    let old = key === undefined ? (at && alike(at, child) ? at : null) : known.get(key);
+    if (!old) {
+      node.insertBefore(document.importNode(child, true), at);
+      continue;
+    }
+    if (old !== at) {
+      if (!pinned(old)) {
+        node.insertBefore(old, at);
+      } else {
+        let behind = old.nextSibling;
+        for (let n = at, after; n && n !== old; n = after) {
+          after = n.nextSibling;
+          if (!pinned(n)) node.insertBefore(n, behind);
+        }
+      }
+    }
+    patch(old, child);
+    at = skip(old.nextSibling);
+  }
+  while (at) {
+    const after = skip(at.nextSibling);
+    at.remove();
+    at = after;
+  }
+}
+
+// sweep removes rows that are gone, once the reader has left them.
+function sweep() {
+  for (const row of document.querySelectorAll(".gone")) if (!pinned(row)) row.remove();
+}
+
+// update makes the page what another one is, and keeps in its place on the screen what the reader
+// looks at: the row that is pinned, or else the first one on the screen.
+let kept = { row: null, top: 0, at: 0 }; // the row of the last update: its place may have been rounded
+function update(next) {
+  lookAtReader();
+  const rows = [...main.querySelectorAll("tr[data-key]")];
+  const seen = (row) => row.getBoundingClientRect().bottom > 0 && row.getBoundingClientRect().top < innerHeight;
+  const anchor = rows.find((row) => pinned(row) && seen(row)) || (scrollY > 0 ? rows.find(seen) : undefined);
+  const top = anchor && (anchor === kept.row && scrollY === kept.at ? kept.top : anchor.getBoundingClientRect().top);
+  patch(main, next);
+  if (anchor && anchor.isConnected) {
+    const moved = anchor.getBoundingClientRect().top - top;
+    if (Math.abs(moved) >= 1) scrollBy(0, moved);
+    kept = { row: anchor, top, at: scrollY };
+  }
+}
+
+// What is known: the stream of events is open and has said something of late, the last fetch has
+// worked, and the ensemble answers the server of the page.
+
+let streams = false, heard = 0, fetched = Date.now(), failed = false, silent = Number(main.dataset.silent);
+const quiet = 12000; // the server says something every 5 s
+
+function show() {
+  const clock = (ms) => new Date(ms).toLocaleTimeString();
+  let text = "live";
+  if (!streams || failed || Date.now() - heard > quiet) text = "no answer from the server of this page since " + clock(Math.max(heard, fetched)) + ": trying again";
+  else if (silent) text = "no answer from the ensemble since " + clock(silent) + ": trying again";
+  else if (main.dataset.error) text = "failed at " + clock(fetched);
+  document.body.classList.toggle("stale", text !== "live");
+  if (state.textContent !== text) state.textContent = text;
+}
+
+let busy = false, again = false, retry = 0, refreshed = 0;
+const pause = 200; // from one fetch to the next, at least
 async function refresh() {
   if (busy) { again = true; return; }
   busy = true;
   clearTimeout(retry);
   try {
     do {
+      await new Promise((done) => setTimeout(done, refreshed + pause - Date.now()));
       again = false;
-      const text = await (await fetch(location.href)).text();
+      refreshed = Date.now();
+      const asked = location.href;
+      const text = await (await fetch(asked)).text();
+      if (asked !== location.href) { again = true; continue; } // the reader has typed since
       const next = new DOMParser().parseFromString(text, "text/html").querySelector("main");
       if (!next) throw new Error("this is another page");
-      const focused = document.activeElement && document.activeElement.closest("main a") && document.activeElement.getAttribute("href");
-      document.querySelector("main").replaceWith(next);
-      if (focused) {
-        for (const a of next.querySelectorAll("a")) if (a.getAttribute("href") === focused) { a.focus(); break; }
-      }
+      update(next);
+      silent = Number(main.dataset.silent);
+      fetched = Date.now();
     } while (again);
-    fetched = true;
+    failed = false;
   } catch {
-    fetched = false;
+    failed = true;
     retry = setTimeout(refresh, 2000); // there may be no further event
   } finally {
     busy = false;
-    show();
+    tick();
   }
 }
 
@@ -51,15 +179,51 @@ async function refresh() {
 // stream, as a proxy gives it while it cannot reach the service.
 function connect() {
   const events = new EventSource(document.body.dataset.events);
-  events.onopen = () => { streams = true; show(); };
+  const hear = () => { streams = true; heard = Date.now(); };
+  events.onopen = () => { hear(); show(); };
   events.onerror = () => {
     streams = false;
     show();
     if (events.readyState === EventSource.CLOSED) setTimeout(connect, 2000);
   };
-  events.onmessage = refresh;
+  events.onmessage = () => { hear(); refresh(); };
+  events.addEventListener("silent", (e) => { hear(); silent = Number(e.data); show(); });
 }
 connect();
+setInterval(tick, 1000);
+
+// The filter works while the reader types. It changes the list only: of other pages, it leads there.
+let typing = 0;
+if (document.querySelector(".list, .total") && !new URLSearchParams(location.search).has("host") && !new URLSearchParams(location.search).has("session")) {
+  filter.addEventListener("input", () => {
+    clearTimeout(typing);
+    typing = setTimeout(() => {
+      const query = new URLSearchParams(location.search);
+      if (filter.value) query.set("q", filter.value); else query.delete("q");
+      query.delete("page");
+      history.replaceState(null, "", query.size ? "?" + query : "./");
+      refresh();
+    }, 100);
+  });
+}
+
+document.addEventListener("click", async (e) => {
+  const button = e.target.closest(".copy");
+  if (!button) return;
+  const line = button.dataset.copy;
+  try {
+    await navigator.clipboard.writeText(line);
+  } catch { // without TLS there is no clipboard, but for this
+    const area = document.createElement("textarea");
+    area.value = line;
+    document.body.append(area);
+    area.select();
+    document.execCommand("copy");
+    area.remove();
+    button.focus();
+  }
+  state.textContent = "copied: " + line;
+});
 
 document.addEventListener("keydown", (e) => {
   if (e.ctrlKey || e.metaKey || e.altKey) return;
@@ -71,11 +235,12 @@ document.addEventListener("keydown", (e) => {
     return;
   } else if (e.key === "/") {
     e.preventDefault();
-    document.getElementById("prefix").focus();
+    filter.focus();
+    filter.select();
   } else if (e.key === "j" || e.key === "k") {
-    const links = [...document.querySelectorAll("main a")];
-    const at = links.indexOf(document.activeElement);
-    const to = links[e.key === "j" ? Math.min(at + 1, links.length - 1) : Math.max(at - 1, 0)];
+    const links = [...main.querySelectorAll("tbody tr")].map((row) => row.querySelector("a")).filter(Boolean);
+    const now = links.findIndex((a) => a.closest("tr").contains(document.activeElement));
+    const to = links[e.key === "j" ? Math.min(now + 1, links.length - 1) : Math.max(now - 1, 0)];
     if (to) to.focus();
   }
 });

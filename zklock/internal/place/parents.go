@@ -115,12 +115,6 @@ func (p *parents) known(path string, do func(*parent)) {
 	}
 }
 
-// warnOnce returns true the first time it is called for a known path.
-func (p *parents) warnOnce(path string) (first bool) {
-	p.known(path, func(known *parent) { first, known.warned = !known.warned, true })
-	return first
-}
-
 // takeIdle takes out at most n parents that this client has not looked up since a time, and
 // those of other clients that it has not looked up for foreignIdle before that, the oldest
 // first. inUse reports whether a name is in use although it was not looked up; such a parent

@@ -99,7 +99,11 @@ func (z Znode) listOnce(ctx context.Context) (q []queue.Node, foreign *queue.Dia
 	}
 	found, foreign, rest := z.sort(names)
 	q = found[z.cfg.Dialect.Family]
-	if len(rest) > 0 && z.parents.warnOnce(z.Path) {
+	first := false
+	if len(rest) > 0 {
+		z.parents.known(z.Path, func(p *parent) { first, p.warned = !p.warned, true })
+	}
+	if first {
 		z.cfg.Log().Warn("zklock: a lock's znode has children that are not contenders; they are ignored, but each acquisition needs a list until they are removed", "children", len(rest))
 	}
 	for _, path := range z.strays(q) {

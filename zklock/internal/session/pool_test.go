@@ -37,7 +37,7 @@ func TestSessionThatIsOverIsNeverGivenOut(t *testing.T) {
 }
 
 // Each session that is lost soon after it was opened makes the pause before the next one
-// longer. A session that has lived for a timeout makes it short again.
+// longer. After a session that has lived for a timeout there is none.
 func TestSlotBacksOff(t *testing.T) {
 	whole := func(d time.Duration) time.Duration { return d }
 	var sl slot
@@ -51,8 +51,11 @@ func TestSlotBacksOff(t *testing.T) {
 			t.Errorf("loss %d in a row: the slot stays empty for up to %v, want %v", i+1, got[i], want)
 		}
 	}
-	if sl.backOff(10*time.Second, 10*time.Second, time.Minute, whole); sl.backoff != 500*time.Millisecond {
-		t.Errorf("after a session that lived for a timeout, the slot stays empty for up to %v, want 500ms", sl.backoff)
+	if sl.backOff(10*time.Second, 10*time.Second, time.Minute, whole); time.Now().Before(sl.notBefore) {
+		t.Errorf("after a session that lived for a timeout, the slot stays empty until %v, want no pause", sl.notBefore)
+	}
+	if sl.backOff(time.Second, 10*time.Second, time.Minute, whole); sl.backoff != 500*time.Millisecond {
+		t.Errorf("after a further loss, the slot stays empty for up to %v, want 500ms", sl.backoff)
 	}
 	sl = slot{}
 	for range 5 {

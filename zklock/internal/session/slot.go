@@ -19,8 +19,7 @@ type slot struct {
 	session *Session
 	opening *opening // the attempt that is under way; nil if there is none
 
-	// After a loss, the next session is opened no earlier than notBefore: many clients
-	// may lose their sessions at the same moment, and must not all open new ones at once.
+	// After losses, the next session is opened no earlier than notBefore: see backOff.
 	notBefore time.Time
 	backoff   time.Duration // grows while sessions are lost one after the other
 
@@ -90,13 +89,14 @@ func (p *Pool) slot(path string) int {
 	return int(h.Sum64() % uint64(len(p.slots)))
 }
 
-// backOff keeps a slot empty for a while after the loss of a session that has lived for lived. The
-// pause is random: up to a twentieth of the timeout after the first loss. The limit doubles with each
-// further session that is lost before it has lived for a timeout, up to an eighth of the timeout. It
-// is never more than most, because callers that wait for a session wait for the pause, too.
+// backOff keeps a slot empty for a while after the loss of a session that has lived for lived, but not
+// after one that has lived for a timeout: tries to reach an ensemble that was away are spread already.
+// The pause is random, up to a twentieth of the timeout; that limit doubles with each further loss, up
+// to an eighth, and to most: callers that wait for a session wait for the pause, too.
 func (sl *slot) backOff(lived, timeout, most time.Duration, jitter func(time.Duration) time.Duration) {
 	if lived >= timeout {
-		sl.backoff = 0
+		sl.backoff, sl.notBefore = 0, time.Time{}
+		return
 	}
 	sl.backoff = min(max(2*sl.backoff, timeout/20), timeout/8, most)
 	sl.notBefore = time.Now().Add(2*jitter(sl.backoff) - sl.backoff)
@@ -139,10 +139,14 @@ func (p *Pool) Healthy() error {
 	if s != nil || err != nil { // s, if there is one, has just been opened
 		return err
 	}
-	if why := p.diagnose(o); why != nil {
-		return fmt.Errorf("%w: none has been opened yet: %w", errs.ErrUnavailable, why)
+	text := "%w: none has been opened yet"
+	if p.Lost.Load() > 0 {
+		text += " after a loss"
 	}
-	return fmt.Errorf("%w: none has been opened yet", errs.ErrUnavailable)
+	if why := p.diagnose(o); why != nil {
+		return fmt.Errorf(text+": %w", errs.ErrUnavailable, why)
+	}
+	return fmt.Errorf(text, errs.ErrUnavailable)
 }
 
 // isProven reports whether a session has had an answer within its timeout, and its lease has

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zklock/go-zklock/cmd/zklock/internal/doctor"
+	"github.com/zklock/go-zklock/internal/operator"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/zkdriver"
@@ -89,6 +90,7 @@ func (a *app) patient() (doctor.Patient, error) {
 		SessionTimeout: cmp.Or(cfg.SessionTimeout, 10*time.Second),
 		TickTime:       cmp.Or(cfg.TickTime, 3*time.Second),
 		PoolSessions:   cmp.Or(cfg.PoolMaxSessions, 2),
+		CreatesRoot:    !cfg.RequireRoot,
 	}, nil
 }
 
@@ -97,11 +99,11 @@ func writeReport(w io.Writer, report doctor.Report) error {
 	t := newTable(w)
 	t.title = []string{"RESULT", "WHAT", "FOUND"}
 	for _, f := range report.Findings {
-		if err := t.row(string(f.Level), f.What, escape(f.Text)); err != nil {
+		if err := t.row(string(f.Level), f.What, operator.Escape(f.Text)); err != nil {
 			return err
 		}
 		if f.Level == doctor.Warning {
-			if err := t.row("", "", "  advice: "+escape(f.Advice)); err != nil {
+			if err := t.row("", "", "  advice: "+operator.Escape(f.Advice)); err != nil {
 				return err
 			}
 		}
@@ -118,7 +120,7 @@ func writeReport(w io.Writer, report doctor.Report) error {
 		return err
 	}
 	for i, text := range advice {
-		if _, err := fmt.Fprintf(w, "%d. %s\n", i+1, escape(text)); err != nil {
+		if _, err := fmt.Fprintf(w, "%d. %s\n", i+1, operator.Escape(text)); err != nil {
 			return err
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/operator"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/election"
 )
@@ -60,12 +61,12 @@ type stateJSON struct {
 
 // leaderJSON is a leader as JSON.
 type leaderJSON struct {
-	Value string `json:"value"`
-	Host  string `json:"host"`
-	PID   int    `json:"pid"`
-	Token string `json:"token"`
-	Node  string `json:"node"` // without its zxid
-	Since string `json:"since"`
+	Value string          `json:"value"`
+	Host  string          `json:"host"`
+	PID   int             `json:"pid"`
+	Token string          `json:"token"`
+	Node  string          `json:"node"` // without its zxid
+	Since operator.Millis `json:"since"`
 }
 
 // leads writes that a candidate leads.
@@ -73,12 +74,12 @@ func (w *leaderWriter) leads(l election.Leader, now time.Time) error {
 	w.unknown = false
 	if w.f == formatJSON {
 		return writeJSON(w.w, stateJSON{Time: rfc3339(now), Event: "leads", Name: w.name, Leader: &leaderJSON{
-			Value: l.Value, Host: l.Host, PID: l.PID, Token: l.Token.String(), Node: l.Node, Since: rfc3339(l.Since),
+			Value: l.Value, Host: l.Host, PID: l.PID, Token: l.Token.String(), Node: l.Node, Since: operator.MillisOf(l.Since),
 		}})
 	}
 	process := "?"
 	if l.Host != "" {
-		process = escape(l.Host) + "/" + strconv.Itoa(l.PID)
+		process = operator.Escape(l.Host) + "/" + strconv.Itoa(l.PID)
 	}
 	_, err := fmt.Fprintf(w.w, "%s  leads    %s  %s  %v\n", now.Format(clock), process, dash(l.Value), l.Token)
 	return err
@@ -99,7 +100,7 @@ func (w *leaderWriter) without(event string, why error, now time.Time) error {
 	}
 	line := fmt.Sprintf("%s  %-7s", now.Format(clock), event)
 	if reason != "" {
-		line += "  " + escape(reason)
+		line += "  " + operator.Escape(reason)
 	}
 	_, err := io.WriteString(w.w, line+"\n")
 	return err

@@ -58,6 +58,7 @@ func (a *app) electCommand() *cobra.Command {
   zklock elect --observe billing
   zklock elect --observe -o json billing`,
 		DisableFlagsInUseLine: true,
+		ValidArgsFunction:     a.completeNames(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.notice(cmd)
 			if observe {

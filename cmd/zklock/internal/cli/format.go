@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/zklock/go-zklock/internal/operator"
 	"github.com/zklock/go-zklock/zklock"
 )
 
@@ -59,51 +60,8 @@ func (v *formatValue) Set(text string) error {
 	return fmt.Errorf("want one of %s", strings.Join(v.known, ", "))
 }
 
-// contenderJSON is a contender as JSON. Session ids and zxids are strings: they exceed the
-// integers that JavaScript has.
-type contenderJSON struct {
-	Node    string `json:"node"` // without its zxid
-	Zxid    string `json:"zxid"`
-	Session string `json:"session"`
-	Host    string `json:"host"`
-	PID     int    `json:"pid"`
-	Label   string `json:"label"`
-	Trace   string `json:"trace"`
-	Mode    string `json:"mode"`
-	Held    bool   `json:"held"`
-	Kept    bool   `json:"kept"`
-	Foreign bool   `json:"foreign"`
-	Revoked string `json:"revoked"`
-	Since   string `json:"since"` // RFC 3339; "" if it is not known
-}
-
-// lockJSON is a name with its queue as JSON.
-type lockJSON struct {
-	Name       string          `json:"name"`
-	Path       string          `json:"path"`
-	Contenders []contenderJSON `json:"contenders"`
-}
-
-func jsonOf(name, path string, queue []zklock.Contender) lockJSON {
-	l := lockJSON{Name: name, Path: path, Contenders: make([]contenderJSON, len(queue))}
-	for i, c := range queue {
-		l.Contenders[i] = contenderJSON{
-			Node: c.Node, Zxid: hexID(c.Zxid), Session: hexID(c.Session), Host: c.Host, PID: c.PID, Label: c.Label, Trace: c.Trace,
-			Mode: c.Mode.String(), Held: c.Held, Kept: c.Kept, Foreign: c.Foreign, Revoked: c.Revoked, Since: rfc3339(c.Since),
-		}
-	}
-	return l
-}
-
-// hexID returns the id of a session or a transaction as ZooKeeper's tools print it.
-func hexID(id int64) string { return "0x" + strconv.FormatUint(uint64(id), 16) }
-
-func rfc3339(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return t.UTC().Format(time.RFC3339Nano)
-}
+// rfc3339 returns a time as JSON has it.
+func rfc3339(t time.Time) string { return operator.MillisOf(t).String() }
 
 // writeJSON writes a value on one line.
 func writeJSON(w io.Writer, v any) error {
@@ -114,16 +72,16 @@ func writeJSON(w io.Writer, v any) error {
 
 // node returns the text that names a contender to the command release. No two contenders ever have
 // the same.
-func node(c zklock.Contender) string { return escape(c.Node) + "@" + hexID(c.Zxid) }
+func node(c zklock.Contender) string { return operator.Escape(c.Node) + "@" + operator.Hex(c.Zxid) }
 
 // owner returns what is known of the process of a contender.
 func owner(c zklock.Contender) string {
 	text := "?"
 	switch {
 	case c.Host != "" && c.PID != 0:
-		text = escape(c.Host) + "/" + strconv.Itoa(c.PID)
+		text = operator.Escape(c.Host) + "/" + strconv.Itoa(c.PID)
 	case c.Host != "":
-		text = escape(c.Host)
+		text = operator.Escape(c.Host)
 	case c.Foreign:
 		text = "(another library)"
 	}
@@ -146,14 +104,7 @@ func age(since, now time.Time) string {
 	if since.IsZero() {
 		return "-"
 	}
-	d := now.Sub(since)
-	switch {
-	case d < 0:
-		return "0s"
-	case d < 10*time.Second:
-		return d.Truncate(100 * time.Millisecond).String()
-	}
-	return d.Truncate(time.Second).String()
+	return operator.MillisOf(since).Age(now, true)
 }
 
 // dash returns a text, escaped, or "-" for none: a column is never empty.
@@ -161,7 +112,7 @@ func dash(text string) string {
 	if text == "" {
 		return "-"
 	}
-	return escape(text)
+	return operator.Escape(text)
 }
 
 // tableRows is how many rows of a table are aligned with each other. A table of any length

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/zklock/go-zklock/internal/operator"
 	"github.com/zklock/go-zklock/zklock"
 )
 
@@ -21,9 +22,10 @@ func (a *app) lsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ls [PREFIX]",
 		Short: "List the names in use, with their holders",
-		Long: `List the names that processes hold or wait for, in byte order. PREFIX is one of the name. AGE is the
-time since the first holder asked for the lock, and LONGEST WAIT the same for the first waiter,
-by the clocks of both machines.`,
+		Long: `List the names that processes hold or wait for, in byte order. PREFIX is one of the name. ASKED is the
+time since the first holder asked for the lock: it may have waited for a part of that. LONGEST WAIT
+is the same for the first waiter. WAITERS are processes: requests that wait behind another one of
+their process are not in the queue. All by the clocks of both machines.`,
 		Example: "  zklock ls\n  zklock ls -o wide orders/",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
@@ -31,6 +33,7 @@ by the clocks of both machines.`,
 			}
 			return nil
 		},
+		ValidArgsFunction: a.completeNames(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			prefix := ""
 			if len(args) == 1 {
@@ -76,6 +79,14 @@ func (a *app) list(ctx context.Context, c *zklock.Client, prefix string, f forma
 	if err := written(l.end(), out.Flush()); err != nil {
 		return err
 	}
+	if l.n == 0 && first == nil && f != formatJSON {
+		_, missing, _ := queueOf(ctx, c, "any") // a list of no names does not say why
+		beginning := ""
+		if prefix != "" {
+			beginning = fmt.Sprintf(" that begins with %q", prefix)
+		}
+		a.messages.printf("no name%s is in use%s", beginning, ifRootMissing(missing))
+	}
 	return failed(first)
 }
 
@@ -89,7 +100,7 @@ type lister struct {
 }
 
 func newLister(w io.Writer, f format) *lister {
-	title := []string{"NAME", "MODE", "HOLDER", "AGE", "WAITERS", "LONGEST WAIT"}
+	title := []string{"NAME", "MODE", "HOLDER", "ASKED", "WAITERS", "LONGEST WAIT"}
 	if f == formatWide {
 		title = append(title, "LABEL", "NODE", "SESSION", "PATH")
 	}
@@ -106,7 +117,7 @@ func (l *lister) add(info zklock.LockInfo) error {
 		if _, err := io.WriteString(l.w, separator); err != nil {
 			return err
 		}
-		return writeJSON(l.w, jsonOf(info.Name, info.Path, info.Contenders))
+		return writeJSON(l.w, operator.Show(info.Name, info.Path, info.Contenders, nil))
 	}
 	return l.table.row(row(info, l.now, l.f == formatWide)...)
 }
@@ -147,13 +158,13 @@ func row(info zklock.LockInfo, now time.Time, wide bool) []string {
 	if waiter != nil {
 		longest = age(waiter.Since, now)
 	}
-	columns := []string{escape(info.Name), mode, who, since, strconv.Itoa(len(info.Contenders) - holders), longest}
+	columns := []string{operator.Escape(info.Name), mode, who, since, strconv.Itoa(len(info.Contenders) - holders), longest}
 	if !wide {
 		return columns
 	}
 	label, id, session := "-", "-", "-"
 	if holder != nil {
-		label, id, session = dash(holder.Label), node(*holder), hexID(holder.Session)
+		label, id, session = dash(holder.Label), node(*holder), operator.Hex(holder.Session)
 	}
-	return append(columns, label, id, session, escape(info.Path))
+	return append(columns, label, id, session, operator.Escape(info.Path))
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/internal/memcontrol"
+	"github.com/zklock/go-zklock/internal/operator"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
@@ -26,18 +27,19 @@ func TestLsListsTheNamesInUse(t *testing.T) {
 			t.Fatal(err)
 		}
 		for args, want := range map[string]string{
-			"ls":         "NAME MODE HOLDER AGE WAITERS LONGEST WAIT\norders/42 exclusive web-3/812 5s 1 5s\nprices shared web-3/812 and 1 more 0s 0 -",
-			"ls orders":  "NAME MODE HOLDER AGE WAITERS LONGEST WAIT\norders/42 exclusive web-3/812 5s 1 5s",
+			"ls":         "NAME MODE HOLDER ASKED WAITERS LONGEST WAIT\norders/42 exclusive web-3/812 5s 1 5s\nprices shared web-3/812 and 1 more 0s 0 -",
+			"ls orders":  "NAME MODE HOLDER ASKED WAITERS LONGEST WAIT\norders/42 exclusive web-3/812 5s 1 5s",
 			"ls nothing": "",
-			"ls -o wide o": "NAME MODE HOLDER AGE WAITERS LONGEST WAIT LABEL NODE SESSION PATH\norders/42 exclusive web-3/812 5s 1 5s POST /pay\\x1b[2J " +
-				node(queue[0]) + " " + hexID(queue[0].Session) + " /zklock/orders%2F42",
+			"ls -o wide o": "NAME MODE HOLDER ASKED WAITERS LONGEST WAIT LABEL NODE SESSION PATH\norders/42 exclusive web-3/812 5s 1 5s POST /pay\\x1b[2J " +
+				node(queue[0]) + " " + operator.Hex(queue[0].Session) + " /zklock/orders%2F42",
 		} {
-			if code, out, stderr := command(t, e, strings.Fields(args)...); code != 0 || squeeze(out) != want || stderr != "" {
+			says := map[string]string{"ls nothing": "zklock: no name that begins with \"nothing\" is in use\n"}[args]
+			if code, out, stderr := command(t, e, strings.Fields(args)...); code != 0 || squeeze(out) != want || stderr != says {
 				t.Errorf("%s: %d, %s, %q\nwant %s", args, code, squeeze(out), stderr, want)
 			}
 		}
 		_, out, _ := command(t, e, "ls", "-o", "json")
-		var got []lockJSON
+		var got []operator.Lock
 		if err := json.Unmarshal([]byte(out), &got); err != nil || len(got) != 2 || got[1].Name != "prices" || len(got[1].Contenders) != 2 {
 			t.Errorf("%v: %s", err, out)
 		}

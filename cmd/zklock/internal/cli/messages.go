@@ -6,17 +6,25 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/zklock/go-zklock/internal/operator"
 )
 
 // messages writes lines to standard error from a goroutine of its own. A reader that pauses,
 // such as a pager, blocks that goroutine only, and not the one that must act when the lock is
 // lost. Lines that do not fit into the buffer are dropped.
 type messages struct {
-	lines chan string
+	lines chan line
 	done  chan struct{} // closed when all lines have been written
 	once  sync.Once
 	mu    sync.Mutex
 	ended bool // guarded by mu; lines is closed
+}
+
+// line is a line to write.
+type line struct {
+	text    string
+	written chan struct{} // closed when it was written; nil if no goroutine waits for that
 }
 
 // buffered is how many lines wait at most.
@@ -26,11 +34,14 @@ const buffered = 256
 const patience = time.Second
 
 func newMessages(w io.Writer) *messages {
-	m := &messages{lines: make(chan string, buffered), done: make(chan struct{})}
+	m := &messages{lines: make(chan line, buffered), done: make(chan struct{})}
 	go func() {
 		defer close(m.done)
-		for line := range m.lines {
-			_, _ = io.WriteString(w, line)
+		for l := range m.lines {
+			_, _ = io.WriteString(w, l.text)
+			if l.written != nil {
+				close(l.written)
+			}
 		}
 	}()
 	return m
@@ -38,20 +49,43 @@ func newMessages(w io.Writer) *messages {
 
 // printf writes a line.
 func (m *messages) printf(format string, args ...any) {
-	_, _ = m.Write([]byte("zklock: " + escape(fmt.Sprintf(format, args...)) + "\n"))
+	_, _ = m.Write([]byte("zklock: " + operator.Escape(fmt.Sprintf(format, args...)) + "\n"))
 }
+
+// printNow is printf, and waits until the line was written, but no longer than soon.
+func (m *messages) printNow(format string, args ...any) {
+	l := line{"zklock: " + operator.Escape(fmt.Sprintf(format, args...)) + "\n", make(chan struct{})}
+	if !m.send(l) {
+		return
+	}
+	select {
+	case <-l.written:
+	case <-time.After(soon):
+	}
+}
+
+// soon is how long a reader may take before a program goes on that is about to be stopped.
+const soon = 100 * time.Millisecond
 
 // Write implements io.Writer for a logger. It never blocks.
 func (m *messages) Write(p []byte) (int, error) {
+	m.send(line{text: string(p)})
+	return len(p), nil
+}
+
+// send hands a line to the goroutine that writes. It reports false if there is no room.
+func (m *messages) send(l line) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if !m.ended {
-		select {
-		case m.lines <- string(p):
-		default:
-		}
+	if m.ended {
+		return false
 	}
-	return len(p), nil
+	select {
+	case m.lines <- l:
+		return true
+	default:
+		return false
+	}
 }
 
 // close waits until all lines have been written, but no longer than patience.

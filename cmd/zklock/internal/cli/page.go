@@ -65,8 +65,10 @@ func (a *app) page(ctx context.Context, listen string, hosts []string) error {
 			hosts = append(hosts, name)
 		}
 	}
+	mux := http.NewServeMux() // so that the handler knows which paths are its own
+	mux.Handle("/", inspect.Handler(c))
 	server := &http.Server{
-		Handler:           refuseForeign(inspect.Handler(c), loopback, append(hosts, host)),
+		Handler:           refuseForeign(mux, loopback, append(hosts, host)),
 		ReadHeaderTimeout: 10 * time.Second,
 		BaseContext:       func(net.Listener) context.Context { return ctx }, // ends the streams of events
 	}

@@ -28,6 +28,8 @@ one may have the lock. Only the tokens protect the resource then. A waiter queue
 NODE@ZXID is the node as zklock who prints it. If the queue does not have that very node, nothing
 is deleted, and the exit code is 1.`,
 		Args: names(2, 2),
+
+		ValidArgsFunction: a.completeNodes,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name, zxid, err := parseNode(args[1])
 			if err != nil {

@@ -28,6 +28,8 @@ is written, and the exit code is 1. It is also 1 if the holder belongs to a libr
 asked. A waiter is asked as soon as it holds the lock.`,
 		Example: `  zklock revoke --reason 'host web-3 goes down at 18:00' billing _c_…-__WRIT__0000000003@0x10000002a`,
 		Args:    names(2, 2),
+
+		ValidArgsFunction: a.completeNodes,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			node, zxid, err := parseNode(args[1])
 			if err != nil {

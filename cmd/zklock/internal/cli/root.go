@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"runtime/debug"
 	"strings"
 
@@ -25,7 +26,8 @@ type app struct {
 	getenv   func(string) string
 	open     func(cfg zklock.Config, opts ...zklock.Option) (*zklock.Client, error)
 
-	url string // of --url
+	args []string // of the command line
+	url  string   // of --url
 }
 
 // Main runs the command line and returns the exit code.
@@ -38,7 +40,7 @@ func Main() int {
 
 // execute runs a command line.
 func execute(ctx context.Context, args []string, out, err io.Writer, getenv func(string) string, open func(zklock.Config, ...zklock.Option) (*zklock.Client, error)) int {
-	a := &app{out: out, messages: newMessages(err), getenv: getenv, open: open}
+	a := &app{out: out, messages: newMessages(err), getenv: getenv, open: open, args: args}
 	defer a.messages.close()
 	root := a.root()
 	root.SetArgs(args)
@@ -49,7 +51,7 @@ func execute(ctx context.Context, args []string, out, err io.Writer, getenv func
 		return exitOK
 	}
 	if !failure.silent {
-		a.messages.printf("%s", strings.TrimPrefix(failure.Error(), "zklock: "))
+		a.messages.printf("%s", inWords(failure))
 	}
 	return failure.code
 }
@@ -86,18 +88,53 @@ the arguments of a process.`,
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		DisableAutoGenTag: true,
-		Args:              cobra.NoArgs,
+		Args:              unknownCommand,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.PersistentFlags().StringVar(&a.url, "url", "", "the URL of the ensemble; without it, $"+urlEnv+" has the URL")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usage(fmt.Sprintf("%v; see %s --help", err, cmd.CommandPath()))
+		return usage(fmt.Sprintf("%v; %ssee %s --help", err, meantFlag(cmd, err), cmd.CommandPath()))
 	})
 	for _, add := range subcommands {
 		root.AddCommand(add(a))
 	}
 	return root
 }
+
+// unknownCommand returns the error for an argument that is not the name of a command.
+func unknownCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	var known []string
+	for _, c := range cmd.Commands() {
+		known = append(known, c.Name())
+	}
+	text := fmt.Sprintf("unknown command %q", args[0])
+	if near := nearest(args[0], known); near != "" {
+		text += ": did you mean " + near + "?"
+	}
+	return usage(text + "; see " + cmd.CommandPath() + " --help")
+}
+
+// meantFlag returns a hint at the flag that an unknown one is probably a mistake for.
+func meantFlag(cmd *cobra.Command, err error) string {
+	unknown, ok := strings.CutPrefix(err.Error(), "unknown flag: --")
+	if !ok {
+		return ""
+	}
+	var known []string
+	for _, found := range longFlag.FindAllStringSubmatch(cmd.Flags().FlagUsages()+cmd.InheritedFlags().FlagUsages(), -1) {
+		known = append(known, found[1])
+	}
+	if near := nearest(unknown, known); near != "" {
+		return "did you mean --" + near + "? "
+	}
+	return ""
+}
+
+// longFlag is the name of a flag in the list of flags.
+var longFlag = regexp.MustCompile(`(?m)^ +(?:-\w, )?--([\w-]+)`)
 
 // version returns the version of the program's main module.
 func version() string {

@@ -46,6 +46,7 @@ type runFlags struct {
 	shell    bool
 	label    string
 	exitCode int
+	quiet    bool
 }
 
 const runHelp = `Run a command under one or several locks. The command is dead before another client can have
@@ -85,10 +86,11 @@ func (a *app) runCommand() *cobra.Command {
 		Short: "Run a command under a lock",
 		Long:  runHelp,
 		Example: `  zklock run nightly-report -- ./report --all
-  zklock run --try -E 0 nightly-report -- ./report      # nothing to do if another one runs
+  zklock run --try -q -E 0 nightly-report -- ./report   # nothing to do if another one runs
   zklock run --shell orders/42 -- 'dump | upload'
   zklock run --permits 3 downloads -- ./download`,
 		DisableFlagsInUseLine: true,
+		ValidArgsFunction:     a.completeNames(1000),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.notice(cmd)
 			names, command, err := f.check(args, cmd.ArgsLenAtDash())
@@ -106,6 +108,7 @@ func (a *app) runCommand() *cobra.Command {
 	flags.IntVar(&f.permits, "permits", 0, "hold one of this many permits of the name")
 	flags.DurationVar(&f.wait, "wait", 0, "how long to wait for the lock; 0 is --try (default: without end)")
 	flags.BoolVar(&f.try, "try", false, "do not wait for the lock")
+	flags.BoolVarP(&f.quiet, "quiet", "q", false, "print nothing if the lock was not acquired")
 	flags.StringVar(&f.label, "label", "", "what others read of the holder (default: the name of the command)")
 	flags.IntVarP(&f.exitCode, "exit-code", "E", exitNotAcquired, "the exit code if the lock was not acquired")
 	f.addCommonTo(cmd)
@@ -257,7 +260,9 @@ func (f *runFlags) acquire(ctx context.Context, client *zklock.Client, signals *
 			}
 			code := codeOf(o.err)
 			if code == exitNotAcquired {
-				code = f.exitCode
+				if code = f.exitCode; f.quiet {
+					return nil, &failure{code: code, err: o.err, silent: true}
+				}
 			}
 			return nil, fail(code, o.err)
 		case sig := <-signals.Caught():

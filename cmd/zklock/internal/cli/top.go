@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/zklock/go-zklock/internal/operator"
 	"github.com/zklock/go-zklock/zklock"
 )
 
@@ -17,6 +18,7 @@ import (
 // ones that have been held for the longest time.
 type overview struct {
 	limit    int // of rows
+	holds    *operator.Holds
 	names    int
 	waiters  int
 	rows     []overviewRow
@@ -30,15 +32,17 @@ type overviewRow struct {
 	name    string
 	mode    string
 	holder  string
-	since   time.Time // of the first holder; zero: not known
+	since   operator.Millis // of the first holder; 0: not known
+	lasts   string          // how long the first holder has held, or how long ago it has asked
 	waiters int
-	waiting time.Time // of the first waiter; zero: none, or not known
+	waiting operator.Millis // of the first waiter; 0: none, or not known
 	label   string
 }
 
 // look reads the names in use. It keeps as many rows as are shown, and a few more.
-func look(ctx context.Context, c *zklock.Client, prefix string, limit int) overview {
-	o := overview{limit: limit, at: time.Now()}
+func look(ctx context.Context, c *zklock.Client, prefix string, limit int, holds *operator.Holds) overview {
+	o := overview{limit: limit, holds: holds, at: time.Now()}
+	holds.Begin()
 	for info, err := range c.Locks(ctx, prefix) {
 		if err != nil {
 			if !isRootMissing(err) {
@@ -50,18 +54,23 @@ func look(ctx context.Context, c *zklock.Client, prefix string, limit int) overv
 		}
 		o.add(info)
 	}
+	if o.problem == nil {
+		holds.End()
+	}
 	o.trim()
 	return o
 }
 
 func (o *overview) add(info zklock.LockInfo) {
-	r := overviewRow{name: info.Name, mode: "-", holder: "-", label: "-"}
+	r := overviewRow{name: info.Name, mode: "-", holder: "-", label: "-", lasts: "-"}
 	holders := 0
-	for _, c := range info.Contenders {
+	shown := operator.Show(info.Name, info.Path, info.Contenders, o.holds)
+	for i, c := range shown.Contenders {
 		switch {
 		case c.Held:
 			if holders++; holders == 1 {
-				r.mode, r.holder, r.since, r.label = c.Mode.String(), owner(c), c.Since, dash(c.Label)
+				r.mode, r.holder, r.label = c.Mode, owner(info.Contenders[i]), dash(c.Label)
+				r.since, r.lasts = cmp.Or(c.HeldSince, c.Since), c.Lasts(o.at)
 			}
 		default:
 			if r.waiters++; r.waiters == 1 {
@@ -82,7 +91,7 @@ func (o *overview) add(info zklock.LockInfo) {
 // trim sorts the rows and removes those that are not shown.
 func (o *overview) trim() {
 	slices.SortStableFunc(o.rows, func(a, b overviewRow) int {
-		return cmp.Or(cmp.Compare(b.waiters, a.waiters), a.since.Compare(b.since), cmp.Compare(a.name, b.name))
+		return cmp.Or(cmp.Compare(b.waiters, a.waiters), cmp.Compare(a.since, b.since), cmp.Compare(a.name, b.name))
 	})
 	o.rows = o.rows[:min(len(o.rows), max(o.limit, 0))]
 }
@@ -91,7 +100,7 @@ func (o *overview) trim() {
 func (o *overview) lines(width int) []string {
 	head := fmt.Sprintf("%s  %d names in use, %d waiters", o.at.Format("15:04:05"), o.names, o.waiters)
 	if o.problem != nil {
-		head = fmt.Sprintf("%s  %s", o.at.Format("15:04:05"), escape(o.problem.Error()))
+		head = fmt.Sprintf("%s  %s", o.at.Format("15:04:05"), operator.Escape(o.problem.Error()))
 	}
 	return o.screen(head, width)
 }
@@ -108,9 +117,9 @@ func (o *overview) connecting(now time.Time, width int) []string {
 // screen returns the lines of the screen with a head.
 func (o *overview) screen(head string, width int) []string {
 	var b strings.Builder
-	t := newTable(&b, "NAME", "MODE", "HOLDER", "AGE", "WAITERS", "LONGEST WAIT", "LABEL")
+	t := newTable(&b, "NAME", "MODE", "HOLDER", "SINCE", "WAITERS", "LONGEST WAIT", "LABEL")
 	for _, r := range o.rows {
-		_ = t.row(escape(r.name), r.mode, r.holder, age(r.since, o.at), strconv.Itoa(r.waiters), age(r.waiting, o.at), r.label) // a Builder does not fail
+		_ = t.row(operator.Escape(r.name), r.mode, r.holder, r.lasts, strconv.Itoa(r.waiters), cmp.Or(r.waiting.Age(o.at, true), "-"), r.label) // a Builder does not fail
 	}
 	_ = t.end()
 	lines := append([]string{head, ""}, strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")...)

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zklock/go-zklock/cmd/zklock/internal/screen"
+	"github.com/zklock/go-zklock/internal/operator"
 	"github.com/zklock/go-zklock/zklock"
 )
 
@@ -28,6 +29,7 @@ func (a *app) topCommand() *cobra.Command {
 		Short: "Show the busiest names, live",
 		Long: `Show the names with the most waiters, and those that have been held for the longest time, again and
 again. PREFIX is one of the name. q or Ctrl-C ends it, and leaves the terminal as it was.`,
+		ValidArgsFunction: a.completeNames(1),
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case len(args) > 1:
@@ -74,6 +76,7 @@ func top(ctx context.Context, c *zklock.Client, prefix string, every time.Durati
 	signal.Notify(resized, syscall.SIGWINCH)
 	defer signal.Stop(resized)
 	var o overview
+	var holds operator.Holds
 	patience := time.Duration(0) // 0 for the first look: the screen must not stay empty until it ends
 	last := time.Duration(0)     // what the last look has taken
 	for ctx.Err() == nil {
@@ -81,7 +84,7 @@ func top(ctx context.Context, c *zklock.Client, prefix string, every time.Durati
 		_, height := s.Size()
 		began := time.Now()
 		looked := make(chan overview, 1)
-		go func() { looked <- look(ctx, c, prefix, height-otherLines) }()
+		go func() { looked <- look(ctx, c, prefix, height-otherLines, &holds) }()
 		late := time.NewTimer(patience)
 		for waits := true; waits; {
 			var lines []string

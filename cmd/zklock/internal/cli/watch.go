@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/zklock/go-zklock/internal/operator"
 	"github.com/zklock/go-zklock/zklock"
 )
 
@@ -28,11 +29,14 @@ func (a *app) watchCommand() *cobra.Command {
   changed   the contender's label has changed, or it was asked to give the lock back
   left      the contender has left the queue
   unknown   the ensemble cannot be reached at the moment
+  empty     after a time in which it was unknown, no contender is in the queue
 
 Changes that follow each other fast may be reported as one: a contender that comes and goes at once
 may not be reported, and one that is granted the lock at once has arrived and holds it.`,
 		Example: "  zklock watch -o json orders/42 | jq -c 'select(.event == \"granted\") | .contender.host'",
 		Args:    names(1, 1),
+
+		ValidArgsFunction: a.completeNames(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := a.reader()
 			if err != nil {
@@ -104,34 +108,55 @@ type eventWriter struct {
 	name  string
 	known bool // last is the state of the queue
 	last  []zklock.Contender
+	holds operator.Holds
 }
 
 // eventJSON is an event as JSON.
 type eventJSON struct {
-	Time      string         `json:"time"`
-	Event     string         `json:"event"`
-	Name      string         `json:"name"`
-	Contender *contenderJSON `json:"contender,omitempty"`
-	Reason    string         `json:"reason,omitempty"` // of unknown
+	Time      string              `json:"time"`
+	Event     string              `json:"event"`
+	Name      string              `json:"name"`
+	Contender *operator.Contender `json:"contender,omitempty"`
+	Reason    string              `json:"reason,omitempty"` // of unknown
 }
 
 // show writes what has changed.
 func (w *eventWriter) show(queue []zklock.Contender, now time.Time) error {
 	found := events(w.last, queue, !w.known)
+	before, after := operator.Show(w.name, "", w.last, nil).Contenders, operator.Show(w.name, "", queue, &w.holds).Contenders
+	if !w.known && w.last != nil && len(queue) == 0 { // after an outage, there is no other event
+		if err := w.empty(now); err != nil {
+			return err
+		}
+	}
 	w.last, w.known = queue, true
 	for _, e := range found {
-		if err := w.write(e, now); err != nil {
-			return err
+		for _, c := range append(after, before...) { // those that left are in before only
+			if c.Node == e.contender.Node && c.Zxid == operator.Hex(e.contender.Zxid) {
+				if err := w.write(e, c, now); err != nil {
+					return err
+				}
+				break
+			}
 		}
 	}
 	return nil
 }
 
-func (w *eventWriter) write(e event, now time.Time) error {
+// empty writes that the queue is known again, and that no contender is in it.
+func (w *eventWriter) empty(now time.Time) error {
+	if w.f == formatJSON {
+		return writeJSON(w.w, eventJSON{Time: rfc3339(now), Event: "empty", Name: w.name})
+	}
+	_, err := fmt.Fprintf(w.w, "%s  empty\n", now.Format(clock))
+	return err
+}
+
+// write writes an event. shown is its contender.
+func (w *eventWriter) write(e event, shown operator.Contender, now time.Time) error {
 	c := e.contender
 	if w.f == formatJSON {
-		j := jsonOf(w.name, "", []zklock.Contender{c}).Contenders[0]
-		return writeJSON(w.w, eventJSON{Time: rfc3339(now), Event: e.what, Name: w.name, Contender: &j})
+		return writeJSON(w.w, eventJSON{Time: rfc3339(now), Event: e.what, Name: w.name, Contender: &shown})
 	}
 	_, err := fmt.Fprintf(w.w, "%s  %-7s  %s  %-9s  %s  %s  %s\n", now.Format(clock), e.what, state(c), c.Mode, owner(c), dash(c.Label), node(c))
 	return err
@@ -148,7 +173,7 @@ func (w *eventWriter) unknown(why error, now time.Time) error {
 	if w.f == formatJSON {
 		return writeJSON(w.w, eventJSON{Time: rfc3339(now), Event: "unknown", Name: w.name, Reason: why.Error()})
 	}
-	_, err := fmt.Fprintf(w.w, "%s  unknown  %s\n", now.Format(clock), escape(why.Error()))
+	_, err := fmt.Fprintf(w.w, "%s  unknown  %s\n", now.Format(clock), operator.Escape(why.Error()))
 	return err
 }
 

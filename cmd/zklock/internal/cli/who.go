@@ -5,12 +5,13 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/zklock/go-zklock/internal/blocking"
+	"github.com/zklock/go-zklock/internal/operator"
 	"github.com/zklock/go-zklock/zklock"
 )
 
@@ -22,13 +23,16 @@ func (a *app) whoCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "who NAME",
 		Short: "Show which processes hold a lock and wait for it",
-		Long: `Show which processes hold a lock and wait for it, in the order of the queue. AGE is the time since
-the process asked for the lock, by the clocks of both machines. A state of "keeps" means that the
-process may keep the lock between uses.
+		Long: `Show which processes hold a lock and wait for it, in the order of the queue. ASKED is the time since
+the process asked for the lock, by the clocks of both machines: a holder may have waited for a part
+of that. A state of "keeps" means that the process may keep the lock between uses. REVOKED, with the
+reason, is there if a contender was asked to give the lock back.
 
 NODE identifies one contender, as zklock release takes it.`,
 		Example: "  zklock who orders/42\n  zklock who -o json orders/42 | jq '.contenders[] | select(.held) | .host'",
 		Args:    names(1, 1),
+
+		ValidArgsFunction: a.completeNames(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if tree && f == formatJSON {
 				return usage("--tree and -o json do not go together")
@@ -38,14 +42,17 @@ NODE identifies one contender, as zklock release takes it.`,
 				return err
 			}
 			defer c.Close()
-			queue, err := queueOf(cmd.Context(), c, args[0])
+			queue, missing, err := queueOf(cmd.Context(), c, args[0])
 			if err != nil {
 				return failed(err)
+			}
+			if len(queue) == 0 && f != formatJSON {
+				a.messages.printf("no process holds %q or waits for it%s", args[0], ifRootMissing(missing))
 			}
 			out := bufio.NewWriter(a.out)
 			switch {
 			case f == formatJSON:
-				err = writeJSON(out, jsonOf(args[0], c.Mutex(args[0]).Path(), queue))
+				err = writeJSON(out, operator.Show(args[0], c.Mutex(args[0]).Path(), queue, nil))
 			case tree:
 				err = writeTree(out, queue, time.Now())
 			default:
@@ -59,13 +66,22 @@ NODE identifies one contender, as zklock release takes it.`,
 	return cmd
 }
 
-// queueOf returns the queue of a name; an empty one if the root does not exist.
-func queueOf(ctx context.Context, c *zklock.Client, name string) ([]zklock.Contender, error) {
-	queue, err := c.Contenders(ctx, name)
+// queueOf returns the queue of a name. If the root does not exist, that is missing, and the queue is
+// empty.
+func queueOf(ctx context.Context, c *zklock.Client, name string) (queue []zklock.Contender, missing, err error) {
+	queue, err = c.Contenders(ctx, name)
 	if isRootMissing(err) {
-		return nil, nil
+		return nil, err, nil
 	}
-	return queue, err
+	return queue, nil, err
+}
+
+// ifRootMissing returns what a message that nothing was found says of a root that does not exist.
+func ifRootMissing(missing error) string {
+	if missing == nil {
+		return ""
+	}
+	return ": the root of the URL does not exist, so no lock was used there, or the URL has another root"
 }
 
 // names is a check of arguments that are names of locks.
@@ -95,15 +111,22 @@ func written(errs ...error) error {
 
 // writeQueue writes a queue as a table.
 func writeQueue(w io.Writer, queue []zklock.Contender, now time.Time, wide bool) error {
-	title := []string{"STATE", "MODE", "AGE", "PROCESS", "LABEL", "NODE"}
-	if wide {
+	title := []string{"STATE", "MODE", "ASKED", "PROCESS", "LABEL", "NODE"}
+	revoked := !wide && slices.ContainsFunc(queue, func(c zklock.Contender) bool { return c.Revoked != "" })
+	switch {
+	case wide:
 		title = append(title, "SESSION", "REVOKED", "TRACE")
+	case revoked:
+		title = append(title, "REVOKED")
 	}
 	t := newTable(w, title...)
 	for _, c := range queue {
 		row := []string{state(c), c.Mode.String(), age(c.Since, now), owner(c), dash(c.Label), node(c)}
-		if wide {
-			row = append(row, hexID(c.Session), dash(c.Revoked), dash(c.Trace))
+		switch {
+		case wide:
+			row = append(row, operator.Hex(c.Session), dash(c.Revoked), dash(c.Trace))
+		case revoked:
+			row = append(row, dash(c.Revoked))
 		}
 		if err := t.row(row...); err != nil {
 			return err
@@ -120,7 +143,7 @@ func writeTree(w io.Writer, queue []zklock.Contender, now time.Time) error {
 	children := make([][]int, len(queue))
 	var roots []int
 	for i := range queue {
-		if ahead := blocking.Of(queue, i); len(ahead) > 0 {
+		if ahead, _ := operator.WaitsFor(queue, i); len(ahead) > 0 {
 			children[ahead[0]] = append(children[ahead[0]], i)
 		} else {
 			roots = append(roots, i)

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/operator"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
@@ -33,12 +34,12 @@ func TestWhoShowsTheQueue(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, f := range []struct{ flags, want string }{
-			{"", "STATE MODE AGE PROCESS LABEL NODE\n" +
+			{"", "STATE MODE ASKED PROCESS LABEL NODE\n" +
 				"holds exclusive 5s web-3/812 POST /pay\\x1b[2J " + node(queue[0]) + "\n" +
 				"waits exclusive 5s web-4 - " + node(queue[1])},
-			{"-o wide", "STATE MODE AGE PROCESS LABEL NODE SESSION REVOKED TRACE\n" +
-				"holds exclusive 5s web-3/812 POST /pay\\x1b[2J " + node(queue[0]) + " " + hexID(queue[0].Session) + " - -\n" +
-				"waits exclusive 5s web-4 - " + node(queue[1]) + " " + hexID(queue[1].Session) + " - -"},
+			{"-o wide", "STATE MODE ASKED PROCESS LABEL NODE SESSION REVOKED TRACE\n" +
+				"holds exclusive 5s web-3/812 POST /pay\\x1b[2J " + node(queue[0]) + " " + operator.Hex(queue[0].Session) + " - -\n" +
+				"waits exclusive 5s web-4 - " + node(queue[1]) + " " + operator.Hex(queue[1].Session) + " - -"},
 			{"--tree", "web-3/812 holds exclusive, POST /pay\\x1b[2J, 5s\nweb-4 waits exclusive, -, 5s"},
 		} {
 			code, out, stderr := command(t, e, append([]string{"who", "orders/42"}, strings.Fields(f.flags)...)...)
@@ -77,11 +78,14 @@ func TestWhoAsJSON(t *testing.T) {
 		if err := json.Unmarshal([]byte(out), &got); err != nil || code != 0 || strings.Count(out, "\n") != 1 {
 			t.Fatalf("%d, %v: %s", code, err, out)
 		}
-		want := map[string]any{"node": queue[0].Node, "zxid": hexID(queue[0].Zxid), "session": hexID(queue[0].Session), "host": "web-3", "pid": 812.0,
+		want := map[string]any{"node": queue[0].Node, "zxid": operator.Hex(queue[0].Zxid), "session": operator.Hex(queue[0].Session), "host": "web-3", "pid": 812.0,
 			"label": "POST /pay\x1b[2J", "trace": "", "mode": "exclusive", "held": true, "kept": false, "foreign": false, "revoked": "",
-			"since": queue[0].Since.UTC().Format(time.RFC3339Nano)}
-		if len(got.Contenders) != 2 || len(got.Contenders[0]) != len(want) || got.Name != "orders/42" || got.Path != "/zklock/orders%2F42" {
+			"since": "2000-01-01T00:00:00.000Z", "held_since": nil, "waits_for_one": false}
+		if len(got.Contenders) != 2 || len(got.Contenders[0]) != len(want)+1 || got.Name != "orders/42" || got.Path != "/zklock/orders%2F42" {
 			t.Fatalf("%s", out)
+		}
+		if ahead, _ := got.Contenders[1]["waits_for"].([]any); len(ahead) != 1 || ahead[0] != queue[0].Node {
+			t.Errorf("waits_for: %v", ahead)
 		}
 		for key, value := range want {
 			if got.Contenders[0][key] != value {
@@ -100,12 +104,35 @@ func TestReadersCreateNoRoot(t *testing.T) {
 		e := memdriver.New()
 		defer e.Close()
 		for args, want := range map[string]string{"ls": "", "ls -o json": "[]\n", "who x": "", "who --tree x": "", "who -o json x": `{"name":"x","path":"/zklock/x","contenders":[]}` + "\n"} {
-			if code, out, stderr := command(t, e, strings.Fields(args)...); code != 0 || out != want || stderr != "" {
+			// A table of nothing is explained; JSON says it itself.
+			explained := strings.Contains(args, "json")
+			code, out, stderr := command(t, e, strings.Fields(args)...)
+			if code != 0 || out != want || (stderr == "") != explained || !explained && !strings.Contains(stderr, "the root of the URL does not exist") {
 				t.Errorf("%s: %d, %q, %q", args, code, out, stderr)
 			}
 		}
 		if after := e.Dump(); strings.Contains(after, "zklock") {
 			t.Errorf("there is a root: %s", after)
+		}
+	})
+}
+
+// TestWhoShowsARevocation: a request to give the lock back, and its reason, are in the table.
+func TestWhoShowsARevocation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		defer e.Close()
+		c := client(t, e)
+		hold(t, c.Mutex("x"))
+		queue, err := c.Contenders(t.Context(), "x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if code, _, stderr := command(t, e, "revoke", "x", node(queue[0]), "--reason", "maintenance"); code != 0 {
+			t.Fatalf("%d, %s", code, stderr)
+		}
+		if _, out, _ := command(t, e, "who", "x"); !strings.Contains(out, "REVOKED") || !strings.Contains(out, "maintenance") {
+			t.Errorf("%s", out)
 		}
 	})
 }

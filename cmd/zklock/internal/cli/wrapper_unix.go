@@ -80,7 +80,7 @@ func (w *wrapper) run(lock *zklock.Lock) (run.Result, error) {
 	result, err := run.Run(run.Config{
 		Command: run.Command{Path: w.path, Args: w.command,
 			Env: run.Environment(strings.Join(w.names, "\n"), strings.Join(paths, "\n"), lock.Token().String())},
-		Lease: lock, Timing: timing, Signals: w.signals, Log: w.messages.printf, Sessions: sessions, Revoked: lock.Revoked(),
+		Lease: lock, Timing: timing, Signals: w.signals, Log: w.messages.printf, LogNow: w.messages.printNow, Sessions: sessions, Revoked: lock.Revoked(),
 	})
 	if err != nil {
 		return run.Result{}, startFailure(err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock"
@@ -18,6 +19,7 @@ type Patient struct {
 	SessionTimeout time.Duration // asked for
 	TickTime       time.Duration
 	PoolSessions   int
+	CreatesRoot    bool // create_root of the URL
 }
 
 const (
@@ -36,6 +38,10 @@ func Examine(ctx context.Context, p Patient) Report {
 	r.reach(servers)
 	r.session(p, servers)
 	r.connections(p, servers)
+	if !slices.ContainsFunc(servers, func(s server) bool { return !s.isDown() }) {
+		r.noQuorum("none of the servers gives out sessions")
+		return r
+	}
 	if r.ping(ctx, p) {
 		r.queues(ctx, p.Client)
 	}
@@ -47,14 +53,7 @@ func (r *Report) reach(servers []server) {
 	for _, s := range servers {
 		switch {
 		case s.err != nil:
-			advice := fmt.Sprintf("start the server %s, or correct the URL", s.host)
-			switch {
-			case errors.Is(s.err, driver.ErrAuthFailed):
-				advice = "correct the user and the password"
-			case errors.Is(s.err, driver.ErrTLS):
-				advice = "correct the scheme, the certificates, or the keys tls_… of the URL"
-			}
-			r.toDo("server", fmt.Sprintf("%s gives out no session: %v", s.host, s.err), advice)
+			r.toDo("server", fmt.Sprintf("%s gives out no session: %v", s.host, s.err), adviceOn(s))
 		case s.srvr["mode"] == "":
 			r.ok("server", "%s gives out sessions, %v for one; its version is not known, because it does not answer srvr", s.host, s.took.Round(time.Millisecond))
 		default:
@@ -178,7 +177,7 @@ func (r *Report) ping(ctx context.Context, p Patient) bool {
 		return true
 	case errors.Is(err, zklock.ErrRootMissing):
 		r.ok("quorum", "the servers answer")
-		r.warn("root", fmt.Sprintf("the root %s does not exist: no lock was used there, or the URL has another root", p.URL.Root), "compare the roots in the URLs; the first client that acquires a lock creates the root")
+		r.missingRoot(ctx, p)
 		return false
 	case errors.Is(err, zklock.ErrSessionTimeout):
 		if !r.hasToDo() {
@@ -192,9 +191,14 @@ func (r *Report) ping(ctx context.Context, p Patient) bool {
 		r.toDo("tls", err.Error(), "correct the certificates or the keys tls_… of the URL")
 		return false
 	}
-	r.NoQuorum = true
-	r.toDo("quorum", fmt.Sprintf("no quorum answers: %v", err), "start enough servers for a quorum, and look at their logs")
+	r.noQuorum(err.Error())
 	return false
+}
+
+// noQuorum reports that no quorum answers.
+func (r *Report) noQuorum(why string) {
+	r.NoQuorum = true
+	r.toDo("quorum", "no quorum answers: "+why, "start enough servers for a quorum, and look at their logs")
 }
 
 func (r *Report) hasToDo() bool { return len(r.Advice()) > 0 }

@@ -43,8 +43,17 @@ func lookAt(ctx context.Context, p Patient, host string) server {
 	s := server{host: host}
 	u := p.URL
 	u.Hosts = []string{host}
+	silent, err := reachable(ctx, u, host)
+	if s.err = err; err != nil {
+		return s
+	}
 	began := time.Now()
 	if s.granted, s.err = grant(ctx, p.Driver, u, p.SessionTimeout); s.err != nil {
+		if silent && time.Since(began) >= serverLimit {
+			s.err = errHangs
+		} else if _, now := reachable(ctx, u, host); now != nil { // it may just have lost its quorum
+			s.err = now
+		}
 		return s
 	}
 	s.took = time.Since(began)

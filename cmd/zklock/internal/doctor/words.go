@@ -21,14 +21,20 @@ const defaultPort = "2181"
 // maxReply limits the reply to a four-letter word.
 const maxReply = 1 << 20
 
+var errNotAllowed = errors.New("the server does not allow")
+
+// address returns the host and the port of a host in a URL.
+func address(host string) string {
+	if _, _, err := net.SplitHostPort(host); err != nil {
+		return net.JoinHostPort(strings.Trim(host, "[]"), defaultPort)
+	}
+	return host
+}
+
 // ask sends one of ZooKeeper's four-letter words, on a connection of its own, and returns the
 // reply.
 func ask(ctx context.Context, u driver.URL, host, word string) (string, error) {
-	address := host
-	if _, _, err := net.SplitHostPort(host); err != nil {
-		address = net.JoinHostPort(strings.Trim(host, "[]"), defaultPort)
-	}
-	conn, err := dial(ctx, u, address)
+	conn, err := dial(ctx, u, address(host))
 	if err != nil {
 		return "", err
 	}
@@ -44,7 +50,7 @@ func ask(ctx context.Context, u driver.URL, host, word string) (string, error) {
 		return "", fmt.Errorf("no reply to %s: %v", word, err)
 	}
 	if strings.Contains(string(reply), "not in the whitelist") {
-		return "", fmt.Errorf("the server does not allow %s", word)
+		return "", fmt.Errorf("%w %s", errNotAllowed, word)
 	}
 	return string(reply), nil
 }

@@ -51,7 +51,7 @@ func newGroup(files []*os.File, log func(string, ...any)) (*group, error) {
 func (g *group) start(c Command) error {
 	attr := &syscall.SysProcAttr{Setpgid: true, Pgid: g.id}
 	dieWithWrapper(attr)
-	pid, err := syscall.ForkExec(c.Path, c.Args, &syscall.ProcAttr{Env: c.Env, Files: []uintptr{0, 1, 2}, Sys: attr})
+	pid, err := execute(c.Path, c.Args, &syscall.ProcAttr{Env: c.Env, Files: []uintptr{0, 1, 2}, Sys: attr})
 	if err != nil {
 		return startError(c.Path, err)
 	}

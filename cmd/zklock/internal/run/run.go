@@ -17,6 +17,7 @@ type Config struct {
 	Timing  Timing
 	Signals *Signals
 	Log     func(format string, args ...any) // must not block
+	LogNow  func(format string, args ...any) // likewise, and has written the line when it returns, if it can
 
 	// Sessions are the files of the wrapper's sessions, whose locks go with them when the wrapper is
 	// killed and the group is dead: see BeCloser. Run does not close them.

@@ -56,7 +56,7 @@ func TestLeaseEndsDuringTheStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer g.close()
-	r := &runner{Config: Config{Lease: l, Timing: short, Log: said.log}, group: g}
+	r := &runner{Config: Config{Lease: l, Timing: short, Log: said.log, LogNow: said.log}, group: g}
 	l.move(0)
 	if err := r.heedLeaseDuring(func() error {
 		err := g.start(shell("sleep 5"))

@@ -77,6 +77,9 @@ func (r *runner) noteMain(status syscall.WaitStatus) {
 // also those that ignore TSTP: they must not run while the wrapper does not look at the lease.
 func (r *runner) suspend(pid int) {
 	r.group.stop()
+	if until := r.Lease.Until(); !until.IsZero() {
+		r.LogNow("stopped: the lock goes to others from %s on, and a command that goes on after that is killed", until.Add(-r.Timing.Margin).Format(time.TimeOnly))
+	}
 	r.terminal.take()
 	r.stopper.leave()
 	r.stopper.stopped, r.stopper.resumeAt = true, time.Now().Add(stopTime)

@@ -96,7 +96,7 @@ func begin(t *testing.T, timing Timing, c Command, sessions ...*os.File) *wrappe
 	caught := signals()
 	go func() {
 		defer close(w.ended)
-		w.result, w.err = Run(Config{Command: c, Lease: w.lease, Timing: timing, Signals: caught, Log: w.said.log, Revoked: w.revoked, Sessions: sessions})
+		w.result, w.err = Run(Config{Command: c, Lease: w.lease, Timing: timing, Signals: caught, Log: w.said.log, LogNow: w.said.log, Revoked: w.revoked, Sessions: sessions})
 	}()
 	return w
 }

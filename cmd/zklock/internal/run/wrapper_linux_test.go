@@ -19,7 +19,7 @@ func wrap() {
 		syscall.CloseOnExec(3)
 		sessions = append(sessions, os.NewFile(3, "session"))
 	}
-	_, _ = Run(Config{Command: shell(os.Args[1], os.Args[2:]...), Lease: newLease(), Timing: Timing{Grace: patience}, Signals: CatchSignals(), Log: func(string, ...any) {}, Sessions: sessions})
+	_, _ = Run(Config{Command: shell(os.Args[1], os.Args[2:]...), Lease: newLease(), Timing: Timing{Grace: patience}, Signals: CatchSignals(), Log: func(string, ...any) {}, LogNow: func(string, ...any) {}, Sessions: sessions})
 }
 
 // wrapper returns a wrapper that is not started.

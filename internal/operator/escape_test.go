@@ -1,4 +1,4 @@
-package cli
+package operator
 
 import (
 	"strings"
@@ -20,8 +20,8 @@ func TestEscape(t *testing.T) {
 		"\x00\x7f":              `\x00\x7f`,
 		"日本 🔒":                  "日本 🔒",
 	} {
-		if got := escape(text); got != want {
-			t.Errorf("escape(%q) = %s, want %s", text, got, want)
+		if got := Escape(text); got != want {
+			t.Errorf("Escape(%q) = %s, want %s", text, got, want)
 		}
 	}
 }
@@ -31,11 +31,11 @@ func FuzzEscape(f *testing.F) {
 	f.Add("a\x1b[0m", "a\\x1b[0m")
 	f.Add("\xff", "\ufffd")
 	f.Fuzz(func(t *testing.T, a, b string) {
-		got := escape(a)
+		got := Escape(a)
 		if i := strings.IndexFunc(got, func(r rune) bool { return !unicode.IsPrint(r) }); i >= 0 {
-			t.Errorf("escape(%q) has %q", a, got[i:])
+			t.Errorf("Escape(%q) has %q", a, got[i:])
 		}
-		if a != b && got == escape(b) {
+		if a != b && got == Escape(b) {
 			t.Errorf("%q and %q are both %s", a, b, got)
 		}
 	})

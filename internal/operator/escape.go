@@ -1,4 +1,4 @@
-package cli
+package operator
 
 import (
 	"strconv"
@@ -7,10 +7,10 @@ import (
 	"unicode/utf8"
 )
 
-// escape returns a text as it is printed: names, labels and hosts come from other programs, and
+// Escape returns a text as it is printed: names, labels and hosts come from other programs, and
 // could have sequences that control a terminal. Characters that are not printed are escaped
 // as in Go, and so are backslashes, so that the result is unambiguous.
-func escape(s string) string {
+func Escape(s string) string {
 	if !strings.ContainsFunc(s, needsEscape) && utf8.ValidString(s) {
 		return s
 	}

@@ -1,0 +1,123 @@
+package operator
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A lock is written as its name and its queue: holders in upper case, which are all before a colon.
+func locksOf(text string) (locks []Lock) {
+	for part := range strings.SplitSeq(text, "; ") {
+		name, queue, _ := strings.Cut(part, ": ")
+		l := Lock{Name: name}
+		for process := range strings.FieldsSeq(queue) {
+			host, trace, _ := strings.Cut(process, "/")
+			l.Contenders = append(l.Contenders, Contender{Host: strings.ToLower(host), PID: 1, Trace: trace, Held: host < "a", Session: "0x1"})
+		}
+		locks = append(locks, l)
+	}
+	return locks
+}
+
+// The tree goes from a name's holders to what these wait for, and from its waiters to what these
+// block; the mover is the end of the chain.
+func TestTree(t *testing.T) {
+	for _, c := range []struct{ locks, want, mover string }{
+		{"x: A b c", "a holds", "x a"},
+		{"x: A b; y: C a", "a holds | a waits for y || c holds", "y c"},
+		{"x: A b; y: C a; z: D c e", "a holds | a waits for y || c holds ||| c waits for z |||| d holds", "z d"},
+		{"x: A b; y: B a", "a holds | a waits for y || b holds ||| b circle x", ""},
+		{"x: A b; y: B c d", "a holds b blocks y", "x a"},
+		{"x: A b; y: B c; z: C d", "a holds b blocks y | c blocks z", "x a"},
+		{"x: A B c", "a holds b holds", "x a"},
+		{"x: A B C D E F G", "a holds b holds c holds d holds e holds others", "x a"},
+		{"x: A/1 b; y: C a/2", "a holds", "x a"},                            // another request of the process
+		{"x: A/1 b; y: C d/1", "a holds | d waits for y || c holds", "y c"}, // the same request, passed on
+		{"x: a", "", ""},
+	} {
+		locks := locksOf(c.locks)
+		var got []string
+		for _, b := range Tree(locks[0], locks) {
+			text := strings.Repeat("|", b.Depth) + " " + b.Contender.Host + " " + string(b.Relation)
+			if b.Name != "x" && b.Relation != Holding || b.Relation == Circle {
+				text += " " + b.Name
+			}
+			got = append(got, strings.TrimSpace(text))
+		}
+		if text := strings.Join(got, " "); text != c.want {
+			t.Errorf("%s:\n%s, want\n%s", c.locks, text, c.want)
+		}
+		mover := ""
+		if name, m, ok := Mover(locks[0], locks); ok {
+			mover = name + " " + m.Host
+		}
+		if mover != c.mover {
+			t.Errorf("%s: the mover is %q, want %q", c.locks, mover, c.mover)
+		}
+	}
+}
+
+// A line for a shell is one word for each argument.
+func TestRevocation(t *testing.T) {
+	c := Contender{Node: "n", Zxid: "0x2"}
+	for name, want := range map[string]string{"orders/42": "orders/42", "a b": "'a b'", "it's": `'it'\''s'`, "$(rm)": "'$(rm)'", "-x": "'-x'"} {
+		if got := Revocation(name, c); got != "zklock revoke "+want+" n@0x2 --reason ''" {
+			t.Errorf("%s", got)
+		}
+	}
+}
+
+// Times have milliseconds, also if these are 0, and null if they are not known.
+func TestMillis(t *testing.T) {
+	at := MillisOf(time.Unix(1e9, 0))
+	for m, want := range map[Millis]string{0: "null", at: `"2001-09-09T01:46:40.000Z"`, at + 5: `"2001-09-09T01:46:40.005Z"`} {
+		text, err := json.Marshal(m)
+		var back Millis
+		if err != nil || string(text) != want || json.Unmarshal(text, &back) != nil || back != m {
+			t.Errorf("%d: %s, %v, and back %d; want %s", m, text, err, back, want)
+		}
+	}
+}
+
+// A holder has held since a look that follows one in which it did not, if the two are near.
+func TestHolds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var h Holds
+		see := func(queue string, want string) {
+			t.Helper()
+			l := locksOf("x: " + queue)[0]
+			for i := range l.Contenders {
+				l.Contenders[i].Node = l.Contenders[i].Host
+			}
+			h.see("x", l.Contenders)
+			var got []string
+			for _, c := range l.Contenders {
+				got = append(got, c.HeldSince.Age(time.Now(), false))
+			}
+			if text := strings.Join(got, ","); text != want {
+				t.Errorf("%s: %q, want %q", queue, text, want)
+			}
+			time.Sleep(time.Second)
+		}
+		see("A b", ",")
+		see("A b", ",")
+		see("B c", "0s,")
+		see("B c", "1s,")
+		time.Sleep(time.Minute)
+		see("C", "") // it was granted the lock some time in a minute
+		see("D", "0s")
+		h.Begin()
+		time.Sleep(time.Second)
+		h.End() // x was not in use
+		see("E", "0s")
+		var fresh Holds
+		h2 := locksOf("y: A")[0]
+		fresh.see("y", h2.Contenders)
+		if h2.Contenders[0].HeldSince != 0 {
+			t.Error("the first look knows since when a holder holds")
+		}
+	})
+}

@@ -1,0 +1,128 @@
+package inspect
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/zklock/go-zklock/internal/operator"
+)
+
+// row is a name in the list.
+type row struct {
+	operator.Lock
+	Held    []operator.Contender
+	Waiters int             // processes: contenders that wait
+	Here    int             // acquisitions of this process that wait
+	Oldest  operator.Millis // since when the first of the waiters has waited
+}
+
+// rowOf returns the row of a name.
+func rowOf(l operator.Lock, here map[string]int) row {
+	held := l.Holders()
+	return row{Lock: l, Held: held, Waiters: len(l.Contenders) - len(held), Here: here[l.Name], Oldest: l.Oldest()}
+}
+
+// age returns since when the first holder of a row holds, or, if that is not known, since when it
+// has asked; the largest value if that is not known either.
+func (r row) age() operator.Millis {
+	if len(r.Held) == 0 {
+		return unknown
+	}
+	return known(cmp.Or(r.Held[0].HeldSince, r.Held[0].Since))
+}
+
+// unknown is behind all times.
+const unknown = operator.Millis(1<<63 - 1)
+
+func known(m operator.Millis) operator.Millis { return cmp.Or(m, unknown) }
+
+// sorts are the orders of the list. Rows that compare as equal are in the order of their names.
+var sorts = map[string]func(a, b row) int{
+	"wait": func(a, b row) int {
+		return cmp.Or(cmp.Compare(known(a.Oldest), known(b.Oldest)), cmp.Compare(b.Here, a.Here))
+	},
+	"waiters": func(a, b row) int { return cmp.Or(cmp.Compare(b.Waiters, a.Waiters), cmp.Compare(b.Here, a.Here)) },
+	"age":     func(a, b row) int { return cmp.Compare(a.age(), b.age()) },
+	"name":    func(a, b row) int { return 0 },
+}
+
+// rowsOf returns the names that contain a filter, in an order. The names in locks are in byte order.
+func rowsOf(s state, filter, by string) []row {
+	var rows []row
+	filter = strings.ToLower(filter)
+	for _, l := range s.list.Locks {
+		if strings.Contains(strings.ToLower(l.Name), filter) {
+			rows = append(rows, rowOf(l, s.here))
+		}
+	}
+	slices.SortStableFunc(rows, sorts[by])
+	return rows
+}
+
+// total is the head line of the list: what is stuck, and which process must move.
+type total struct {
+	Names, Waiters, Here int
+	Longest              operator.Lock // the name with the longest wait; "" if nothing waits
+	Since                operator.Millis
+	Holder               operator.Contender // the first one of Longest
+	Held                 bool               // there is one
+	MoverName            string             // "": the holder waits for no other name
+	Mover                operator.Contender // the holder at the end of the chain
+}
+
+// totalOf returns the head line of all names that were read.
+func totalOf(s state) (t total) {
+	for _, l := range s.list.Locks {
+		r := rowOf(l, s.here)
+		t.Names++
+		t.Waiters += r.Waiters
+		if r.Oldest != 0 && (t.Since == 0 || r.Oldest < t.Since) {
+			t.Longest, t.Since = l, r.Oldest
+		}
+	}
+	for _, n := range s.here {
+		t.Here += n
+	}
+	if held := t.Longest.Holders(); len(held) > 0 {
+		t.Holder, t.Held = held[0], true
+		if name, c, ok := operator.Mover(t.Longest, s.list.Locks); ok && name != t.Longest.Name {
+			t.MoverName, t.Mover = name, c
+		}
+	}
+	return t
+}
+
+// part is what one process has in one queue.
+type part struct {
+	Name string
+	operator.Contender
+	Behind int // how many contenders wait for the name, if it holds it
+}
+
+// partsOf returns everything that the process of a query holds and waits for: what it holds first,
+// those names with the most waiters at the front.
+func partsOf(s state, q query) (parts []part) {
+	for _, l := range s.list.Locks {
+		for _, c := range l.Contenders {
+			if !q.shows(c) {
+				continue
+			}
+			p := part{Name: l.Name, Contender: c}
+			if c.Held {
+				p.Behind = l.Waiters()
+			}
+			parts = append(parts, p)
+		}
+	}
+	slices.SortStableFunc(parts, func(a, b part) int {
+		switch {
+		case a.Held != b.Held && a.Held:
+			return -1
+		case a.Held != b.Held:
+			return 1
+		}
+		return cmp.Compare(b.Behind, a.Behind)
+	})
+	return parts
+}

@@ -1,0 +1,144 @@
+package inspect
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/zklock/go-zklock/internal/operator"
+)
+
+// writeText writes the page as text, for terminals.
+func (p page) writeText(w io.Writer) {
+	if p.Error != "" {
+		fmt.Fprintln(w, operator.Escape(p.Error))
+		if p.Silent != 0 {
+			fmt.Fprintf(w, "no answer since %s\n", time.UnixMilli(p.Silent).Format(time.TimeOnly))
+		}
+		return
+	}
+	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	defer t.Flush()
+	row := func(columns ...string) {
+		for i, text := range columns {
+			if text == "" {
+				text = "-"
+			}
+			columns[i] = operator.Escape(text)
+		}
+		fmt.Fprintln(t, strings.Join(columns, "\t"))
+	}
+	switch {
+	case p.Query.Name != "":
+		fmt.Fprintf(t, "%s  %s\n\n", operator.Escape(p.Query.Name), operator.Escape(p.Lock.Path))
+		if len(p.Lock.Contenders) == 0 {
+			fmt.Fprintln(t, "No client holds this name or waits for it.")
+		} else {
+			row("#", "STATE", "MODE", "SINCE", "PROCESS", "LABEL", "WAITS FOR", "NODE")
+		}
+		for i, c := range p.Lock.Contenders {
+			row(strconv.Itoa(i+1), stateOf(c), c.Mode, c.Lasts(time.Now()), c.Process(), c.Label, p.waitsOf(c), c.ID())
+		}
+		if p.Here > 0 {
+			fmt.Fprintf(t, "\nwaiting in this process: %s\n", many(p.Here, "request"))
+		}
+		fmt.Fprintln(t)
+		for _, b := range p.Tree {
+			fmt.Fprintln(t, strings.Repeat("  ", b.Depth)+operator.Escape(b.String(time.Now())))
+		}
+	case p.Query.Process():
+		fmt.Fprintf(t, "%s holds %s and waits for %s; waiting for what it holds: %s\n\n", operator.Escape(p.Query.Subject()), thousands(p.Holds), thousands(p.Waits()), thousands(p.Behind))
+		row("NAME", "STATE", "MODE", "SINCE", "WAITERS", "LABEL", "NODE")
+		for _, part := range p.Parts {
+			row(part.Name, stateOf(part.Contender), part.Mode, part.Contender.Lasts(time.Now()), strconv.Itoa(part.Behind), part.Label, part.ID())
+		}
+	default:
+		fmt.Fprintf(t, "%s\n\n", operator.Escape(p.Total.String()))
+		row("NAME", "HELD BY", "LABEL", "HELD", "WAITERS", "LONGEST WAIT")
+		for _, r := range p.Rows {
+			if r.Error != "" {
+				row(r.Name, r.Error)
+				continue
+			}
+			holder, label, since := "-", "-", "-"
+			if len(r.Held) > 0 {
+				holder, label, since = r.Held[0].Process(), r.Held[0].Label, r.Held[0].Lasts(time.Now())
+			}
+			if n := len(r.Held) - 1; n > 0 {
+				holder += fmt.Sprintf(" and %d more", n)
+			}
+			row(r.Name, holder, label, since, r.waiting(), r.Oldest.Age(time.Now(), false))
+		}
+		if p.To() < p.Found {
+			fmt.Fprintf(t, "\n%s of %s names; next: page=%d\n", thousands(p.To()), thousands(p.Found), p.Query.Page+1)
+		}
+	}
+}
+
+// stateOf returns what a contender does.
+func stateOf(c operator.Contender) string {
+	text := "waits"
+	switch {
+	case c.Held && c.Kept:
+		text = "keeps"
+	case c.Held:
+		text = "holds"
+	}
+	if c.Revoked != "" {
+		text += " (asked to give it back: " + c.Revoked + ")"
+	}
+	return text
+}
+
+// waitsOf returns the positions of those that a contender of the page's name waits for.
+func (p page) waitsOf(c operator.Contender) string {
+	var places []string
+	for _, node := range blockers(c) {
+		places = append(places, "#"+strconv.Itoa(place(p.Lock, node)))
+	}
+	text := strings.Join(places, " ")
+	if n := len(c.Waits) - len(places); n > 0 {
+		text += fmt.Sprintf(" and %d more", n)
+	}
+	if c.One {
+		text = "one of " + text
+	}
+	return text
+}
+
+// waiting returns how many processes wait for a name, and how many acquisitions of this process.
+func (r row) waiting() string {
+	text := thousands(r.Waiters)
+	if r.Here > 0 {
+		text += " and " + many(r.Here, "request") + " here"
+	}
+	return text
+}
+
+// String returns the head line of the list.
+func (t total) String() string {
+	now := time.Now()
+	text := many(t.Names, "name") + ", " + many(t.Waiters, "waiter")
+	if t.Here > 0 {
+		text += " and " + many(t.Here, "request") + " of this process"
+	}
+	if t.Since == 0 {
+		return text
+	}
+	text += ", longest wait " + t.Since.Age(now, false) + ": " + t.Longest.Name
+	if t.Held {
+		text += ", held by " + t.Holder.Named()
+		if t.Holder.HeldSince != 0 {
+			text += " for " + t.Holder.HeldSince.Age(now, false)
+		} else if t.Holder.Since != 0 {
+			text += ", which asked " + t.Holder.Since.Age(now, false) + " ago"
+		}
+	}
+	if t.MoverName != "" {
+		text += "; its process waits, in the end, for " + t.MoverName + ", held by " + t.Mover.Named()
+	}
+	return text
+}

@@ -1,0 +1,117 @@
+package zkdriver
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	// stallAfter is how long a server may take for the handshakes before the servers are asked.
+	stallAfter = 150 * time.Millisecond
+
+	// stallTime is how long it may take at least, if another server answers and it does not.
+	stallTime = 250 * time.Millisecond
+)
+
+// errStalled is the reason why a server was left for another one.
+var errStalled = errors.New("it accepts no connection or answers nothing, and another server answers")
+
+// attempt is the use of one server by the dialer, up to the end of the handshakes. If the server
+// answers nothing, and another one answers, the attempt ends early: a server that hangs accepts
+// connections, and would take all of an attempt's time.
+//
+// A server that is only slow, because its quorum is, answers a question for its status. So it keeps
+// its attempt, and no second session is opened.
+type attempt struct {
+	ctx    context.Context // ends when the attempt ends; its cause is errStalled if the server hangs
+	cancel context.CancelCauseFunc
+}
+
+// begin begins an attempt. It ends with the next call of succeeded or failed.
+func (d *dialer) begin(ctx context.Context, server string) *attempt {
+	a := &attempt{}
+	a.ctx, a.cancel = context.WithCancelCause(ctx)
+	d.mu.Lock()
+	d.attempt = a
+	d.mu.Unlock()
+	if d.distinct() > 1 {
+		d.watching.Go(func() { d.watch(a, server) })
+	}
+	return a
+}
+
+// endLocked ends the attempt that is under way, if there is one.
+func (d *dialer) endLocked() {
+	if d.attempt != nil {
+		d.attempt.cancel(nil)
+		d.attempt = nil
+	}
+}
+
+// watch ends an attempt on a server that hangs.
+func (d *dialer) watch(a *attempt, server string) {
+	begun := time.NewTimer(stallAfter)
+	defer begun.Stop()
+	select {
+	case <-begun.C:
+	case <-a.ctx.Done():
+		return
+	}
+	late := time.NewTimer(stallTime - stallAfter)
+	defer late.Stop()
+	var asking sync.WaitGroup
+	defer asking.Wait()
+	ctx, cancel := context.WithCancel(a.ctx)
+	defer cancel()
+	own, other := make(chan struct{}, len(d.config.servers)), make(chan struct{}, len(d.config.servers))
+	for _, s := range d.config.servers {
+		asking.Go(func() {
+			answers, serves := d.ask(ctx, s)
+			switch {
+			case s == server && answers:
+				own <- struct{}{}
+			case s != server && serves:
+				other <- struct{}{}
+			}
+		})
+	}
+	select {
+	case <-own:
+		return // it is slow, and does not hang
+	case <-a.ctx.Done():
+		return
+	case <-other:
+	}
+	select {
+	case <-own:
+	case <-a.ctx.Done():
+	case <-late.C:
+		a.cancel(errStalled)
+	}
+}
+
+// ask asks a server for its status. It reports whether the server answers, and whether it serves
+// clients, as far as it says. With TLS, the TLS handshake is the answer.
+func (d *dialer) ask(ctx context.Context, server string) (answers, serves bool) {
+	raw, err := d.config.dialTCP(ctx, server)
+	if err != nil {
+		return false, false
+	}
+	defer raw.Close()
+	defer context.AfterFunc(ctx, func() { _ = raw.SetDeadline(time.Unix(1, 0)) })()
+	if d.config.tls != nil {
+		// Nothing is sent over it, so the identity of the peer does not matter.
+		err := tls.Client(raw, &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12}).HandshakeContext(ctx)
+		return err == nil || isAlert(err), err == nil || isAlert(err)
+	}
+	if _, err := raw.Write([]byte("srvr")); err != nil {
+		return false, false
+	}
+	answer := make([]byte, maxStatus)
+	n, _ := raw.Read(answer)
+	return n > 0, isStatus(answer[:n]) && !strings.Contains(string(answer[:n]), "not currently serving")
+}
