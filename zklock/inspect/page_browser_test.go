@@ -121,6 +121,9 @@ func TestPageInLightAndDark(t *testing.T) {
 		for screen, size := range map[string][3]int{"": {1200, 620, 1}, "-phone": {360, 740, 2}} {
 			b.call("Emulation.setDeviceMetricsOverride", map[string]any{"width": size[0], "height": size[1], "deviceScaleFactor": size[2], "mobile": screen != ""})
 			for page, path := range map[string]string{"list": "/", "queue": "/?name=warehouse%2Fstock%2Famsterdam-south-2", "process": "/?host=web-3&pid=812"} {
+				if os.Getenv(picturesEnv) == "" && (page != "list" || screen != "") {
+					continue // the colors are the same
+				}
 				b.open(srv.URL + path)
 				b.until(live)
 				backgrounds[b.value("getComputedStyle(document.body).backgroundColor")] = true
@@ -185,7 +188,7 @@ func TestKeyboardAlone(t *testing.T) {
 		b.press(string(key))
 	}
 	b.press("Enter")
-	b.until(live + " && location.search.includes('q=orders') && " + contains("orders/42") + " && !" + contains("catalog"))
+	b.until(live + " && location.search.includes('q=orders') && " + contains("orders/42") + ` && !document.querySelector("tbody").innerText.includes("catalog")`)
 	focus(`textContent === "orders/42"`)
 	b.press("Enter")
 	b.until(live + " && " + contains("Queue of orders/42"))
