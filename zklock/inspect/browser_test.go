@@ -31,7 +31,7 @@ type browser struct {
 const requiredEnv = "ZKLOCK_TEST_REQUIRED"
 
 // patience bounds every wait of a test. A test that reaches it has found a hang.
-const patience = 15 * time.Second
+const patience = time.Minute
 
 // findBrowser returns the path of a browser that works; "" if there is none. Ubuntu's
 // chromium-browser may only say what else to install.

@@ -46,18 +46,18 @@ func TestPageInABrowser(t *testing.T) {
 	}
 	b.until(contains("row 1") + " && !" + contains("row 0"))
 
-	// The first rows are those with waiters; the focus survives a change of the list.
-	for _, name := range []string{"catalog", "orders/42", "batch"} {
-		b.press("j")
-		b.until(fmt.Sprintf(`document.activeElement.textContent === %q`, name))
-	}
+	// The first row is that of the first name; the focus survives a change of the list.
+	b.open(srv.URL + "/?sort=name")
+	b.until(live + " && " + contains("row 1"))
+	b.press("j")
+	b.until(`document.activeElement.textContent === "batch"`)
 	if err := l.SetLabel(t.Context(), "row 2"); err != nil {
 		t.Fatal(err)
 	}
 	b.until(contains("row 2"))
 	b.until(`document.activeElement.textContent === "batch"`)
 	b.press("j")
-	b.until(`document.activeElement.textContent === "import"`)
+	b.until(`document.activeElement.textContent === "catalog"`)
 	b.press("k")
 	b.press("Enter")
 	b.until(live + " && " + contains("Queue of batch"))
@@ -121,6 +121,9 @@ func TestPageInLightAndDark(t *testing.T) {
 		for screen, size := range map[string][3]int{"": {1200, 620, 1}, "-phone": {360, 740, 2}} {
 			b.call("Emulation.setDeviceMetricsOverride", map[string]any{"width": size[0], "height": size[1], "deviceScaleFactor": size[2], "mobile": screen != ""})
 			for page, path := range map[string]string{"list": "/", "queue": "/?name=warehouse%2Fstock%2Famsterdam-south-2", "process": "/?host=web-3&pid=812"} {
+				if os.Getenv(picturesEnv) == "" && (page != "list" || screen != "") {
+					continue // the colors are the same
+				}
 				b.open(srv.URL + path)
 				b.until(live)
 				backgrounds[b.value("getComputedStyle(document.body).backgroundColor")] = true
@@ -185,7 +188,7 @@ func TestKeyboardAlone(t *testing.T) {
 		b.press(string(key))
 	}
 	b.press("Enter")
-	b.until(live + " && location.search.includes('q=orders') && " + contains("orders/42") + " && !" + contains("catalog"))
+	b.until(live + " && location.search.includes('q=orders') && " + contains("orders/42") + ` && !document.querySelector("tbody").innerText.includes("catalog")`)
 	focus(`textContent === "orders/42"`)
 	b.press("Enter")
 	b.until(live + " && " + contains("Queue of orders/42"))
