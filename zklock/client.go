@@ -52,9 +52,10 @@ func OpenConfig(cfg Config, opts ...Option) (_ *Client, err error) {
 		}
 	}
 	c.useHooks()
+	c.cfg.identify(&cfg)
 	connector := cfg.Connector
 	if connector == nil {
-		if connector, err = cfg.connect(c.cfg.Root, c.cfg.Logger); err != nil {
+		if connector, err = cfg.connect(&c.cfg); err != nil {
 			return nil, err
 		}
 	}
@@ -141,7 +142,7 @@ func (c *Client) ACL() []driver.ACL {
 	if c == nil || c.pool == nil {
 		return nil
 	}
-	return slices.Clone(c.cfg.ACLs())
+	return slices.Clone(c.cfg.ACL)
 }
 
 // errNoClient is what the methods of a zero Client return.

@@ -3,7 +3,6 @@ package zklock
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/netip"
 	"net/url"
 	"regexp"
@@ -42,7 +41,7 @@ func parseConfig(text string) (Config, error) {
 
 // connect makes the connector that the fields for the driver describe. They may come from
 // elsewhere than a URL, so it checks what parseURL would have checked.
-func (c *Config) connect(root string, logger *slog.Logger) (driver.Connector, error) {
+func (c *Config) connect(cfg *config) (driver.Connector, error) {
 	if c.Scheme == "" {
 		return nil, errors.New("the Config has neither a Scheme nor a Connector: start from ParseURL, or set one of them")
 	}
@@ -50,7 +49,7 @@ func (c *Config) connect(root string, logger *slog.Logger) (driver.Connector, er
 	if err != nil {
 		return nil, err
 	}
-	u := driver.URL{Scheme: c.Scheme, User: c.User, Password: c.Password, Root: root, Logger: logger, Params: make(url.Values)}
+	u := driver.URL{Scheme: c.Scheme, User: c.User, Password: c.Password, Root: cfg.Root, Logger: cfg.Logger, Options: cfg.driverOptions, Params: make(url.Values)}
 	if err := checkUser(c.User, c.Password); err != nil {
 		return nil, err
 	}

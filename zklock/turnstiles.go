@@ -51,6 +51,7 @@ type config struct {
 	maxNames   int // 0: no limit
 
 	acquireStacks bool
+	driverOptions []any
 }
 
 // counters are totals since the client was opened.
