@@ -45,13 +45,14 @@ func (m digestMD5) Start(context.Context, string) (Exchange, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &digestExchange{user: m.creds.user, password: driver.NewSecret(password), cnonce: rand.Text()}, nil
+	return &digestExchange{user: m.creds.user, password: driver.NewSecret(password), uri: digestURI, cnonce: rand.Text()}, nil
 }
 
 // digestExchange implements Exchange.
 type digestExchange struct {
 	user     string
 	password driver.Secret
+	uri      string
 	cnonce   string
 
 	steps int
@@ -96,13 +97,13 @@ func (x *digestExchange) respond(challenge []byte) ([]byte, error) {
 	secret := md5.Sum([]byte(charset(x.user) + ":" + charset(c["realm"]) + ":" + charset(x.password.Reveal())))
 	session := md5.Sum(append(secret[:], ":"+c["nonce"]+":"+x.cnonce...))
 	proof := func(method string) string {
-		a2 := md5.Sum([]byte(method + ":" + digestURI))
+		a2 := md5.Sum([]byte(method + ":" + x.uri))
 		all := md5.Sum([]byte(hex.EncodeToString(session[:]) + ":" + c["nonce"] + ":00000001:" + x.cnonce + ":auth:" + hex.EncodeToString(a2[:])))
 		return hex.EncodeToString(all[:])
 	}
 	x.want = []byte(proof(""))
 	fmt.Fprintf(&b, `username=%s,realm=%s,nonce=%s,nc=00000001,cnonce="%s",digest-uri="%s",maxbuf=65536,response=%s,qop=auth`,
-		quoted(x.user), quoted(c["realm"]), quoted(c["nonce"]), x.cnonce, digestURI, proof("AUTHENTICATE"))
+		quoted(x.user), quoted(c["realm"]), quoted(c["nonce"]), x.cnonce, x.uri, proof("AUTHENTICATE"))
 	return b.Bytes(), nil
 }
 
