@@ -40,3 +40,5 @@ replace github.com/zklock/go-zklock/interceptors => ../interceptors
 replace github.com/zklock/go-zklock/middleware/ginlock => ../middleware/ginlock
 
 replace github.com/zklock/go-zklock/tracing => ../tracing
+
+replace github.com/zklock/go-zklock/contrib/kerberos => ../contrib/kerberos

@@ -19,6 +19,7 @@ var _ zkdriver.Mechanism = (*Mechanism)(nil)
 type Mechanism struct {
 	source   source
 	settings settings
+	names    names
 
 	mu       sync.Mutex
 	tgt      *ticket            // guarded by mu; of the client's realm
@@ -70,7 +71,7 @@ func (m *Mechanism) Start(ctx context.Context, host string) (zkdriver.Exchange, 
 	if err != nil {
 		return nil, err
 	}
-	server, err := m.settings.principal(ctx, cfg, host)
+	server, err := m.principal(ctx, cfg, host)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
@@ -78,7 +79,7 @@ func RegisterSASL(name string, open func(driver.URL) (Mechanism, error)) {
 type sasl struct {
 	Mechanism
 	inURL   bool // the mechanism is that of the URL's key, and the URL's user belongs to it
-	tickets bool // Start may ask another server, so it is called early: see connector.renew
+	tickets bool // Start may ask another server, so it is called early: see connector.keepTickets
 }
 
 // parseSASL returns the mechanism of the URL's key or of WithSASL; nil if there is none.
@@ -117,4 +118,34 @@ func parseSASL(u driver.URL) (*sasl, error) {
 		return nil, fmt.Errorf("zkdriver: key %q: %w", keySASL, err)
 	}
 	return &sasl{Mechanism: m, inURL: true, tickets: true}, nil
+}
+
+// renewEvery is the time between two calls of Start for each server.
+const renewEvery = 10 * time.Second
+
+// beginTickets starts keepTickets, once, if the mechanism has tickets.
+func (c *connector) beginTickets() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.config.sasl != nil && c.config.sasl.tickets && !c.closed && !c.renews {
+		c.renews = true
+		c.wg.Go(c.keepTickets)
+	}
+}
+
+// keepTickets makes the mechanism fetch and renew the tickets for all servers. When a session has to
+// move to another server, the server that grants tickets may be down.
+func (c *connector) keepTickets() {
+	ticker := time.NewTicker(renewEvery)
+	defer ticker.Stop()
+	for {
+		for _, server := range c.config.servers {
+			_, _ = c.config.sasl.start(c.life, server) // the connection that needs the ticket reports an error
+		}
+		select {
+		case <-ticker.C:
+		case <-c.life.Done():
+			return
+		}
+	}
 }
