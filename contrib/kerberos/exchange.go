@@ -87,7 +87,7 @@ func (x *exchange) verify(token []byte) error {
 	case idReply:
 	case idError:
 		var refusal messages.KRBError
-		if err := refusal.Unmarshal(message); err != nil {
+		if err := guard(func() error { return refusal.Unmarshal(message) }); err != nil {
 			return errToken
 		}
 		return fmt.Errorf("the server refuses the ticket: %s", errorcode.Lookup(refusal.ErrorCode))
@@ -95,11 +95,14 @@ func (x *exchange) verify(token []byte) error {
 		return errToken
 	}
 	var reply messages.APRep
-	if err := reply.Unmarshal(message); err != nil {
+	if err := guard(func() error { return reply.Unmarshal(message) }); err != nil {
 		return errToken
 	}
-	plain, err := crypto.DecryptEncPart(reply.EncPart, x.ticket.key, keyusage.AP_REP_ENCPART)
-	if err != nil {
+	var plain []byte
+	if err := guard(func() (err error) {
+		plain, err = crypto.DecryptEncPart(reply.EncPart, x.ticket.key, keyusage.AP_REP_ENCPART)
+		return err
+	}); err != nil {
 		return errors.New("the server has not proven its identity: its reply has another key")
 	}
 	var part messages.EncAPRepPart

@@ -47,13 +47,18 @@ func (k *kdc) send(ctx context.Context, realm string, request []byte) ([]byte, e
 			}
 			continue
 		}
-		var refusal messages.KRBError
-		if refusal.Unmarshal(reply) == nil {
-			return nil, refusal
-		}
-		return reply, nil
+		return reply, readRefusal(reply)
 	}
 	return nil, fmt.Errorf("no KDC of realm %s answers: %w", realm, failed)
+}
+
+// readRefusal returns a KDC's error answer; nil if a reply is another one.
+func readRefusal(reply []byte) error {
+	var refusal messages.KRBError
+	if guard(func() error { return refusal.Unmarshal(reply) }) == nil {
+		return refusal
+	}
+	return nil
 }
 
 // ask sends a request to one KDC and returns the reply.

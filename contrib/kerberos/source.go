@@ -66,6 +66,10 @@ func loadKeytab(file string) (*keytab.Keytab, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the keytab: %w", err)
 	}
+	return parseKeytab(file, b)
+}
+
+func parseKeytab(file string, b []byte) (*keytab.Keytab, error) {
 	keys := keytab.New()
 	if err := guard(func() error { return keys.Unmarshal(b) }); err != nil {
 		return nil, fmt.Errorf("keytab %s is malformed: %w", file, err)
@@ -113,6 +117,10 @@ func loadCache(name string) (*ticket, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the credential cache: %w: run kinit", err)
 	}
+	return parseCache(file, b)
+}
+
+func parseCache(file string, b []byte) (*ticket, error) {
 	var cache credentials.CCache
 	// A program that renews the tickets may be writing the file at this moment.
 	if err := guard(func() error { return cache.Unmarshal(b) }); err != nil {
@@ -138,7 +146,7 @@ func loadCache(name string) (*ticket, error) {
 	return nil, fmt.Errorf("credential cache %s has no ticket-granting ticket of %v: run kinit (%w)", file, client, driver.ErrAuthFailed)
 }
 
-// guard makes an error of a panic: the library trusts the lengths in the files that it reads.
+// guard makes an error of a panic: the library trusts the lengths in what it reads.
 func guard(parse func() error) (err error) {
 	defer func() {
 		if recover() != nil {

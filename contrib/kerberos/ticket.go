@@ -71,12 +71,17 @@ func (k *kdc) initial(ctx context.Context, client principal, keys *keytab.Keytab
 	if err != nil {
 		return nil, explain(err, client)
 	}
+	return k.readInitial(client, keys, request, reply)
+}
+
+// readInitial returns the ticket in a KDC's reply.
+func (k *kdc) readInitial(client principal, keys *keytab.Keytab, request messages.ASReq, reply []byte) (*ticket, error) {
 	var granted messages.ASRep
-	if err := granted.Unmarshal(reply); err != nil {
-		return nil, err
+	if err := guard(func() error { return granted.Unmarshal(reply) }); err != nil {
+		return nil, fmt.Errorf("the KDC's reply for %v: %w", client, err)
 	}
 	creds := credentials.NewFromPrincipalName(client.name, client.realm).WithKeytab(keys)
-	if ok, err := granted.Verify(k.cfg, creds, request); !ok {
+	if err := guard(func() error { return verified(granted.Verify(k.cfg, creds, request)) }); err != nil {
 		return nil, fmt.Errorf("the KDC's reply for %v does not fit: %w", client, err)
 	}
 	return newTicket(client, granted.Ticket, granted.DecryptedEncPart), nil
@@ -181,6 +186,14 @@ func (k *kdc) renewed(ctx context.Context, tgt *ticket) (*ticket, error) {
 	return t, explain(err, tgt.client)
 }
 
+// verified returns the error of a check of the library.
+func verified(ok bool, err error) error {
+	if err == nil && !ok {
+		err = errors.New("not verified")
+	}
+	return err
+}
+
 // further asks a realm's ticket-granting service for a ticket.
 func (k *kdc) further(ctx context.Context, tgt *ticket, wanted principal, renew bool) (*ticket, error) {
 	request, err := messages.NewTGSReq(tgt.client.name, wanted.realm, k.cfg, tgt.ticket, tgt.key, wanted.name, renew)
@@ -191,14 +204,19 @@ func (k *kdc) further(ctx context.Context, tgt *ticket, wanted principal, renew 
 	if err != nil {
 		return nil, err
 	}
+	return k.readFurther(tgt, wanted, request, reply)
+}
+
+// readFurther returns the ticket in a ticket-granting service's reply.
+func (k *kdc) readFurther(tgt *ticket, wanted principal, request messages.TGSReq, reply []byte) (*ticket, error) {
 	var granted messages.TGSRep
-	if err := granted.Unmarshal(reply); err != nil {
-		return nil, err
+	if err := guard(func() error { return granted.Unmarshal(reply) }); err != nil {
+		return nil, fmt.Errorf("the KDC's reply for %v: %w", wanted, err)
 	}
-	if err := granted.DecryptEncPart(tgt.key); err != nil {
-		return nil, err
+	if err := guard(func() error { return granted.DecryptEncPart(tgt.key) }); err != nil {
+		return nil, fmt.Errorf("the KDC's reply for %v: %w", wanted, err)
 	}
-	if ok, err := granted.Verify(k.cfg, request); !ok {
+	if err := verified(granted.Verify(k.cfg, request)); err != nil {
 		return nil, fmt.Errorf("the KDC's reply for %v does not fit: %w", wanted, err)
 	}
 	// The library does not compare the name that the KDC has signed.

@@ -398,7 +398,10 @@ func TestSessionIsGivenUp(t *testing.T) {
 			}
 			if r, ok := l.read(); ok {
 				l.replyAt(0, r, -115, null)
-				refused <- l.n
+				select {
+				case refused <- l.n:
+				default: // the test waits for the first ones only
+				}
 			}
 		})
 		s := connect(t, withSASL(p.url(), &turns{last: 1}))
