@@ -39,6 +39,9 @@ type Config struct {
 	// Types are the types of all keys, as in supported_enctypes of kdc.conf; "" means AES.
 	Types string
 
+	// Env are additional environment variables of the KDC.
+	Env []string
+
 	// Lines are additional lines of the section libdefaults in the clients' krb5.conf.
 	Lines []string
 }
@@ -231,6 +234,7 @@ func (k *KDC) Log() string {
 func (k *KDC) Resume() {
 	k.t.Helper()
 	cmd := k.command("krb5kdc", "-n", "-r", Realm)
+	cmd.Env = append(cmd.Env, k.config.Env...)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	bindToParent(cmd)
