@@ -39,6 +39,9 @@ func (k *kdc) send(ctx context.Context, realm string, request []byte) ([]byte, e
 	var failed error
 	for i := range n {
 		reply, err := ask(ctx, addrs[i+1], request)
+		if err != nil && ctx.Err() != nil {
+			return nil, fmt.Errorf("no KDC of realm %s has answered yet: %w", realm, ctx.Err())
+		}
 		if err != nil {
 			if failed == nil {
 				failed = err

@@ -84,13 +84,7 @@ func Require(t testing.TB) {
 // Start makes a database and runs a KDC until the test and its subtests are over.
 func Start(t testing.TB, c Config) *KDC {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
-	_ = l.Close()
-	k := &KDC{t: t, config: c, dir: t.TempDir(), addr: addr}
+	k := &KDC{t: t, config: c, dir: t.TempDir(), addr: fmt.Sprintf("127.0.0.1:%d", ensemble.FreePort(t))}
 	k.configure()
 	k.run("kdb5_util", "create", "-s", "-r", Realm, "-P", "master")
 	// The service that grants tickets limits their life, too.
