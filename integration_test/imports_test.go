@@ -62,6 +62,7 @@ var importRules = map[string]imports{
 	"interceptors/verdict":     {ours: []string{"zklock", "zklock/internal/", "zklock/driver", "zklock/fence"}, foreign: []string{"google.golang.org/protobuf", "google.golang.org/genproto"}},
 	"contrib/connectlock":      {ours: []string{"zklock", "zklock/internal/", "zklock/driver", "zklock/fence", "internal/holding", "internal/naming", "interceptors/"}, foreign: []string{"connectrpc.com/connect", "google.golang.org/protobuf", "google.golang.org/genproto"}},
 	"contrib/gocronlock":       {ours: []string{"zklock", "zklock/internal/", "zklock/driver", "zklock/election", "zklock/once"}, foreign: []string{"github.com/go-co-op/gocron/v2"}},
+	"contrib/kerberos":         {ours: []string{"zklock", "zklock/internal/", "zklock/driver", "zklock/zkdriver"}, foreign: []string{"github.com/jcmturner/gokrb5/v8", "github.com/go-zookeeper/zk"}},
 	"contrib/migratelock":      {ours: []string{"zklock", "zklock/internal/", "zklock/driver"}, foreign: []string{"github.com/golang-migrate/migrate/v4"}},
 	"internal/testkit/":        {ours: []string{"zklock", "zklock/internal/", "zklock/driver", "internal/testkit/"}},
 	"internal/testkit/world":   {ours: []string{"zklock", "zklock/internal/", "zklock/driver", "zklock/memdriver", "internal/memcontrol", "internal/testkit/"}},
@@ -72,6 +73,7 @@ var importRules = map[string]imports{
 	"examples/":                {ours: []string{""}, foreign: []string{""}},
 
 	"cmd/zklock":                 {ours: []string{"cmd/zklock/internal/", "internal/blocking", "zklock", "zklock/election", "zklock/inspect", "zklock/internal/", "zklock/driver", "zklock/zkdriver"}, foreign: []string{"github.com/spf13/cobra"}},
+	"cmd/zklock/zklock-kerberos": {ours: []string{""}, foreign: []string{""}},
 	"cmd/zklock/internal/run":    {ours: []string{"cmd/zklock/internal/tty"}},
 	"cmd/zklock/internal/doctor": {ours: []string{"zklock", "zklock/internal/", "zklock/driver"}},
 	"cmd/zklock/internal/tty":    {},

@@ -20,6 +20,7 @@ const cleanEnv = "ZKLOCK_TEST_CLEAN_CACHE"
 var plugged = map[string][]string{
 	"connectlock": {"connectrpc.com/connect"},
 	"gocronlock":  {"github.com/go-co-op/gocron/v2"},
+	"kerberos":    {"github.com/jcmturner/gokrb5/v8"},
 	"migratelock": {"github.com/pressly/goose/v3", "github.com/golang-migrate/migrate/v4"},
 }
 

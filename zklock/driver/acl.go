@@ -63,7 +63,7 @@ func ParseACL(text string) ([]ACL, error) {
 	}
 	var list []ACL
 	for entry := range strings.SplitSeq(text, ",") {
-		scheme, rest, _ := strings.Cut(entry, ":")
+		scheme, rest, _ := strings.Cut(strings.TrimSpace(entry), ":")
 		last := strings.LastIndexByte(rest, ':')
 		if scheme == "" || last < 0 {
 			return nil, errACL

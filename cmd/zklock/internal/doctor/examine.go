@@ -33,7 +33,7 @@ const (
 func Examine(ctx context.Context, p Patient) Report {
 	var r Report
 	servers := lookAtAll(ctx, p)
-	r.reach(servers)
+	r.reach(p, servers)
 	r.session(p, servers)
 	r.connections(p, servers)
 	if r.ping(ctx, p) {
@@ -43,7 +43,7 @@ func Examine(ctx context.Context, p Patient) Report {
 }
 
 // reach reports which servers can be reached, and what their versions mean.
-func (r *Report) reach(servers []server) {
+func (r *Report) reach(p Patient, servers []server) {
 	for _, s := range servers {
 		switch {
 		case s.err != nil:
@@ -51,6 +51,9 @@ func (r *Report) reach(servers []server) {
 			switch {
 			case errors.Is(s.err, driver.ErrAuthFailed):
 				advice = "correct the user and the password"
+				if p.URL.Params.Has("sasl") {
+					advice = "make sasl and the identity in the URL fit the server's settings, as the text says"
+				}
 			case errors.Is(s.err, driver.ErrTLS):
 				advice = "correct the scheme, the certificates, or the keys tls_… of the URL"
 			}
@@ -184,6 +187,9 @@ func (r *Report) ping(ctx context.Context, p Patient) bool {
 		if !r.hasToDo() {
 			r.toDo("session_timeout", err.Error(), "change session_timeout or tick_time in the URL, as the text says")
 		}
+		return false
+	case errors.Is(err, driver.ErrAuthFailed):
+		r.toDo("authentication", err.Error(), "authenticate as the servers demand: for SASL, set sasl=digest-md5 and a user, or sasl=kerberos, in the URL of all clients")
 		return false
 	case errors.Is(err, zklock.ErrNoAuth):
 		r.toDo("rights", err.Error(), fmt.Sprintf("grant this user the rights on %s, or set the user in the URL", p.URL.Root))
