@@ -15,7 +15,7 @@ func saslRuns(t *testing.T, run func(t *testing.T, config ensemble.Config, as fu
 	t.Run("digest-md5", func(t *testing.T) {
 		id := digestIdentity()
 		run(t, id.config, func(url string) string {
-			return url + "&sasl=digest-md5&acl=sasl:" + id.name + ":cdrwa,world:anyone:r"
+			return url + "&sasl=digest-md5&acl=sasl:" + id.name + ":cdrwa,ip:127.0.0.1:r"
 		})
 	})
 	t.Run("kerberos", func(t *testing.T) {
@@ -24,7 +24,7 @@ func saslRuns(t *testing.T, run func(t *testing.T, config ensemble.Config, as fu
 		t.Setenv("KRB5_CLIENT_KTNAME", k.Export("svc"))
 		run(t, id.config, func(url string) string {
 			url = strings.Replace(url, "://", "://svc@", 1)
-			return url + "&sasl=kerberos&acl=sasl:" + strings.ReplaceAll(id.name, "@", "%40") + ":cdrwa,world:anyone:r"
+			return url + "&sasl=kerberos&acl=sasl:" + strings.ReplaceAll(id.name, "@", "%40") + ":cdrwa,ip:127.0.0.1:r"
 		})
 	})
 }

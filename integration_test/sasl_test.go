@@ -223,7 +223,7 @@ func TestSASLComesFirstOnEveryConnection(t *testing.T) {
 }
 
 // TestSASLIdentities: the identity that servers see is the one that access lists name. Access
-// lists of SASL and of the scheme digest can be mixed, and who is on none of them is refused.
+// lists of SASL and of the scheme digest can be mixed, and a client on none of them is refused.
 func TestSASLIdentities(t *testing.T) {
 	t.Parallel()
 	for name, id := range identities(t) {
@@ -255,7 +255,7 @@ func TestSASLIdentities(t *testing.T) {
 				t.Errorf("a stranger: %v, want ErrNoAuth", err)
 			}
 			release(t, held)
-			other := id.dial(t, e.Hosts(), []string{"acl", "sasl:nobody:cdrwa"})
+			other := id.dial(t, e.Hosts(), []string{"acl", "sasl:another:cdrwa"})
 			_, err = other.Mutex("y").Acquire(within(t))
 			if !errors.Is(err, zklock.ErrNoAuth) || !strings.Contains(err.Error(), "authenticated by SASL") {
 				t.Errorf("znodes of another identity: %v, want ErrNoAuth that names SASL", err)
@@ -287,7 +287,7 @@ func TestSASLRefusals(t *testing.T) {
 		says        string
 	}{
 		"wrong password":                      {canaryUser + ":wrong", required.Hosts(), digest.keys, nil, "password is wrong"},
-		"unknown user":                        {"nobody:wrong", required.Hosts(), digest.keys, nil, "user is unknown"},
+		"unknown user":                        {"unknown:wrong", required.Hosts(), digest.keys, nil, "user is unknown"},
 		"wrong password, not required":        {canaryUser + ":wrong", unrequired.Hosts(), digest.keys, nil, "password is wrong"},
 		"no SASL at the server":               {canaryUser + ":" + canary, plain.Hosts(), digest.keys, nil, "has no SASL"},
 		"SASL demanded":                       {canaryUser + ":" + canary, required.Hosts(), nil, nil, "key sasl"},

@@ -19,7 +19,7 @@
 //
 // A Mechanism keeps a ticket for each server, and renews it when four fifths of its life are
 // over. A keytab gives new tickets for ever. Of a credential cache, the file is read again when
-// its ticket is to be renewed, for a program such as k5start may have done it; if the ticket in
-// the file is no newer, the KDC is asked to renew it. While no KDC answers, the tickets that there are
+// its ticket is to be renewed, for a program such as k5start may have done it; if not, the KDC
+// is asked to renew it. While no KDC answers, the tickets that there are
 // serve until they expire. A connection that is authenticated outlasts its ticket.
 package kerberos

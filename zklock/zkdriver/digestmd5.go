@@ -21,7 +21,7 @@ const mechanismDigestMD5 = "DIGEST-MD5"
 const digestURI = "zookeeper/zk-sasl-md5"
 
 // digestMD5 is the SASL mechanism DIGEST-MD5 (RFC 2831), without a security layer. It does not
-// send the password, but whoever reads the exchange can guess passwords offline.
+// send the password, but a recording of the exchange is enough to guess it.
 type digestMD5 struct{ creds *credentials }
 
 func newDigestMD5(u driver.URL) (Mechanism, error) {

@@ -174,7 +174,7 @@ func TestSASLTokens(t *testing.T) {
 						t.Errorf("request %+v, want the token %q", r, want)
 						return
 					}
-					l.replyAt(0, r, 0, str("")) // an empty token is no null token
+					l.replyAt(0, r, 0, str("")) // an empty token differs from a null token
 				}
 				for {
 					r, ok := l.read()
@@ -278,7 +278,7 @@ func TestSASLWithoutAnAnswer(t *testing.T) {
 			p := newPeer(t, func(l *link) { l.greet(sid); do(l) })
 			_, err := open(t, withSASL(p.url(), &turns{last: 2})).Connect(within(t, 2500*time.Millisecond), 4*time.Second)
 			if err == nil || !strings.Contains(err.Error(), "SASL") || errors.Is(err, driver.ErrAuthFailed) {
-				t.Errorf("%v, want an error about SASL that is no refusal", err)
+				t.Errorf("%v, want an error about SASL, and not a refusal", err)
 			}
 			if n := p.accepted(); n < 2 {
 				t.Errorf("%d connections, want several", n)
@@ -539,7 +539,7 @@ func FuzzSASL(f *testing.F) {
 		if err == nil {
 			shut(s)
 			if len(b) < 3*20 {
-				t.Fatalf("%d bytes are no three replies, and opened a session", len(b))
+				t.Fatalf("%d bytes are fewer than three replies, and opened a session", len(b))
 			}
 		}
 		if runtime.ReadMemStats(&after); after.TotalAlloc-before.TotalAlloc > hostileMemory {

@@ -66,7 +66,7 @@ func pickPort() (int, error) {
 	return 0, errors.New("found no free port in 1000 tries")
 }
 
-// FreePort returns a port for a server of a test that is no ZooKeeper, until the test is over.
+// FreePort returns a port for another server than a ZooKeeper, until the test is over.
 func FreePort(t testing.TB) int {
 	t.Helper()
 	port, err := pickPort()

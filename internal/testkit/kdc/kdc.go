@@ -261,7 +261,7 @@ func (k *KDC) Resume() {
 	})
 }
 
-// Stop ends the KDC. Clients find nobody at its address until Resume.
+// Stop ends the KDC. Connections to it are refused until Resume.
 func (k *KDC) Stop() {
 	_ = k.cmd.Process.Kill() // an error means that it has ended already
 	<-k.over

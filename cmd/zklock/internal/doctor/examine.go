@@ -189,7 +189,9 @@ func (r *Report) ping(ctx context.Context, p Patient) bool {
 		}
 		return false
 	case errors.Is(err, driver.ErrAuthFailed):
-		r.toDo("authentication", err.Error(), "authenticate as the servers demand: for SASL, set sasl=digest-md5 and a user, or sasl=kerberos, in the URL of all clients")
+		if !r.hasToDo() {
+			r.toDo("authentication", err.Error(), "authenticate as the servers demand: for SASL, set sasl=digest-md5 and a user, or sasl=kerberos, in the URL of all clients")
+		}
 		return false
 	case errors.Is(err, zklock.ErrNoAuth):
 		r.toDo("rights", err.Error(), fmt.Sprintf("grant this user the rights on %s, or set the user in the URL", p.URL.Root))
