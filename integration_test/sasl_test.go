@@ -87,6 +87,38 @@ func identities(t *testing.T) map[string]identity {
 	return map[string]identity{"digest-md5": digestIdentity(), "kerberos": k}
 }
 
+// servers are one server for each mechanism. That of DIGEST-MD5 demands SASL.
+type saslServers struct {
+	digest, krb          identity
+	byDigest, byKerberos *ensemble.Ensemble
+	kdc                  *kdc.KDC
+}
+
+// each calls f for each mechanism.
+func (s *saslServers) each(t *testing.T, f func(t *testing.T, id identity, e *ensemble.Ensemble)) {
+	t.Run("digest-md5", func(t *testing.T) { t.Parallel(); f(t, s.digest, s.byDigest) })
+	t.Run("kerberos", func(t *testing.T) { t.Parallel(); f(t, s.krb, s.byKerberos) })
+}
+
+// TestSASL has the tests that one server for each mechanism is enough for.
+func TestSASL(t *testing.T) {
+	t.Parallel()
+	ensemble.Require(t)
+	s := &saslServers{digest: digestIdentity()}
+	s.krb, s.kdc = kerberosIdentity(t, kdc.Config{})
+	s.byDigest, s.byKerberos = s.digest.start(t, 1), ensemble.Start(t, s.krb.config)
+	for name, test := range map[string]func(*testing.T, *saslServers){
+		"kinds of locks":            testSASLKindsOfLocks,
+		"first on every connection": testSASLComesFirst,
+		"identities":                testSASLIdentities,
+		"refusals":                  testSASLRefusals,
+		"characters":                testSASLCharacters,
+		"a refusal keeps no locks":  testRefusedSASLKeepsNoLocks,
+	} {
+		t.Run(name, func(t *testing.T) { t.Parallel(); test(t, s) })
+	}
+}
+
 // start starts servers that demand SASL.
 func (id identity) start(t *testing.T, servers int) *ensemble.Ensemble {
 	t.Helper()
@@ -137,144 +169,127 @@ func TestSASLConformance(t *testing.T) {
 	}
 }
 
-// TestSASLKindsOfLocks runs the plays of all kinds of locks on servers that demand SASL.
-func TestSASLKindsOfLocks(t *testing.T) {
-	t.Parallel()
+// testSASLKindsOfLocks runs the plays of all kinds of locks.
+func testSASLKindsOfLocks(t *testing.T, s *saslServers) {
 	engines := make(map[string]opener)
-	for name, id := range identities(t) {
-		e := id.start(t, 1)
+	for name, one := range map[string]struct {
+		identity
+		*ensemble.Ensemble
+	}{"digest-md5": {s.digest, s.byDigest}, "kerberos": {s.krb, s.byKerberos}} {
 		engines[name] = func(t *testing.T, _ string, opts ...zklock.Option) *zklock.Client {
-			return id.dial(t, e.Hosts(), nil, opts...)
+			return one.dial(t, one.Hosts(), nil, opts...)
 		}
 	}
 	testKindsOfLocks(t, engines)
 }
 
-// TestSASLComesFirstOnEveryConnection cuts a client's connections at random moments of the exchange.
+// testSASLComesFirst cuts a client's connections at random moments of the exchange.
 // On each connection the exchange comes before any request. No request is refused, and no lock is
 // lost.
-func TestSASLComesFirstOnEveryConnection(t *testing.T) {
-	t.Parallel()
-	for name, id := range identities(t) {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			const kills = 20
-			e := id.start(t, 3)
-			w := newWiretap(t, e.Server(0).Addr())
-			hooks, refused := refusals()
-			c := id.dial(t, w.Addr(), []string{"pool_max_sessions", "1"}, zklock.WithHooks(hooks))
-			held := acquire(t, c.Mutex("held"))
-			ctx, stop := context.WithCancel(within(t))
-			defer stop()
-			var workers sync.WaitGroup
-			var done atomic.Int64
-			for i := range 4 {
-				workers.Go(func() {
-					for ctx.Err() == nil {
-						err := zklock.Do(ctx, c.Mutex([]string{"a", "b"}[i%2]), func(context.Context, *zklock.Lock) error { return nil }, zklock.WithoutHandover())
-						if err == nil {
-							done.Add(1)
-						} else if ctx.Err() == nil {
-							t.Errorf("%v", err)
-							return
-						}
-					}
-				})
-			}
-			for range kills {
-				before, work := c.Stats().Reconnects, done.Load()
-				pause := time.NewTimer(time.Duration(rand.IntN(30)) * time.Millisecond)
-				<-pause.C // so that the reset hits a random moment of the exchange
-				w.KillConns()
-				eventually(t, "the client has reconnected and goes on", func() bool { return c.Stats().Reconnects > before && done.Load() > work || t.Failed() })
-			}
-			stop()
-			workers.Wait()
-			if err := held.Verify(within(t)); err != nil {
-				t.Errorf("the lock that was held all the time: %v", err)
-			}
-			release(t, held)
-			used := 0
-			for i, ops := range w.asked(0) {
-				for j, op := range ops {
-					exchange := 2 // tokens of DIGEST-MD5
-					if name == "kerberos" {
-						exchange = 3
-					}
-					switch {
-					case (op == codeSASL) != (j < exchange), op == codeWatches && ops[j-1] != codeSASL && ops[j-1] != codeAuth && ops[j-1] != codeWatches:
-						t.Errorf("connection %d: request %d is operation %d; all: %v", i, j, op, ops)
-					case j == exchange:
-						used++
+func testSASLComesFirst(t *testing.T, servers *saslServers) {
+	servers.each(t, func(t *testing.T, id identity, e *ensemble.Ensemble) {
+		const kills = 20
+		w := newWiretap(t, e.Hosts())
+		hooks, refused := refusals()
+		c := id.dial(t, w.Addr(), []string{"pool_max_sessions", "1"}, zklock.WithHooks(hooks))
+		held := acquire(t, c.Mutex("held"))
+		ctx, stop := context.WithCancel(within(t))
+		defer stop()
+		var workers sync.WaitGroup
+		var done atomic.Int64
+		for i := range 4 {
+			workers.Go(func() {
+				for ctx.Err() == nil {
+					err := zklock.Do(ctx, c.Mutex([]string{"a", "b"}[i%2]), func(context.Context, *zklock.Lock) error { return nil }, zklock.WithoutHandover())
+					if err == nil {
+						done.Add(1)
+					} else if ctx.Err() == nil {
+						t.Errorf("%v", err)
+						return
 					}
 				}
+			})
+		}
+		for range kills {
+			before, work := c.Stats().Reconnects, done.Load()
+			pause := time.NewTimer(time.Duration(rand.IntN(30)) * time.Millisecond)
+			<-pause.C // so that the reset hits a random moment of the exchange
+			w.KillConns()
+			eventually(t, "the client has reconnected and goes on", func() bool { return c.Stats().Reconnects > before && done.Load() > work || t.Failed() })
+		}
+		stop()
+		workers.Wait()
+		if err := held.Verify(within(t)); err != nil {
+			t.Errorf("the lock that was held all the time: %v", err)
+		}
+		release(t, held)
+		used := 0
+		for i, ops := range w.asked(0) {
+			for j, op := range ops {
+				exchange := 2 // tokens of DIGEST-MD5
+				if id.keys == nil {
+					exchange = 3 // of Kerberos
+				}
+				switch {
+				case (op == codeSASL) != (j < exchange), op == codeWatches && ops[j-1] != codeSASL && ops[j-1] != codeAuth && ops[j-1] != codeWatches:
+					t.Errorf("connection %d: request %d is operation %d; all: %v", i, j, op, ops)
+				case j == exchange:
+					used++
+				}
 			}
-			if used < kills {
-				t.Errorf("%d connections were used, want at least %d", used, kills)
-			}
-			if n := refused.Load(); n != 0 {
-				t.Errorf("%d operations were refused, want none", n)
-			}
-			if st := c.Stats(); st.SessionsOpened != 1 {
-				t.Errorf("%d sessions were opened, want 1", st.SessionsOpened)
-			}
-		})
-	}
+		}
+		if used < kills {
+			t.Errorf("%d connections were used, want at least %d", used, kills)
+		}
+		if n := refused.Load(); n != 0 {
+			t.Errorf("%d operations were refused, want none", n)
+		}
+		if st := c.Stats(); st.SessionsOpened != 1 {
+			t.Errorf("%d sessions were opened, want 1", st.SessionsOpened)
+		}
+	})
 }
 
-// TestSASLIdentities: the identity that servers see is the one that access lists name. Access
+// testSASLIdentities: the identity that servers see is the one that access lists name. Access
 // lists of SASL and of the scheme digest can be mixed, and a client on none of them is refused.
-func TestSASLIdentities(t *testing.T) {
-	t.Parallel()
-	for name, id := range identities(t) {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			ensemble.Require(t)
-			e := ensemble.Start(t, id.config)
-			sum := sha1.Sum([]byte(canaryUser + ":" + canary)) // as access lists have it
-			list := "sasl:" + id.name + ":cdrwa,digest:" + canaryUser + ":" + base64.StdEncoding.EncodeToString(sum[:]) + ":r"
-			c := id.dial(t, e.Hosts(), []string{"acl", list})
-			if err := c.Ping(within(t)); err != nil {
-				t.Fatal(err)
-			}
-			held := acquire(t, c.Mutex("x"))
-			byPassword := dial(t, e.Hosts(), quick("acl", "creator"))
-			if all, err := byPassword.Contenders(within(t), "x"); err != nil || len(all) != 1 || !all[0].Held {
-				t.Errorf("the reader sees %v, %v", all, err)
-			}
-			_, err := byPassword.Mutex("y").Acquire(within(t))
-			if !errors.Is(err, zklock.ErrNoAuth) {
-				t.Errorf("the reader acquires: %v, want ErrNoAuth", err)
-			}
-			stranger, err := zklock.Open("zk://"+e.Hosts()+rootOf(t)+"?"+quick().Encode(), zklock.WithLogger(searchedLog()))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer stranger.Close()
-			if err := stranger.Ping(within(t)); !errors.Is(err, zklock.ErrNoAuth) {
-				t.Errorf("a stranger: %v, want ErrNoAuth", err)
-			}
-			release(t, held)
-			other := id.dial(t, e.Hosts(), []string{"acl", "sasl:another:cdrwa"})
-			_, err = other.Mutex("y").Acquire(within(t))
-			if !errors.Is(err, zklock.ErrNoAuth) || !strings.Contains(err.Error(), "authenticated by SASL") {
-				t.Errorf("znodes of another identity: %v, want ErrNoAuth that names SASL", err)
-			}
-		})
+func testSASLIdentities(t *testing.T, s *saslServers) {
+	id, e := s.krb, s.byKerberos                       // which lets others in, too
+	sum := sha1.Sum([]byte(canaryUser + ":" + canary)) // as access lists have it
+	list := "sasl:" + id.name + ":cdrwa,digest:" + canaryUser + ":" + base64.StdEncoding.EncodeToString(sum[:]) + ":r"
+	c := id.dial(t, e.Hosts(), []string{"acl", list})
+	if err := c.Ping(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	held := acquire(t, c.Mutex("x"))
+	byPassword := dial(t, e.Hosts(), quick("acl", "creator"))
+	if all, err := byPassword.Contenders(within(t), "x"); err != nil || len(all) != 1 || !all[0].Held {
+		t.Errorf("the reader sees %v, %v", all, err)
+	}
+	_, err := byPassword.Mutex("y").Acquire(within(t))
+	if !errors.Is(err, zklock.ErrNoAuth) {
+		t.Errorf("the reader acquires: %v, want ErrNoAuth", err)
+	}
+	stranger, err := zklock.Open("zk://"+e.Hosts()+rootOf(t)+"?"+quick().Encode(), zklock.WithLogger(searchedLog()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stranger.Close()
+	if err := stranger.Ping(within(t)); !errors.Is(err, zklock.ErrNoAuth) {
+		t.Errorf("a stranger: %v, want ErrNoAuth", err)
+	}
+	release(t, held)
+	other := id.dial(t, e.Hosts(), []string{"acl", "sasl:another:cdrwa"})
+	_, err = other.Mutex("y").Acquire(within(t))
+	if !errors.Is(err, zklock.ErrNoAuth) || !strings.Contains(err.Error(), "authenticated by SASL") {
+		t.Errorf("znodes of another identity: %v, want ErrNoAuth that names SASL", err)
 	}
 }
 
-// TestSASLRefusals: each refusal says what is wrong and what to do, and comes at once, although
+// testSASLRefusals: each refusal says what is wrong and what to do, and comes at once, although
 // the client would wait long.
-func TestSASLRefusals(t *testing.T) {
-	t.Parallel()
-	ensemble.Require(t)
-	digest := digestIdentity()
-	required := digest.start(t, 3)
-	unrequired := ensemble.Start(t, digest.config)
-	plain := sharedEnsemble(t)
-	krb, k := kerberosIdentity(t, kdc.Config{})
-	byKerberos := krb.start(t, 1)
+func testSASLRefusals(t *testing.T, s *saslServers) {
+	digest, krb, k := s.digest, s.krb, s.kdc
+	required, byKerberos, plain := s.byDigest, s.byKerberos, sharedEnsemble(t)
 	k.Add("zookeeper/elsewhere") // no server has its key
 	with := func(m zkdriver.Mechanism) []zklock.Option { return []zklock.Option{zkdriver.WithSASL(m)} }
 	here := kerberos.WithConfigFile(k.ConfigFile())
@@ -288,18 +303,20 @@ func TestSASLRefusals(t *testing.T) {
 	}{
 		"wrong password":                      {canaryUser + ":wrong", required.Hosts(), digest.keys, nil, "password is wrong"},
 		"unknown user":                        {"unknown:wrong", required.Hosts(), digest.keys, nil, "user is unknown"},
-		"wrong password, not required":        {canaryUser + ":wrong", unrequired.Hosts(), digest.keys, nil, "password is wrong"},
 		"no SASL at the server":               {canaryUser + ":" + canary, plain.Hosts(), digest.keys, nil, "has no SASL"},
 		"SASL demanded":                       {canaryUser + ":" + canary, required.Hosts(), nil, nil, "key sasl"},
 		"DIGEST-MD5 to a Kerberos server":     {canaryUser + ":" + canary, byKerberos.Hosts(), digest.keys, nil, "another mechanism, such as Kerberos"},
 		"Kerberos to a DIGEST-MD5 server":     {"", required.Hosts(), nil, krb.opts, "expects the mechanism DIGEST-MD5"},
 		"Kerberos to a server without SASL":   {"", plain.Hosts(), nil, krb.opts, "has no SASL"},
 		"a server that the KDC does not know": {"", byKerberos.Hosts(), nil, with(kerberos.Keytab("svc", keytab, here, kerberos.WithServerPrincipal("zookeeper/nowhere"))), "the KDC does not know this principal"},
-		"a ticket for another server":         {"", byKerberos.Hosts(), nil, with(kerberos.Keytab("svc", keytab, here, kerberos.WithServerPrincipal("zookeeper/elsewhere"))), "with code -124"},
+		"a ticket for another server":         {"", byKerberos.Hosts(), nil, with(kerberos.Keytab("svc", keytab, here, kerberos.WithServerPrincipal("zookeeper/elsewhere"))), "with code -115"},
 		"a client that the KDC does not know": {"", byKerberos.Hosts(), nil, with(kerberos.Keytab("ghost", keytab, here)), "no AES key of ghost"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			if name == "SASL demanded" {
+				since(t, required, "3.6", "servers demand SASL since")
+			}
 			at := ""
 			if c.user != "" {
 				at = c.user + "@"
@@ -336,10 +353,11 @@ func TestSASLRefusals(t *testing.T) {
 	})
 }
 
-// TestServersThatKnowNoSASLIdentities: without authProvider.sasl, servers authenticate clients and
+// TestServersThatKnowNoSASL: without authProvider.sasl, servers authenticate clients and
 // refuse access lists with their identities.
-func TestServersThatKnowNoSASLIdentities(t *testing.T) {
+func TestServersThatKnowNoSASL(t *testing.T) {
 	t.Parallel()
+	long.Test(t, "a server with settings of its own")
 	ensemble.Require(t)
 	file := filepath.Join(t.TempDir(), "jaas.conf")
 	if err := os.WriteFile(file, []byte(jaasDigest), 0o600); err != nil {
@@ -355,10 +373,9 @@ func TestServersThatKnowNoSASLIdentities(t *testing.T) {
 	}
 }
 
-// TestSASLCharacters: user and password have characters outside of ASCII, and outside of ISO 8859-1.
-func TestSASLCharacters(t *testing.T) {
-	t.Parallel()
-	e := digestIdentity().start(t, 1)
+// testSASLCharacters: user and password have characters outside of ASCII, and outside of ISO 8859-1.
+func testSASLCharacters(t *testing.T, s *saslServers) {
+	e := s.byDigest
 	c, err := zklock.Open("zk://" + url.UserPassword("zoë", "grün5€").String() + "@" + e.Hosts() + rootOf(t) + "?" + quick("sasl", "digest-md5").Encode())
 	if err != nil {
 		t.Fatal(err)
@@ -367,12 +384,11 @@ func TestSASLCharacters(t *testing.T) {
 	release(t, acquire(t, c.Mutex("x")))
 }
 
-// TestRefusedSASLKeepsNoLocks: the password is changed at the servers, and the holder's connection
+// testRefusedSASLKeepsNoLocks: the password is changed at the servers, and the holder's connection
 // is cut. Each of its attempts to come back prolongs its session. It stops when its lease is over,
 // so the next waiter gets the lock. Then it reports the reason, and works again with the new password.
-func TestRefusedSASLKeepsNoLocks(t *testing.T) {
-	t.Parallel()
-	e := digestIdentity().start(t, 1)
+func testRefusedSASLKeepsNoLocks(t *testing.T, s *saslServers) {
+	e := s.byDigest
 	file := filepath.Join(t.TempDir(), "password")
 	write := func(password string) {
 		if err := os.WriteFile(file, []byte(password), 0o600); err != nil {
@@ -431,6 +447,7 @@ func TestRefusedSASLKeepsNoLocks(t *testing.T) {
 // one, and keeps its lock.
 func TestSASLOnAnotherServer(t *testing.T) {
 	t.Parallel()
+	long.Test(t, "three servers for each mechanism")
 	for name, id := range identities(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/zklock/go-zklock/internal/testkit/ensemble"
 	"github.com/zklock/go-zklock/internal/testkit/kdc"
+	"github.com/zklock/go-zklock/internal/testkit/long"
 )
 
 // requiresSASL makes servers refuse all requests of a client before it has authenticated.
@@ -23,6 +24,7 @@ const jaasDigest = `Server {
 // if the URL and the servers do not fit.
 func TestDoctorAndRunWithSASL(t *testing.T) {
 	t.Parallel()
+	long.Test(t, "it builds the command with Kerberos, and starts three ensembles")
 	ensemble.Require(t)
 	kdc.Require(t)
 	digest := ensemble.Start(t, ensemble.Config{JAAS: jaasDigest, Extra: []string{requiresSASL}})

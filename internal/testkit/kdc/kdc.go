@@ -205,11 +205,13 @@ func (k *KDC) Cache(principal, keytab string, flags ...string) (file string) {
 	return file
 }
 
-// JAAS returns the JAAS file of ZooKeeper servers whose principal has its keys in a file.
+// JAAS returns the JAAS file of ZooKeeper servers whose principal has its keys in a file. They
+// only accept clients. By default a server also fetches a ticket of its own, and accepts no client
+// when it cannot renew that.
 func JAAS(principal, keytab string) string {
 	return fmt.Sprintf(`Server {
 	com.sun.security.auth.module.Krb5LoginModule required
-	useKeyTab=true storeKey=true useTicketCache=false doNotPrompt=true
+	useKeyTab=true storeKey=true useTicketCache=false doNotPrompt=true isInitiator=false
 	keyTab="%s" principal="%s@%s";
 };
 `, filepath.ToSlash(keytab), principal, Realm)
