@@ -8,10 +8,12 @@ GOTESTSUM := gotest.tools/gotestsum@v1.13.0
 APIDIFF := golang.org/x/exp/cmd/apidiff@v0.0.0-20261014143641-f0251eb4aa3e
 
 # The benchmarks to run, and the flags of the comparison on real servers (-servers 3,
-# -for 1s, -run regexp); the durations of fuzzing for each target, of chaos and of soak;
-# the deliberate bugs to try; the number of repetitions.
+# -for 1s, -run regexp); the number of kills for each figure of bench-failover; the durations
+# of fuzzing for each target, of chaos and of soak; the deliberate bugs to try; the number of
+# repetitions.
 BENCH ?= .
 BENCHFLAGS ?=
+KILLS ?= 50
 FUZZTIME ?= 30s
 COUNT ?= 50
 CHAOS ?= 60s
@@ -78,6 +80,9 @@ check: api ## all checks without a server: format, vet, staticcheck, go.mod, imp
 	@files=$$("$$($(GO) env GOROOT)/bin/gofmt" -l .); [[ -z $$files ]] || { echo "not formatted, run gofmt -w on:"; echo "$$files"; exit 1; }
 	$(call heading,go vet)
 	$(GO) vet work
+	$(call heading,zklockvet)
+	@$(GO) build -o bin/zklockvet ./contrib/zklockvet/cmd/zklockvet
+	$(GO) vet -vettool=bin/zklockvet work
 	$(call heading,staticcheck)
 	@for m in $(MODULES); do (cd $$m && echo "$$m" && $(GO) run $(STATICCHECK) ./...); done
 	$(call heading,go mod tidy)
@@ -183,13 +188,22 @@ bench: install ## Go benchmarks (BENCH=regexp), and zklock next to others on a r
 	$(call heading,on real servers)
 	$(GO) run ./integration_test/bench $(BENCHFLAGS)
 
-.PHONY: bench-peers
-bench-peers: install ## the same on real servers, with the newest Curator and kazoo, etcd and redsync, for the docs
+define all-peers
 	@.ci/install matrix
 	cd integration_test/bench/peers && $(GO) build -o ../../../bin/bench-peers .
 	peers=$$($(GO) run ./integration_test/matrix -peers); \
 	env $$peers .ci/bench-peers bin/servers $(GO) run ./integration_test/bench -peers $(CURDIR)/bin/bench-peers \
-		-runs 3 -rounds 4 -md integration_test/bench/results.md $(BENCHFLAGS)
+		$(1) $(BENCHFLAGS)
+endef
+
+.PHONY: bench-peers
+bench-peers: install ## the same on real servers, with the newest Curator and kazoo, etcd and redsync, for the docs
+	$(call all-peers,-runs 3 -rounds 4 -md integration_test/bench/results.md)
+	@$(MAKE) --no-print-directory bench-failover BENCHFLAGS=
+
+.PHONY: bench-failover
+bench-failover: install ## of bench-peers, the time until the lock of a killed process has its next holder, with KILLS kills
+	$(call all-peers,-kills $(KILLS) -warm 10s -md integration_test/bench/results-failover.md)
 
 .PHONY: bench-three
 bench-three: install ## some workloads on three servers, with zk.Lock, for the docs

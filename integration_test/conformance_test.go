@@ -101,6 +101,9 @@ type linked struct {
 	link *proxy.Proxy
 }
 
+// Unwrap returns the connector without the proxy's book-keeping: see driver.CloserOf.
+func (c *linked) Unwrap() driver.Connector { return c.Connector }
+
 func (c *linked) Connect(ctx context.Context, timeout time.Duration) (driver.Session, error) {
 	s, err := c.Connector.Connect(ctx, timeout)
 	if err != nil {

@@ -53,7 +53,12 @@ var commands = map[string]string{
 	"zklock top":                                           "TestTopShowsTheNamesAndLeavesTheTerminal",
 	"zklock doctor":                                        "TestCommandsOfTheDocsWork",
 	"go run ./examples/leader":                             "TestReadmeCommandsWork",
-	"go run ./examples/quickstart -url zk://127.0.0.1:2181/quickstart": "TestExamplesWorkOnAServer",
+	"go tool pprof -top -cum http://web-1:9464/debug/zklock/contention http://web-2:9464/debug/zklock/contention": "TestServicesUnderLoad",
+	"go tool pprof -peek 'lock orders' http://web-1:9464/debug/zklock/contention?seconds=30":                      "TestServicesUnderLoad",
+	"go tool pprof -list 'shop..pay' http://web-1:9464/debug/zklock/contention":                                   "TestServicesUnderLoad",
+	"go tool pprof -http=: http://web-1:9464/debug/zklock/contention":                                             "TestServicesUnderLoad",
+	"curl 'http://web-1:9464/debug/zklock/held?debug=1'":                                                          "TestServicesUnderLoad",
+	"go run ./examples/quickstart -url zk://127.0.0.1:2181/quickstart":                                            "TestExamplesWorkOnAServer",
 }
 
 // onServers are the examples with the flag -url. Without it they run on mem:// to their end.
@@ -99,7 +104,7 @@ func TestDocumentedCommandsAreRun(t *testing.T) {
 // declaredInTests reports whether a test of that name exists.
 func declaredInTests(t *testing.T, name string) bool {
 	t.Helper()
-	for _, pattern := range []string{"*_test.go", "*/*_test.go", "../internal/testkit/*/*_test.go"} {
+	for _, pattern := range []string{"*_test.go", "*/*_test.go", "../internal/testkit/*/*_test.go", "../contrib/*/*_test.go"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)

@@ -2,6 +2,7 @@ package integration_test
 
 import (
 	"context"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,9 +20,15 @@ const cleanEnv = "ZKLOCK_TEST_CLEAN_CACHE"
 // plugged are the libraries of the modules below contrib.
 var plugged = map[string][]string{
 	"connectlock": {"connectrpc.com/connect"},
+	"contention":  {"github.com/google/pprof"},
 	"gocronlock":  {"github.com/go-co-op/gocron/v2"},
 	"kerberos":    {"github.com/jcmturner/gokrb5/v8"},
 	"migratelock": {"github.com/pressly/goose/v3", "github.com/golang-migrate/migrate/v4"},
+}
+
+// tools are the libraries of those modules below contrib that no program imports.
+var tools = map[string][]string{
+	"zklockvet": {"golang.org/x/tools", "github.com/golangci/plugin-module-register"},
 }
 
 // plugCommands are the commands in the READMEs of contrib, and the file with the line that runs
@@ -44,10 +51,12 @@ func TestImportsGraphWithoutPlugs(t *testing.T) {
 	if !strings.Contains(graph, "github.com/go-zookeeper/zk@") {
 		t.Fatalf("go mod graph does not have the module's own requirements:\n%s", graph)
 	}
-	if found, err := filepath.Glob("../contrib/*/go.mod"); err != nil || len(found) != len(plugged) {
-		t.Errorf("the modules below contrib are %q, and the test knows those of %d", found, len(plugged))
+	if found, err := filepath.Glob("../contrib/*/go.mod"); err != nil || len(found) != len(plugged)+len(tools) {
+		t.Errorf("the modules below contrib are %q, and the test knows those of %d", found, len(plugged)+len(tools))
 	}
-	for plug, libraries := range plugged {
+	modules := maps.Clone(plugged)
+	maps.Copy(modules, tools)
+	for plug, libraries := range modules {
 		gomod, err := os.ReadFile("../contrib/" + plug + "/go.mod")
 		if err != nil {
 			t.Fatal(err)

@@ -114,6 +114,7 @@ func TestSASL(t *testing.T) {
 		"refusals":                  testSASLRefusals,
 		"characters":                testSASLCharacters,
 		"a refusal keeps no locks":  testRefusedSASLKeepsNoLocks,
+		"sessions of the dead":      testSASLClosesSessions,
 	} {
 		t.Run(name, func(t *testing.T) { t.Parallel(); test(t, s) })
 	}
@@ -441,6 +442,68 @@ func testRefusedSASLKeepsNoLocks(t *testing.T, s *saslServers) {
 	release(t, l)
 	release(t, acquire(t, c.Mutex("y")))
 	release(t, acquire(t, other.Mutex("x")))
+}
+
+// testSASLClosesSessions ends a session by its credentials, as is done for a process that has died:
+// the identity comes first, and a refused one ends nothing.
+func testSASLClosesSessions(t *testing.T, s *saslServers) {
+	s.each(t, func(t *testing.T, id identity, e *ensemble.Ensemble) {
+		connector := func(as driver.URL, hosts string) driver.Connector {
+			as.Hosts = []string{hosts}
+			c, err := zkdriver.Driver{}.OpenConnector(as)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = c.Close() })
+			return c
+		}
+		open := func(hosts string) driver.Session {
+			s, err := connector(id.as, hosts).Connect(within(t), 10*time.Second)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s
+		}
+		p, err := proxy.New(e.Hosts())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = p.Close() })
+		dead, witness := open(p.Addr()), open(e.Hosts())
+		t.Cleanup(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			defer cancel()
+			_ = dead.Close(ctx) // it is cut off
+			_ = witness.Close(ctx)
+		})
+		node := rootOf(t)
+		if _, err := dead.Create(within(t), node, nil, driver.Ephemeral, driver.CreatorACL(driver.PermAll)); err != nil {
+			t.Fatal(err)
+		}
+		credentials, ok := driver.CredentialsOf(dead)
+		if !ok {
+			t.Fatal("the session has no credentials")
+		}
+		p.Refuse()
+		p.KillConns()
+		wrong := driver.URL{Scheme: "zk", User: canaryUser, Password: driver.NewSecret("wrong"), Params: url.Values{"sasl": {"digest-md5"}}}
+		closer, _ := driver.CloserOf(connector(wrong, e.Hosts()))
+		err = closer.CloseSession(within(t), credentials)
+		if !errors.Is(err, driver.ErrAuthFailed) {
+			t.Errorf("with a refused identity: %v, want ErrAuthFailed", err)
+		}
+		look("a refused close", err)
+		if _, err := witness.Get(within(t), node); err != nil {
+			t.Errorf("after a refused close: %v", err)
+		}
+		closer, _ = driver.CloserOf(connector(id.as, e.Hosts()))
+		if err := closer.CloseSession(within(t), credentials); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := witness.Get(within(t), node); !errors.Is(err, driver.ErrNoNode) {
+			t.Errorf("after the close: %v, want ErrNoNode", err)
+		}
+	})
 }
 
 // TestSASLOnAnotherServer: when the server of a holder ends, the holder authenticates at another

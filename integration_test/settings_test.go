@@ -16,6 +16,7 @@ import (
 	"github.com/zklock/go-zklock/internal/testkit/ensemble"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/zkdriver"
 )
 
 // since skips a test on servers older than a release, such as 3.7, and names the reason.
@@ -306,6 +307,23 @@ func TestServerThatRequiresAPassword(t *testing.T) {
 	defer stranger.Close()
 	if err := stranger.Ping(within(t)); !errors.Is(err, driver.ErrAuthFailed) {
 		t.Errorf("without a user: %v, want ErrAuthFailed", err)
+	}
+	// So is that user to end the session of another process.
+	u := driver.URL{Scheme: "zk", Hosts: strings.Split(e.Hosts(), ","), User: "user", Password: driver.NewSecret("password")}
+	connector, err := zkdriver.Driver{}.OpenConnector(u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer connector.Close()
+	s, err := connector.Connect(within(t), 8*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close(context.Background())
+	cred, _ := driver.CredentialsOf(s)
+	closer, _ := driver.CloserOf(connector)
+	if err := closer.CloseSession(within(t), cred); err != nil {
+		t.Errorf("end a session by its credentials: %v", err)
 	}
 }
 

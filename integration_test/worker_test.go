@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -23,7 +24,7 @@ const workerEnv = "ZKLOCK_TEST_WORKER"
 
 // task is the work of a worker process.
 type task struct {
-	Role   string   // contend, hold, lead, panic, mix, refuse, chaos, cycle, once or every
+	Role   string   // contend, hold, lead, panic, mix, refuse, chaos, cycle, once, every or mortal
 	URL    string   // the client's URL
 	URLs   []string // for refuse
 	Name   string   // the lock's name
@@ -39,6 +40,8 @@ type task struct {
 
 	Chaos *chaosTask // for chaos
 	Once  *onceTask  // for once
+
+	Mortal *mortalTask // for mortal
 }
 
 // report is one line that a worker prints.
@@ -103,6 +106,8 @@ func (w *worker) run() error {
 		return w.once()
 	case "every":
 		return w.every()
+	case "mortal":
+		return w.mortal()
 	}
 	c, err := zklock.Open(w.task.URL, zklock.WithHooks(w.hooks()))
 	if err != nil {
@@ -202,6 +207,12 @@ type process struct {
 // startWorker runs a worker until the test is over.
 func startWorker(t testing.TB, k task) *process {
 	t.Helper()
+	return startWorkerAs(t, k, nil)
+}
+
+// startWorkerAs is startWorker with attributes of the process.
+func startWorkerAs(t testing.TB, k task, attr *syscall.SysProcAttr) *process {
+	t.Helper()
 	k.URL = withCanary(k.URL)
 	text, err := json.Marshal(k)
 	if err != nil {
@@ -212,6 +223,7 @@ func startWorker(t testing.TB, k task) *process {
 		t.Fatal(err)
 	}
 	p := &process{t: t, task: k, cmd: exec.Command(self), reports: make(chan report, 1<<14)}
+	p.cmd.SysProcAttr = attr
 	p.cmd.Env = append(os.Environ(), workerEnv+"="+string(text))
 	p.cmd.Stderr = &searched{where: "a worker's stderr", to: &p.stderr}
 	stdin, err := p.cmd.StdinPipe()

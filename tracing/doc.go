@@ -69,6 +69,7 @@
 //	zklock.acquire.duration       histogram   s            zklock.mode, zklock.outcome, error.type, zklock.name
 //	zklock.wait.duration          histogram   s            zklock.mode, zklock.outcome, error.type, zklock.name
 //	zklock.hold.duration          histogram   s            zklock.mode, zklock.release.reason, zklock.name
+//	zklock.stop.duration          histogram   s            zklock.mode, error.type, zklock.name
 //	zklock.held                   gauge       {lock}       zklock.mode, zklock.name
 //	zklock.waiting                gauge       {lock}       zklock.mode, zklock.name
 //	zklock.lost                   counter     {lock}       zklock.mode, error.type, zklock.name
@@ -82,6 +83,7 @@
 //	zklock.session.draining       gauge       {session}
 //	zklock.session.max            gauge       {session}
 //	zklock.session.opened         counter     {session}
+//	zklock.session.reaped         counter     {session}
 //	zklock.hold.longest           gauge       s            zklock.client
 //	zklock.wait.longest           gauge       s            zklock.client
 //	zklock.forgotten              counter     {lock}
@@ -93,7 +95,8 @@
 //	                         context's deadline; canceled: ended by the context; lost; error: anything else, also a
 //	                         missing session
 //	error.type               the kind of a failure, for the outcomes lost and error: the name of zklock's error in lower
-//	                         case (unavailable, closed, deadlock ...), or of the driver's, or _OTHER
+//	                         case (unavailable, closed, deadlock ...), or of the driver's, or _OTHER. Of zklock.stop.duration:
+//	                         lost, closed or revoked
 //	zklock.name              the lock's name, as WithName or WithNameAttribute maps it
 //	zklock.try               true if the caller does not wait for other holders
 //	zklock.token             the fencing token

@@ -111,4 +111,5 @@ func ExampleRegisterStats() {
 	// zklock.hold.longest
 	// zklock.wait.longest
 	// zklock.forgotten
+	// zklock.session.reaped
 }

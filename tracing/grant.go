@@ -100,6 +100,9 @@ func (g *grant) report(span trace.Span, e zklock.LostEvent) {
 // release is the Release hook.
 func (o *observer) release(ctx context.Context, e zklock.ReleaseEvent) (context.Context, func(zklock.ReleaseResult)) {
 	g := o.grants.take(e.Lock)
+	if g != nil {
+		g.stop(ctx, e)
+	}
 	inner, span := o.start(ctx, SpanRelease, o.releaseStart)
 	recording := span.IsRecording()
 	if !recording && g == nil {
@@ -163,6 +166,19 @@ func (o *observer) handOver(e zklock.HandoverEvent) {
 	}
 	if to, ok := linkTo(e.To); ok {
 		span.(trace.Span).AddLink(to)
+	}
+}
+
+// stop records how long the work under a lock went on after it was asked to stop. A loss is the
+// graver of two reasons.
+func (g *grant) stop(ctx context.Context, e zklock.ReleaseEvent) {
+	s, asked := series{mode: g.mode, name: g.name, errorType: reasonRevoked}, e.Revoked
+	var lost *zklock.LostError
+	if errors.As(e.Lock.Err(), &lost) {
+		s.errorType, asked = lossType(lost), lost.At
+	}
+	if !asked.IsZero() {
+		g.o.instruments.stop.Record(ctx, max(0, time.Since(asked)).Seconds(), g.o.series.get(s).record...)
 	}
 }
 

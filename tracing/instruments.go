@@ -23,6 +23,7 @@ type instruments struct {
 	acquire    metric.Float64Histogram
 	wait       metric.Float64Histogram
 	hold       metric.Float64Histogram
+	stop       metric.Float64Histogram
 	held       metric.Int64UpDownCounter
 	waiting    metric.Int64UpDownCounter
 	lost       metric.Int64Counter
@@ -39,6 +40,7 @@ func newInstruments(m metric.Meter) *instruments {
 		acquire: seconds(m, MetricAcquireDuration, "How long acquisitions took, including the wait."),
 		wait:    seconds(m, MetricWaitDuration, "How long acquisitions waited for other holders, without those that did not wait."),
 		hold:    seconds(m, MetricHoldDuration, "How long locks were held."),
+		stop:    seconds(m, MetricStopDuration, "How long work went on after its lock was lost or revoked."),
 		held: orNoop[metric.Int64UpDownCounter](noop.Int64UpDownCounter{})(m.Int64UpDownCounter(MetricHeld,
 			metric.WithUnit("{lock}"), metric.WithDescription("Locks that are held."))),
 		waiting: orNoop[metric.Int64UpDownCounter](noop.Int64UpDownCounter{})(m.Int64UpDownCounter(MetricWaiting,
@@ -83,7 +85,7 @@ func orNoop[I comparable](fallback I) func(I, error) I {
 
 // acquisitions reports whether any metric of acquisitions and locks is recorded.
 func (i *instruments) acquisitions(ctx context.Context) bool {
-	return i.acquire.Enabled(ctx) || i.wait.Enabled(ctx) || i.hold.Enabled(ctx) ||
+	return i.acquire.Enabled(ctx) || i.wait.Enabled(ctx) || i.hold.Enabled(ctx) || i.stop.Enabled(ctx) ||
 		i.held.Enabled(ctx) || i.waiting.Enabled(ctx) || i.lost.Enabled(ctx) || i.handovers.Enabled(ctx)
 }
 

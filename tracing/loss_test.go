@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -78,6 +79,62 @@ func TestLossWithoutARequestIsCounted(t *testing.T) {
 			"zklock.lost{error.type=lost,mode=exclusive}":   0,
 			"zklock.held{mode=exclusive}":                   0,
 			"zklock.session.lost{}":                         0,
+		})
+	})
+}
+
+// The time from the end of a lock's context to its release is measured: after a loss, a close and a
+// revocation. A loss that follows a revocation counts, and a lock that is released in time does not.
+func TestTimeToStop(t *testing.T) {
+	world(t, func(t *testing.T, e *memdriver.Ensemble) {
+		p := start(t, e)
+		ask := func() {
+			found, err := p.Contenders(t.Context(), "m")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := p.Revoke(t.Context(), "m", found[0].Node, "drain"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		stops := func(lock *zklock.Lock, after time.Duration) {
+			pass(after)
+			_ = lock.Release(t.Context())
+		}
+		stops(must(t, t.Context(), p.Mutex("m")), time.Minute)
+		p.measured(map[string]float64{"zklock.stop.duration{error.type=lost,mode=exclusive}": none})
+
+		revoked, err := p.Mutex("m").Acquire(t.Context(), zklock.WithRevocable())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ask()
+		<-revoked.Revoked()
+		stops(revoked, 3*time.Second)
+
+		both, err := p.RWMutex("m").Writer().Acquire(t.Context(), zklock.WithRevocable())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ask()
+		<-both.Revoked()
+		pass(5 * time.Second)
+		e.ExpireAll()
+		lost(both)
+		stops(both, 7*time.Second)
+
+		reader := must(t, t.Context(), p.RWMutex("m").Reader())
+		if err := p.Close(); err != nil {
+			t.Fatal(err)
+		}
+		stops(reader, 11*time.Second)
+		p.measured(map[string]float64{
+			"zklock.stop.duration{error.type=revoked,mode=exclusive}":     1,
+			"zklock.stop.duration.sum{error.type=revoked,mode=exclusive}": 3,
+			"zklock.stop.duration{error.type=lost,mode=exclusive}":        1,
+			"zklock.stop.duration.sum{error.type=lost,mode=exclusive}":    7,
+			"zklock.stop.duration{error.type=closed,mode=shared}":         1,
+			"zklock.stop.duration.sum{error.type=closed,mode=shared}":     11,
 		})
 	})
 }

@@ -68,6 +68,7 @@ func TestRegisterStatsReportsSessions(t *testing.T) {
 			"zklock.session.draining{}":                0,
 			"zklock.session.max{}":                     float64(p.Stats().MaxSessions + q.Stats().MaxSessions),
 			"zklock.session.opened{}":                  1,
+			"zklock.session.reaped{}":                  0,
 		})
 		e.Partition(memdriver.AroundClients(0))
 		pass(8 * time.Second)

@@ -46,6 +46,10 @@ const (
 	// MetricHoldDuration is a histogram of how long locks were held, in seconds.
 	MetricHoldDuration = "zklock.hold.duration"
 
+	// MetricStopDuration is a histogram of how long work went on after it was asked to stop, in
+	// seconds: from the loss or the revocation of its lock to the release.
+	MetricStopDuration = "zklock.stop.duration"
+
 	// MetricHeld is the number of locks that are held.
 	MetricHeld = "zklock.held"
 
@@ -92,6 +96,10 @@ const (
 
 	// MetricSessionOpened counts the sessions that were opened.
 	MetricSessionOpened = "zklock.session.opened"
+
+	// MetricSessionReaped counts the sessions of dead processes that the client has ended; see the
+	// URL's key session_dir.
+	MetricSessionReaped = "zklock.session.reaped"
 
 	// MetricHoldLongest is how long the oldest lock that is held now has been held, in
 	// seconds; 0 if none is. It shows a holder that hangs, long before its hold is over
@@ -198,6 +206,9 @@ const (
 	// reasonLost means that the lock was lost.
 	reasonLost = "lost"
 )
+
+// reasonRevoked is the value of AttrErrorType for a lock whose holder was asked for it.
+const reasonRevoked = "revoked"
 
 // The values of AttrSessionState.
 const (

@@ -32,7 +32,8 @@ func RegisterStats(c *zklock.Client, opts ...Option) (metric.Registration, error
 	hold, err5 := m.Float64ObservableGauge(MetricHoldLongest, metric.WithUnit("s"), metric.WithDescription("How long the oldest lock that is held has been held."))
 	wait, err6 := m.Float64ObservableGauge(MetricWaitLongest, metric.WithUnit("s"), metric.WithDescription("How long the oldest acquisition that waits for other holders has waited."))
 	forgotten, err7 := m.Int64ObservableCounter(MetricForgotten, metric.WithUnit("{lock}"), metric.WithDescription("Locks that the program dropped without a Release."))
-	if err := errors.Join(err1, err2, err3, err4, err5, err6, err7); err != nil {
+	reaped, err8 := m.Int64ObservableCounter(MetricSessionReaped, metric.WithUnit("{session}"), metric.WithDescription("Sessions of dead processes that were ended."))
+	if err := errors.Join(err1, err2, err3, err4, err5, err6, err7, err8); err != nil {
 		return nil, err
 	}
 	client := metric.WithAttributes(AttrClient.String(strconv.FormatInt(registered.Add(1), 10)))
@@ -45,11 +46,12 @@ func RegisterStats(c *zklock.Client, opts ...Option) (metric.Registration, error
 		o.ObserveInt64(draining, int64(s.Draining))
 		o.ObserveInt64(limit, int64(s.MaxSessions))
 		o.ObserveInt64(opened, int64(s.SessionsOpened))
+		o.ObserveInt64(reaped, int64(s.SessionsReaped))
 		o.ObserveFloat64(hold, s.LongestHold.Seconds(), client)
 		o.ObserveFloat64(wait, s.LongestWait.Seconds(), client)
 		o.ObserveInt64(forgotten, int64(s.Forgotten))
 		return nil
-	}, count, draining, limit, opened, hold, wait, forgotten)
+	}, count, draining, limit, opened, hold, wait, forgotten, reaped)
 }
 
 func inState(state string) metric.MeasurementOption {

@@ -25,10 +25,9 @@ type Client struct {
 	end func() error // what Close does, at its first call
 }
 
-// Open returns a Client for a URL. The package documentation describes the URL's
-// form, and docs/urls.md its keys. Open checks the URL and the options, and does not
-// contact the ensemble: [Client.Ping] checks whether it answers. No error contains
-// the URL's password.
+// Open returns a Client for a URL. The package documentation describes the URL's form, and
+// docs/urls.md its keys. Open checks the URL and the options, and does not contact the ensemble:
+// [Client.Ping] checks whether it answers. No error contains the URL's password.
 func Open(url string, opts ...Option) (*Client, error) {
 	cfg, err := parseConfig(url)
 	if err != nil {
@@ -55,7 +54,7 @@ func OpenConfig(cfg Config, opts ...Option) (_ *Client, err error) {
 	c.cfg.identify(&cfg)
 	connector := cfg.Connector
 	if connector == nil {
-		if connector, err = cfg.connect(&c.cfg); err != nil {
+		if connector, err = cfg.connect(c); err != nil {
 			return nil, err
 		}
 	}
@@ -197,11 +196,14 @@ func (c *Client) acquireLock(ctx context.Context, r *request) (lock *Lock, err e
 	if inject := c.hooks.Inject; inject != nil {
 		r.Origin.Trace = inject(r.Ctx)
 	}
+	if label := c.hooks.Label; label != nil && r.Origin.Label == "" {
+		r.Origin.Label = queue.Truncate(label(r.Ctx), queue.MaxLabel)
+	}
 	for {
 		if !c.handsOver(r) {
 			lock, err = t.acquireAlone(r)
 		} else {
-			r.turnstile, r.Keep = t, c.cfg.keep > 0
+			r.turnstile, r.Keep = t, c.cfg.set.Keep > 0
 			lock, err = t.acquire(r)
 		}
 		switch {
@@ -217,7 +219,7 @@ func (c *Client) acquireLock(ctx context.Context, r *request) (lock *Lock, err e
 
 // handsOver reports whether the place of an acquisition takes part in hand-over.
 func (c *Client) handsOver(r *request) bool {
-	return len(r.Wants) == 1 && r.Mode != queue.Permit && !r.alone && c.cfg.handoverLimit > 0 && c.cfg.handoverTime > 0
+	return len(r.Wants) == 1 && r.Mode != queue.Permit && !r.alone && c.cfg.set.HandoverLimit > 0 && c.cfg.set.HandoverTime > 0
 }
 
 // path returns the znode of a name: its contenders queue there.
@@ -231,11 +233,10 @@ func (c *Client) bound(ctx context.Context) (context.Context, func()) {
 	return ctx, func() { stop(); cancel(nil) }
 }
 
-// Shutdown closes the client after its locks have been released. From the call on,
-// acquisitions and waiters fail with [ErrClosed]; joining a held lock with [Reenter]
-// still works. Shutdown waits until every lock has been released, or until ctx ends,
-// and then calls [Client.Close]. If locks were still held when ctx ended, they are
-// lost, and the error matches the cause of ctx.
+// Shutdown closes the client after its locks have been released. From the call on, acquisitions and
+// waiters fail with [ErrClosed]; joining a held lock with [Reenter] still works. Shutdown waits
+// until every lock has been released, or until ctx ends, and then calls [Client.Close]. If locks
+// were still held when ctx ended, they are lost, and the error matches the cause of ctx.
 func (c *Client) Shutdown(ctx context.Context) error {
 	if c == nil || c.pool == nil {
 		return &Error{Op: "shutdown", Err: errNoClient}

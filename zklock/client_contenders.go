@@ -15,11 +15,10 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
-// Contenders returns the holders and the waiters of a name, in the order of the
-// queue, as of a moment during the call. It returns none for a name that is not in
-// use. It lists the queue and reads each contender's node, several at a time;
-// contenders that leave before they are read are left out. connect_timeout bounds the
-// wait for a session, and ctx bounds the whole call.
+// Contenders returns the holders and the waiters of a name, in the order of the queue, as of a
+// moment during the call. It returns none for a name that is not in use. It lists the queue and
+// reads each contender's node, several at a time; contenders that leave before they are read are
+// left out. connect_timeout bounds the wait for a session, and ctx bounds the whole call.
 //
 // For contenders of another dialect only Node, Mode, Held, Foreign, Session and Zxid are
 // set. Their Held follows the rules of their own recipe, which ignores the nodes of others.
@@ -33,9 +32,8 @@ func (c *Client) Contenders(ctx context.Context, name string) (found []Contender
 	return found, err
 }
 
-// rank puts the contenders of all dialects into one order. Their sequence numbers
-// come from one counter, that of the lock's znode. Each recipe decides among its own
-// nodes which of them hold.
+// rank puts the contenders of all dialects into one order. Their sequence numbers come from one
+// counter, that of the lock's znode. Each recipe decides among its own nodes which of them hold.
 func rank(queued place.Queue) []Contender {
 	var found []Contender
 	seqs := make(map[string]int64) // by their nodes
@@ -54,14 +52,13 @@ func rank(queued place.Queue) []Contender {
 	return found
 }
 
-// Break deletes a contender's node from the queue of a name, as a last resort of an
-// operator. node is the Node of a [Contender]. Break does not keep exclusion: a holder
-// that still runs loses the lock, but its Done closes only after another client may
-// have been granted the lock. Until its client knows, for a sixth of the session timeout after
-// the grant at most while it is connected, it may even pass the deleted node on inside its
-// process, with a [Token] smaller than that of the next holder; docs/guarantees.md has the
-// limits. A waiter queues again at the end. If the queue does not have the node, the error
-// matches [driver.ErrNoNode].
+// Break deletes a contender's node from the queue of a name, as a last resort of an operator. node
+// is the Node of a [Contender]. Break does not keep exclusion: a holder that still runs loses the
+// lock, but its Done closes only after another client may have been granted the lock. Until its
+// client knows, for a sixth of the session timeout after the grant at most while it is connected,
+// it may even pass the deleted node on inside its process, with a [Token] smaller than that of the
+// next holder; docs/guarantees.md has the limits. A waiter queues again at the end. If the queue
+// does not have the node, the error matches [driver.ErrNoNode].
 //
 // node may be followed by "@" and the contender's Zxid in hexadecimal, as the command zklock
 // prints it: fmt.Sprintf("%s@%#x", c.Node, c.Zxid). Then nothing is deleted, and the error
@@ -152,27 +149,18 @@ func operable(c *Client, name string) error {
 	return c.cfg.Dialect.CheckName(name)
 }
 
-// onDesk runs an operation on the session of a path, and again on the next one if that
-// session ends.
+// onDesk runs an operation on the session of a path, and again on the next one if that session
+// ends. It waits for each for connect_timeout.
 func onDesk(ctx context.Context, c *Client, path string, op func(*place.Desk) error) error {
 	for {
-		d, err := deskFor(ctx, c, path)
+		patient, stop := c.pool.Patient(ctx, time.Now())
+		s, err := c.pool.Session(patient, path)
+		stop()
 		if err != nil {
 			return err
 		}
-		if err = op(d); !errors.Is(err, errs.ErrSessionOver) {
+		if err = op(place.DeskOf(s)); !errors.Is(err, errs.ErrSessionOver) {
 			return err
 		}
 	}
-}
-
-// deskFor returns the session of a path. It waits for one for connect_timeout.
-func deskFor(ctx context.Context, c *Client, path string) (*place.Desk, error) {
-	ctx, stop := c.pool.Patient(ctx, time.Now())
-	defer stop()
-	s, err := c.pool.Session(ctx, path)
-	if err != nil {
-		return nil, err
-	}
-	return place.DeskOf(s), nil
 }

@@ -53,6 +53,7 @@ type Config struct {
 	MaxWaiters      int           // the key max_waiters; 0: no limit
 	MaxContenders   int           // the key max_contenders; 0: no limit
 	MaxNames        int           // the key max_names; 0: no limit
+	SessionDir      string        // the key session_dir; "": none
 	RequireRoot     bool          // create_root=false: the client does not make the root if it is missing
 	ACL             string        // the key acl: creator, open or a list; the default is creator for a client with a User or SASL, else open
 }
@@ -85,18 +86,16 @@ func (c *Config) complete() (config, error) {
 			CreateRoot:    !c.RequireRoot,
 			Dialect:       dialect,
 		},
-		handoverLimit: c.HandoverLimit,
-		handoverTime:  c.HandoverTime,
-		keep:          c.Keep,
-		keepMax:       c.KeepMax,
-		maxWaiters:    c.MaxWaiters,
-		maxNames:      c.MaxNames,
+		set: *c,
 	}
 	if err := checkRoot(cfg.Root); err != nil {
 		return config{}, err
 	}
 	if err := cfg.CheckTimeout(cfg.SessionTimeout, "session_timeout"); err != nil {
 		return config{}, fmt.Errorf("key \"session_timeout\": %w", err)
+	}
+	if c.SessionDir != "" && c.Connector != nil {
+		return config{}, errors.New("key \"session_dir\" needs a driver that the client opens, and not a Connector: its files name the servers")
 	}
 	if c.Keep > 0 && (c.HandoverLimit == 0 || c.HandoverTime == 0) {
 		return config{}, errors.New("key \"keep\" needs hand-over: raise handover_limit and handover_time above 0, or leave keep out")

@@ -60,6 +60,7 @@ var coreKeys = map[string]key{
 		_, err := queue.ParseDialect(v)
 		return err
 	}),
+	"session_dir": textKey("", func(c *Config) *string { return &c.SessionDir }, func(string) error { return nil }),
 	"acl": textKey("", func(c *Config) *string { return &c.ACL }, func(v string) error {
 		_, err := driver.ParseACL(v)
 		return err

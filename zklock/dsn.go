@@ -11,6 +11,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/zklock/go-zklock/internal/sessiondir"
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
@@ -41,7 +42,7 @@ func parseConfig(text string) (Config, error) {
 
 // connect makes the connector that the fields for the driver describe. They may come from
 // elsewhere than a URL, so it checks what parseURL would have checked.
-func (c *Config) connect(cfg *config) (driver.Connector, error) {
+func (c *Config) connect(cl *Client) (driver.Connector, error) {
 	if c.Scheme == "" {
 		return nil, errors.New("the Config has neither a Scheme nor a Connector: start from ParseURL, or set one of them")
 	}
@@ -49,7 +50,7 @@ func (c *Config) connect(cfg *config) (driver.Connector, error) {
 	if err != nil {
 		return nil, err
 	}
-	u := driver.URL{Scheme: c.Scheme, User: c.User, Password: c.Password, Root: cfg.Root, Logger: cfg.Logger, Options: cfg.driverOptions, Params: make(url.Values)}
+	u := driver.URL{Scheme: c.Scheme, User: c.User, Password: c.Password, Root: cl.cfg.Root, Logger: cl.cfg.Logger, Options: cl.cfg.driverOptions, Params: make(url.Values)}
 	if err := checkUser(c.User, c.Password); err != nil {
 		return nil, err
 	}
@@ -63,7 +64,12 @@ func (c *Config) connect(cfg *config) (driver.Connector, error) {
 		}
 		u.Params.Set(name, value)
 	}
-	return d.OpenConnector(u)
+	connector, err := d.OpenConnector(u)
+	if err != nil {
+		return nil, err
+	}
+	reaped := func() { cl.counters.reaped.Add(1) }
+	return sessiondir.Open(connector, sessiondir.Settings{Path: c.SessionDir, URL: u, LossDelay: c.LossDelay, Log: cl.cfg.Log, Reaped: reaped})
 }
 
 // parseURL parses a connection URL:

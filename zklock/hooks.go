@@ -9,9 +9,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/hook"
 )
 
-// Hooks are functions that a [Client] calls when something happens, for tracing, metrics
-// and logs; package tracing uses nothing else. Any field may be nil, which costs
-// nothing.
+// Hooks are functions that a [Client] calls when something happens, for tracing, metrics and logs;
+// package tracing uses nothing else. Any field may be nil, which costs nothing.
 //
 // A hook runs on the goroutine that does what the hook reports. Each session has a separate
 // goroutine that calls Lost and Session. Many goroutines may call a hook at the same time. A hook
@@ -58,10 +57,13 @@ type Hooks struct {
 	// busy, heartbeats are merged, and when many events wait, the oldest is dropped.
 	Session func(e SessionEvent)
 
-	// Inject returns the W3C traceparent of ctx, or "" for none. It is written into the
-	// queue node, so that waiters can link to the trace of the holder: see
-	// Contender.Trace.
+	// Inject returns the W3C traceparent of ctx, or "" for none. It is written into the queue node,
+	// so that waiters can link to the trace of the holder: see Contender.Trace.
 	Inject func(ctx context.Context) string
+
+	// Label returns the label of an acquisition that has none from WithLabel, or "" for none. It
+	// is called on the goroutine that acquires.
+	Label func(ctx context.Context) string
 }
 
 // AcquireEvent describes an acquisition that begins.
@@ -104,13 +106,15 @@ type WaitResult struct {
 type ReleaseEvent struct {
 	Lock *Lock         // the lock that is released
 	Held time.Duration // how long it was held
+
+	// Revoked is when it was revoked; the zero time if it was not, or was acquired without WithRevocable.
+	Revoked time.Time
 }
 
 // ReleaseResult is the result of a release.
 type ReleaseResult struct {
-	// Handed reports whether the queue node was kept: it was passed on to the next
-	// holder in this process, another Lock still holds it, or the client keeps it for its
-	// next acquisition.
+	// Handed reports whether the queue node was kept: it was passed on to the next holder in this
+	// process, another Lock still holds it, or the client keeps it for its next acquisition.
 	Handed bool
 
 	Err error // the reason in the error that Release returns, or nil
@@ -133,9 +137,8 @@ type HandoverEvent struct {
 
 // OperationEvent describes one request to the ensemble.
 type OperationEvent struct {
-	// Kind is the purpose: enqueue, requeue, release, list, watch, heartbeat, sync,
-	// verify, txn, read, parent, recover, mark, reap, or commit for writes of several
-	// kinds in one transaction.
+	// Kind is the purpose: enqueue, requeue, release, list, watch, heartbeat, sync, verify, txn,
+	// read, parent, recover, mark, reap, or commit for writes of several kinds in one transaction.
 	Kind string
 
 	Group   int    // how many callers' writes the transaction has; 1 for requests that are not grouped
@@ -163,9 +166,8 @@ type SessionEvent struct {
 }
 
 // JoinHooks combines several Hooks into one. Hooks are called in the order of the
-// arguments. Each start gets the context that the one before returned, and the functions
-// that they return are called in reverse order. Of Inject, the first traceparent that is
-// not empty is used.
+// arguments. Each start gets the context that the one before returned, and the functions that
+// they return are called in reverse order. Of Inject and Label, the first text that is not empty is used.
 func JoinHooks(hooks ...Hooks) Hooks {
 	var j Hooks
 	for _, h := range hooks {
@@ -179,12 +181,8 @@ func JoinHooks(hooks ...Hooks) Hooks {
 			Lost:      joinNotify(i.Lost, h.Lost),
 			Handover:  joinNotify(i.Handover, h.Handover),
 			Session:   join(i.Session, h.Session, func(e SessionEvent) { i.Session(e); h.Session(e) }),
-			Inject: join(i.Inject, h.Inject, func(ctx context.Context) string {
-				if s := i.Inject(ctx); s != "" {
-					return s
-				}
-				return h.Inject(ctx)
-			}),
+			Inject:    joinText(i.Inject, h.Inject),
+			Label:     joinText(i.Label, h.Label),
 		}
 	}
 	return j
@@ -200,6 +198,15 @@ func joinStart[E, R any](a, b hook.Starter[E, R]) hook.Starter[E, R] {
 
 func joinNotify[E any](a, b func(context.Context, E)) func(context.Context, E) {
 	return join(a, b, func(ctx context.Context, e E) { a(ctx, e); b(ctx, e) })
+}
+
+func joinText(a, b func(context.Context) string) func(context.Context) string {
+	return join(a, b, func(ctx context.Context) string {
+		if s := a(ctx); s != "" {
+			return s
+		}
+		return b(ctx)
+	})
 }
 
 // join returns both, a hook that calls a and b, or one of these if the other one is nil.

@@ -203,21 +203,23 @@ func TestJoinedHooksStartInOrderAndEndInReverse(t *testing.T) {
 	var got []string
 	type key struct{}
 	hook := func(name string) zklock.Hooks {
+		text := func(context.Context) string {
+			if name == "a" {
+				return ""
+			}
+			if name == "c" {
+				t.Error("Inject or Label of c was called, although b has answered")
+			}
+			return name
+		}
 		return zklock.Hooks{
 			Acquire: func(ctx context.Context, _ zklock.AcquireEvent) (context.Context, func(zklock.AcquireResult)) {
 				outer, _ := ctx.Value(key{}).(string)
 				got = append(got, "start "+outer+name)
 				return context.WithValue(ctx, key{}, outer+name), func(zklock.AcquireResult) { got = append(got, "end "+name) }
 			},
-			Inject: func(context.Context) string {
-				if name == "a" {
-					return ""
-				}
-				if name == "c" {
-					t.Error("Inject of c was called, although b has answered")
-				}
-				return name
-			},
+			Inject: text,
+			Label:  text,
 		}
 	}
 	j := zklock.JoinHooks(hook("a"), zklock.Hooks{}, hook("b"), hook("c"))
@@ -229,7 +231,10 @@ func TestJoinedHooksStartInOrderAndEndInReverse(t *testing.T) {
 	if s := j.Inject(t.Context()); s != "b" {
 		t.Errorf("Inject: %q", s)
 	}
-	if none := zklock.JoinHooks(); none.Acquire != nil || none.Session != nil || none.Inject != nil || none.Lost != nil {
+	if s := j.Label(t.Context()); s != "b" {
+		t.Errorf("Label: %q", s)
+	}
+	if none := zklock.JoinHooks(); none.Label != nil || none.Acquire != nil || none.Session != nil || none.Inject != nil || none.Lost != nil {
 		t.Error("JoinHooks without arguments returns a hook")
 	}
 }

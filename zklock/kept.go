@@ -75,7 +75,7 @@ func (ts *turnstiles) settle() {
 	if ts.endingOld.CompareAndSwap(false, true) {
 		ts.pool.Spawn(ts.endOld)
 	}
-	for int(ts.keptCount.Load()) > ts.cfg.keepMax {
+	for int(ts.keptCount.Load()) > ts.cfg.set.KeepMax {
 		if s, _ := ts.oldest(); s != nil {
 			s.end(true)
 		}
@@ -108,7 +108,7 @@ func (ts *turnstiles) oldest() (s *standby, stays time.Duration) {
 	if s = ts.standbys.next; s == &ts.standbys {
 		return nil, 0
 	}
-	return s, time.Until(s.since.Add(ts.cfg.keep))
+	return s, time.Until(s.since.Add(ts.cfg.set.Keep))
 }
 
 // Revoke implements place.Revocable: no caller uses the place, so it leaves the queue.
@@ -151,7 +151,7 @@ func (s *standby) endLocked(remove bool) {
 // settle when mu is not held any longer.
 func (t *turnstile) keepLocked(h *hold) bool {
 	s := t.standby
-	if t.turnstiles.cfg.keep == 0 || t.queue.Len() > 0 || t.leader != nil || t.holds > 0 || t.separateWriters > 0 {
+	if t.turnstiles.cfg.set.Keep == 0 || t.queue.Len() > 0 || t.leader != nil || t.holds > 0 || t.separateWriters > 0 {
 		return false
 	}
 	if s == nil || s.place != h.place {

@@ -201,3 +201,27 @@ func TestLabelAfterAHandover(t *testing.T) {
 		mustRelease(t, l)
 	})
 }
+
+// The Label hook is asked for the label of an acquisition that has none, and of no other. It is
+// asked again for each acquisition.
+func TestLabelHook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		asked := 0
+		c := connect(t, e.Connector(), nil, zklock.WithHooks(zklock.Hooks{Label: func(context.Context) string {
+			asked++
+			return strings.Repeat("x", asked*200)
+		}}))
+		for i, want := range []string{"mine", strings.Repeat("x", 200), strings.Repeat("x", 256)} {
+			var opts []zklock.AcquireOption
+			if i == 0 {
+				opts = append(opts, zklock.WithLabel("mine"))
+			}
+			l := mustLock(t)(c.Mutex("x").Acquire(t.Context(), opts...))
+			if got := shown(t, c, "x"); got != want || asked != i {
+				t.Errorf("acquisition %d has the label %q after %d calls, want %q after %d", i, got, asked, want, i)
+			}
+			mustRelease(t, l)
+		}
+	})
+}

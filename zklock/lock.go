@@ -14,13 +14,12 @@ import (
 // Lock is a lock that was acquired. It is held until [Lock.Release] is called or it is lost, and
 // is never held again. A Lock is safe for concurrent use.
 //
-// A lock is lost when its session's lease runs out before a quorum of the ensemble has
-// renewed it, when the session ends, when another program deletes the queue node, or
-// when the [Client] is closed. Done is closed, and the contexts of [Lock.Context] end,
-// before the ensemble can grant the lock to another client. There are two exceptions. If
-// the node was deleted, they may end later. In a process that was stopped, they end when
-// it continues; Valid is false from that moment on. [Lock.Token] protects a resource from
-// writes that such a process had begun.
+// A lock is lost when its session's lease runs out before a quorum of the ensemble has renewed it,
+// when the session ends, when another program deletes the queue node, or when the [Client] is
+// closed. Done is closed, and the contexts of [Lock.Context] end, before the ensemble can grant the
+// lock to another client. There are two exceptions. If the node was deleted, they may end later. In
+// a process that was stopped, they end when it continues; Valid is false from that moment on.
+// [Lock.Token] protects a resource from writes that such a process had begun.
 //
 // A Lock that the program drops without a Release stays held until its session ends. When the
 // garbage collector finds it, the client logs an error and counts it in [Stats]. A context made
@@ -56,12 +55,11 @@ func (l *Lock) Modes() []Mode {
 // Mode returns how the lock is held; for All, Exclusive if any of its names is held exclusively.
 func (l *Lock) Mode() Mode { return Mode(l.hold.currentMode()) }
 
-// Token returns the fencing token. An exclusive holder's token is greater than those of
-// all holders of the name before it, readers included, except after a [Client.Break]. A reader's token is greater than
-// those of all writers before it, and less than those of all writers after it. Readers
-// that share a queue node may have the same token. The token of a Lock never changes,
-// not even by a Downgrade; readers that join the lock after a Downgrade have the next
-// Turn.
+// Token returns the fencing token. An exclusive holder's token is greater than those of all holders
+// of the name before it, readers included, except after a [Client.Break]. A reader's token is
+// greater than those of all writers before it, and less than those of all writers after it. Readers
+// that share a queue node may have the same token. The token of a Lock never changes, not even by a
+// Downgrade; readers that join the lock after a Downgrade have the next Turn.
 func (l *Lock) Token() Token { return l.token }
 
 // Valid reports whether the lock is held at the moment of the call. It looks at the clock
@@ -71,9 +69,8 @@ func (l *Lock) Valid() bool {
 	return l.Err() == nil && l.hold.place.Desk.Alive()
 }
 
-// Until returns the end of the lease that is proven so far, on the clock of [time.Now].
-// The session's heartbeats move it forward. Until returns the zero time for a lock that
-// is not held.
+// Until returns the end of the lease that is proven so far, on the clock of [time.Now]. The
+// session's heartbeats move it forward. Until returns the zero time for a lock that is not held.
 func (l *Lock) Until() time.Time {
 	if left, _ := l.hold.place.Desk.Left(); left > 0 && l.Err() == nil {
 		return time.Now().Add(left)
@@ -140,7 +137,7 @@ func (l *Lock) Release(ctx context.Context) (err error) {
 		<-l.Done() // another goroutine may be ending the session, and may not have reached this lock
 	}
 	held := time.Since(l.acquired)
-	ctx, end := hook.Start(h.turnstiles.hooks.Release, ctx, ReleaseEvent{Lock: l, Held: held})
+	ctx, end := hook.Start(h.turnstiles.hooks.Release, ctx, ReleaseEvent{Lock: l, Held: held, Revoked: l.revokedAt()})
 	if !l.end(byRelease) {
 		err = l.reason()
 		end.Call(ReleaseResult{Err: err})

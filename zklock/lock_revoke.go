@@ -3,12 +3,14 @@ package zklock
 import (
 	"fmt"
 	"slices"
+	"time"
 )
 
 // revocation is what a handle with WithRevocable knows of requests to give its lock back.
 type revocation struct {
 	asked chan struct{} // closed when err is set
 	err   error         // guarded by the handle's mu; matches ErrRevoked; nil if there was no request
+	at    time.Time     // guarded by the handle's mu; when err was set
 }
 
 // reason returns nil until there was a request. The handle's mu is held.
@@ -17,6 +19,16 @@ func (r *revocation) reason() error {
 		return nil
 	}
 	return r.err
+}
+
+// revokedAt returns when the lock was revoked; the zero time if it was not.
+func (hd *handle) revokedAt() (at time.Time) {
+	hd.mu.Lock()
+	defer hd.mu.Unlock()
+	if hd.revoked != nil {
+		at = hd.revoked.at
+	}
+	return at
 }
 
 // Revoked returns a channel that is closed when an operator asks for the lock with
@@ -71,7 +83,7 @@ func (hd *handle) revoke(reason string) {
 		return
 	}
 	err := fmt.Errorf("%w: %q", ErrRevoked, reason)
-	r.err = err
+	r.err, r.at = err, time.Now()
 	close(r.asked)
 	contexts := hd.contexts
 	hd.contexts = nil

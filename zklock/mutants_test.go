@@ -43,7 +43,7 @@ var _ = []mutant.Mutant{
 		Name:   "keep-for-ever",
 		Breaks: "a place stays in the queue although it was not used for longer than keep",
 		In:     (*turnstiles).oldest,
-		Find:   "time.Until(s.since.Add(ts.cfg.keep))",
+		Find:   "time.Until(s.since.Add(ts.cfg.set.Keep))",
 		Put:    "time.Hour",
 		Tests:  []string{"TestKeptNameCostsNothing"},
 	},

@@ -21,11 +21,10 @@ func WithHooks(h Hooks) Option {
 	return openOption(func(c *Client) { c.hooks = JoinHooks(c.hooks, h) })
 }
 
-// WithLogger sets the logger for rare events: lost locks, in one line for all that a session
-// takes with it; a lock that the program dropped without a Release; a replaced session;
-// clean-up that continues in the background; queue nodes of other recipes. The lines have
-// the names of locks, at most five, and the ids of sessions in hexadecimal. Passwords are
-// never logged.
+// WithLogger sets the logger for rare events: lost locks, in one line for all that a session takes
+// with it; a lock that the program dropped without a Release; a replaced session; clean-up that
+// continues in the background; queue nodes of other recipes. The lines have the names of locks, at
+// most five, and the ids of sessions in hexadecimal. Passwords are never logged.
 //
 // Without this option the client logs warnings and errors to slog's default logger, and so
 // does the driver of a URL. With it, the driver also logs the events of its connections at
@@ -45,10 +44,9 @@ type Identity struct {
 	PID  int    // the process id
 }
 
-// WithIdentity sets the identity of the process in the data of queue nodes, where clients
-// that can read the nodes see it, for example with [Client.Contenders]. By default it is the
-// host's name and the process id. Zero fields are not written, so WithIdentity(Identity{})
-// leaves the identity out.
+// WithIdentity sets the identity of the process in the data of queue nodes, where clients that can
+// read the nodes see it, for example with [Client.Contenders]. By default it is the host's name and
+// the process id. Zero fields are not written, so WithIdentity(Identity{}) leaves the identity out.
 func WithIdentity(id Identity) Option {
 	return openOption(func(c *Client) { c.cfg.Host, c.cfg.PID = id.Host, id.PID })
 }
@@ -59,10 +57,9 @@ func WithDriverOption(value any) Option {
 	return openOption(func(c *Client) { c.cfg.driverOptions = append(c.cfg.driverOptions, value) })
 }
 
-// WithAcquireStacks keeps the call stack of each acquisition with its lock. If a lock is
-// dropped without a Release, the log then has the functions that acquired it. Use it to
-// find such a leak: each acquisition takes a microsecond or two longer, and each lock
-// needs some hundred bytes more.
+// WithAcquireStacks keeps the call stack of each acquisition with its lock. If a lock is dropped
+// without a Release, the log then has the functions that acquired it. Use it to find such a leak:
+// each acquisition takes a microsecond or two longer, and each lock needs some hundred bytes more.
 func WithAcquireStacks() Option {
 	return openOption(func(c *Client) { c.cfg.acquireStacks = true })
 }
@@ -112,10 +109,9 @@ func WithFailFast() AcquireOption {
 	return acquireOption(func(r *request) { r.failFast = true })
 }
 
-// WithoutHandover makes the acquisition create its own queue node, and so get a token with
-// its own Zxid. The lock is not passed on between goroutines of the process, and not
-// shared with other readers of the process. This costs the round trips that a hand-over
-// saves.
+// WithoutHandover makes the acquisition create its own queue node, and so get a token with its own
+// Zxid. The lock is not passed on between goroutines of the process, and not shared with other
+// readers of the process. This costs the round trips that a hand-over saves.
 func WithoutHandover() AcquireOption {
 	return acquireOption(func(r *request) { r.alone = true })
 }
@@ -127,12 +123,11 @@ func WithoutHandover() AcquireOption {
 // that acquires and releases one name in a loop mostly waits for one round trip each time instead
 // of two.
 //
-// Release of such a lock does not return [ErrReleasePending]. If another program had deleted
-// the queue node, and this client has not noticed yet, Release does not return [ErrLost]
-// either: the client logs the loss. Other clients may see the lock
-// as held for a moment after Release has returned, or until the session expires if the
-// process is killed in that moment. If several Locks hold one queue node, the option counts
-// for the last one that is released.
+// Release of such a lock does not return [ErrReleasePending]. If another program had deleted the
+// queue node, and this client has not noticed yet, Release does not return [ErrLost] either: the
+// client logs the loss. Other clients may see the lock as held for a moment after Release has
+// returned, or until the session expires if the process is killed in that moment. If several Locks
+// hold one queue node, the option counts for the last one that is released.
 func WithAsyncRelease() AcquireOption {
 	return acquireOption(func(r *request) { r.async = true })
 }
@@ -160,8 +155,7 @@ func WithRevocable() AcquireOption {
 // as the ensemble has answered. An acquisition that does not have to wait never fails
 // with this error: a reader that joins readers, one that gets a free permit, TryAcquire.
 //
-// The smaller of n and the URL's max_waiters counts. n must be positive; other values set
-// no limit.
+// The smaller of n and the URL's max_waiters counts. n must be positive; other values set no limit.
 func WithMaxWaiters(n int) AcquireOption {
 	return acquireOption(func(r *request) { r.maxWaiters = max(n, 0) })
 }

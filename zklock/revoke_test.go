@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -246,12 +247,20 @@ func TestRevocationIsNoticedAtOnce(t *testing.T) {
 	}
 }
 
-// A holder that ignores a request keeps its lock, with WithRevocable and without.
+// A holder that ignores a request keeps its lock, with WithRevocable and without. With it, the
+// Release hook is called with the time of the first request.
 func TestIgnoredRevocation(t *testing.T) {
 	for _, opts := range [][]zklock.AcquireOption{nil, {zklock.WithRevocable()}} {
 		synctest.Test(t, func(t *testing.T) {
 			e := memdriver.New()
-			a, b := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
+			var ignored []time.Duration
+			hooks := zklock.Hooks{Release: func(ctx context.Context, e zklock.ReleaseEvent) (context.Context, func(zklock.ReleaseResult)) {
+				if !e.Revoked.IsZero() {
+					ignored = append(ignored, time.Since(e.Revoked))
+				}
+				return ctx, nil
+			}}
+			a, b := connect(t, e.Connector(), nil, zklock.WithHooks(hooks)), connect(t, e.Connector(), nil)
 			l := mustLock(t)(a.Mutex("x").Acquire(t.Context(), opts...))
 			next := acquiring(t, b.Mutex("x"), t.Context())
 			revoke(t, b, "x", "")
@@ -266,6 +275,9 @@ func TestIgnoredRevocation(t *testing.T) {
 			}
 			mustRelease(t, l)
 			mustRelease(t, <-next)
+			if want := []time.Duration{10 * time.Minute}[:len(opts)]; !slices.Equal(ignored, want) {
+				t.Errorf("with %d options, the Release hook was called %v after the request, want %v", len(opts), ignored, want)
+			}
 		})
 	}
 }

@@ -53,6 +53,7 @@ type Stats struct {
 
 	SessionsOpened uint64 // how many sessions were opened
 	SessionsLost   uint64 // how many sessions have expired, or were given up by the client
+	SessionsReaped uint64 // how many sessions of dead processes the client has ended: see the key session_dir
 	Reconnects     uint64 // how many connections of a session were not its first
 }
 
@@ -73,6 +74,7 @@ func (c *Client) Stats() Stats {
 		Forgotten:      c.counters.forgotten.Load(),
 		SessionsOpened: c.pool.Opened.Load(),
 		SessionsLost:   c.pool.Lost.Load(),
+		SessionsReaped: c.counters.reaped.Load(),
 		Reconnects:     c.pool.Reconnects.Load(),
 		Draining:       c.pool.Draining(),
 	}

@@ -122,7 +122,7 @@ func (t *turnstile) enter(r *request) (lock *Lock, from *standby, tk *ticket, er
 func (t *turnstile) shareLocked(r *request) *Lock {
 	h := t.current
 	if h == nil || r.Mode != queue.Shared || !h.shared() || t.separateWriters > 0 || t.leader != nil && t.leader.r.Mode == queue.Exclusive ||
-		!h.place.MayJoin(t.turnstiles.cfg.handoverTime) {
+		!h.place.MayJoin(t.turnstiles.cfg.set.HandoverTime) {
 		return nil
 	}
 	l := h.join(r)

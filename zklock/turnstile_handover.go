@@ -45,7 +45,7 @@ func (t *turnstile) pass(h *hold) (taken, handed bool) {
 // session is over, the place is reserved: passable is true then, and the request becomes the leader
 // with this place. If the session is over, take replaces the place.
 func (t *turnstile) grantLocked(p *place.Place, r *request) (passable, granted bool) {
-	if !p.Standing().MayPass(r.Mode, t.turnstiles.cfg.handoverLimit, t.turnstiles.cfg.handoverTime) {
+	if !p.Standing().MayPass(r.Mode, t.turnstiles.cfg.set.HandoverLimit, t.turnstiles.cfg.set.HandoverTime) {
 		return false, false
 	}
 	if !p.Grant(r) {
@@ -80,7 +80,7 @@ func (t *turnstile) shareWhenDueLocked(p *place.Place) {
 	case s.Others:
 		p.BecomeShared(nil)
 	case !s.IsOpen():
-		p.ShareAt(p.Granted.Add(t.turnstiles.cfg.handoverTime), t.shareForGood)
+		p.ShareAt(p.Granted.Add(t.turnstiles.cfg.set.HandoverTime), t.shareForGood)
 	}
 }
 

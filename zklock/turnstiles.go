@@ -39,25 +39,16 @@ type turnstiles struct {
 
 // config has the settings of a Client. They are checked.
 type config struct {
-	place.Settings // for places and sessions
-
-	handoverLimit int           // 0: no hand-over, and readers do not share places
-	handoverTime  time.Duration // 0: likewise
-
-	keep    time.Duration // 0: no place is kept between two uses
-	keepMax int
-
-	maxWaiters int // 0: no limit
-	maxNames   int // 0: no limit
-
-	acquireStacks bool
-	driverOptions []any
+	place.Settings        // for places and sessions
+	set            Config // the settings of the rest, complete: 0 means no hand-over, nothing kept, no limit
+	acquireStacks  bool
+	driverOptions  []any
 }
 
 // counters are totals since the client was opened.
 type counters struct {
 	acquired, failed, contended, lost atomic.Uint64
-	handovers, forgotten              atomic.Uint64
+	handovers, forgotten, reaped      atomic.Uint64
 	waited                            atomic.Int64
 }
 
@@ -113,7 +104,7 @@ func (ts *turnstiles) inUse(path string) bool {
 // wants, and returns that of the first name. If a limit is reached, or the client is
 // closed or shutting down, it returns an error. It makes no request.
 func (ts *turnstiles) startWaiting(r *request) (*turnstile, error) {
-	if limit := ts.cfg.maxWaiters; limit > 0 && (r.maxWaiters == 0 || limit < r.maxWaiters) {
+	if limit := ts.cfg.set.MaxWaiters; limit > 0 && (r.maxWaiters == 0 || limit < r.maxWaiters) {
 		r.maxWaiters = limit
 	}
 	ts.mu.Lock()
@@ -131,7 +122,7 @@ func (ts *turnstiles) startWaiting(r *request) (*turnstile, error) {
 			return nil, errs.ErrCrowded // it would have to wait behind those that wait already
 		}
 	}
-	if limit := ts.cfg.maxNames; limit > 0 && fresh > 0 && ts.used+fresh > limit {
+	if limit := ts.cfg.set.MaxNames; limit > 0 && fresh > 0 && ts.used+fresh > limit {
 		return nil, fmt.Errorf("%w: max_names=%d names are in use", errs.ErrTooManyWaiters, limit)
 	}
 	ts.underway[r] = struct{}{}

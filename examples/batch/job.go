@@ -69,7 +69,7 @@ func (j *job) run(ctx context.Context) error {
 			}
 			// A process may be paused here, after its last look at the lock. The
 			// statements do not end with the lock, as if they were on their way.
-			if err := j.write(ctx, customer, lock); err != nil {
+			if err := j.write(context.WithoutCancel(held), customer, lock); err != nil {
 				return err
 			}
 		}

@@ -16,17 +16,19 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/zklock/go-zklock/examples/grpc/orderspb"
+	"github.com/zklock/go-zklock/zklock"
 )
 
 const (
 	customers = 6   // that call at the same time
 	few       = 3   // orders, so that customers contend
-	slow      = 100 // one HTTP payment in 100 takes a second
+	slow      = 100 // of 100 HTTP calls, one payment takes a second, and one is an export, which does too
 )
 
 // demonstrate calls the services for d. Customers pay and show a few orders, over HTTP and
-// over gRPC, with pauses between their calls.
-func demonstrate(ctx context.Context, d time.Duration, web, rpc string, t *telemetry) error {
+// over gRPC, with pauses between their calls. Now and then one exports an order, and an operator
+// asks for the lock of the export.
+func demonstrate(ctx context.Context, d time.Duration, client *zklock.Client, web, rpc string, t *telemetry) error {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
 	conn, err := grpc.NewClient(rpc, grpc.WithTransportCredentials(insecure.NewCredentials()),
@@ -53,9 +55,26 @@ func demonstrate(ctx context.Context, d time.Duration, web, rpc string, t *telem
 			}
 		})
 	}
+	wg.Go(func() {
+		for work(ctx, 100*time.Millisecond) == nil {
+			revokeExports(ctx, client)
+		}
+	})
 	wg.Wait()
 	transport.CloseIdleConnections()
 	return errors.Join(append(errs, conn.Close())...)
+}
+
+// revokeExports asks the exports that hold a lock to give it back. Errors are not important: the
+// operator looks again.
+func revokeExports(ctx context.Context, client *zklock.Client) {
+	for found := range client.Locks(ctx, "orders/") {
+		for _, c := range found.Contenders {
+			if c.Held && c.Label == exported && c.Revoked == "" {
+				_ = client.Revoke(ctx, found.Name, c.Node, "demonstration")
+			}
+		}
+	}
 }
 
 // caller calls the services.
@@ -83,7 +102,11 @@ func (c caller) call(ctx context.Context) error {
 	if rand.IntN(slow) == 0 {
 		took = time.Second
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, fmt.Sprintf("http://%s/orders/%s/pay?for=%v", c.web, order, took), nil)
+	do := fmt.Sprintf("pay?for=%v", took)
+	if rand.IntN(slow) == 0 {
+		do = "export"
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, fmt.Sprintf("http://%s/orders/%s/%s", c.web, order, do), nil)
 	if err != nil {
 		return err
 	}

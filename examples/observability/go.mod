@@ -28,12 +28,14 @@ require (
 	github.com/go-logr/logr v1.4.4 // indirect
 	github.com/go-logr/stdr v1.2.2 // indirect
 	github.com/go-zookeeper/zk v1.0.4 // indirect
+	github.com/google/pprof v0.0.0-20260802141513-ef3492d7dac3 // indirect
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/grpc-ecosystem/grpc-gateway/v2 v2.31.0 // indirect
 	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
 	github.com/prometheus/client_model v0.6.3 // indirect
 	github.com/prometheus/common v0.72.0 // indirect
 	github.com/prometheus/procfs v0.22.0 // indirect
+	github.com/zklock/go-zklock/contrib/contention v0.0.0
 	github.com/zklock/go-zklock/examples v0.0.0
 	github.com/zklock/go-zklock/interceptors v0.0.0
 	github.com/zklock/go-zklock/tracing v0.0.0
@@ -51,6 +53,8 @@ require (
 )
 
 replace github.com/zklock/go-zklock => ../..
+
+replace github.com/zklock/go-zklock/contrib/contention => ../../contrib/contention
 
 replace github.com/zklock/go-zklock/examples => ..
 

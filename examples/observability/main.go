@@ -141,7 +141,7 @@ func serve(ctx context.Context, f flags, client *zklock.Client, t *telemetry, lo
 	}()
 	fmt.Fprintf(log, "http %s grpc %s metrics %s\n", web.Addr(), rpc.Addr(), t.scraped)
 	if f.demo > 0 {
-		return demonstrate(ctx, f.demo, web.Addr().String(), rpc.Addr().String(), t)
+		return demonstrate(ctx, f.demo, client, web.Addr().String(), rpc.Addr().String(), t)
 	}
 	<-ctx.Done()
 	return nil

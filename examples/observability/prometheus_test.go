@@ -15,6 +15,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/zklock/go-zklock/internal/testkit/ensemble"
 )
 
 // tool returns the path of a program of Debian's package prometheus. The program is in the
@@ -205,6 +207,38 @@ func TestPrometheusAlertsOnAStuckHolder(t *testing.T) {
 	for _, service := range []*program{shop, quiet, cut} {
 		service.stop()
 	}
+}
+
+// An export does not watch its context. When its lock is lost, because no server answers, it goes on
+// for seconds, and the alert for that fires, at its first time.
+func TestPrometheusAlertsOnWorkAfterALoss(t *testing.T) {
+	tool(t, "prometheus")
+	e := ensemble.Start(t, ensemble.Config{})
+	shop := start(t, "-url", e.URL("/shop", url.Values{"session_timeout": {"2s"}, "tick_time": {"500ms"}}), "-prometheus", ":0")
+	p := scraping(t, alerts(t), shop.metrics)
+	eventually(t, "Prometheus scrapes the process", func() bool { return len(p.query("zklock_session_max")) == 1 })
+	var request sync.WaitGroup
+	defer request.Wait()
+	request.Go(func() {
+		resp, err := http.Post("http://"+shop.http+"/orders/42/export?for=8s", "", nil)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		resp.Body.Close()
+	})
+	eventually(t, "the export holds its lock", func() bool {
+		return strings.Contains(get(t, "http://"+shop.metrics+"/debug/zklock/held?debug=1"), "lock orders/*")
+	})
+	e.Servers()[0].Kill()
+	eventually(t, "the alert for work after a loss fires", func() bool {
+		return len(p.query(`ALERTS{alertstate="firing",alertname="ZklockStopsLate",zklock_name="orders"}`)) == 1
+	})
+	request.Wait()
+	if err := e.Servers()[0].Start(); err != nil {
+		t.Fatal(err)
+	}
+	shop.stop()
 }
 
 // panel is one panel of the dashboard.

@@ -79,10 +79,19 @@ func scrape(t *testing.T) string {
 	}
 	e.ExpireAll()
 	<-lock.Done()
+	if err := lock.Release(t.Context()); err == nil {
+		t.Fatal("the release of a lost lock succeeded")
+	}
 	// Hooks report the loss of the lock first, and then the end of its session.
 	eventually(t, "the loss is counted", func() bool {
 		return regexp.MustCompile(`zklock_lost_total\{error_type="lost",.*\} 1\n(?s:.*)zklock_session_lost_total\{.*\} 1\n`).MatchString(metrics())
 	})
+	if page := get(t, "http://"+tel.scraped+"/debug/zklock/contention?debug=1"); !strings.Contains(page, "1 wait: lock orders/*, held by ") {
+		t.Errorf("the profile of waits is\n%s", page)
+	}
+	if page := get(t, "http://"+tel.scraped+"/debug/zklock/held?debug=1"); !strings.HasPrefix(page, "0 locks held") {
+		t.Errorf("the profile of held locks is\n%s", page)
+	}
 	return metrics()
 }
 
@@ -100,6 +109,7 @@ func TestScrape(t *testing.T) {
 		`zklock_wait_duration_seconds_count{.*zklock_outcome="acquired"} 1`,
 		`zklock_wait_duration_seconds_bucket{.*le="300"} 1`,
 		`zklock_hold_duration_seconds_count{.*zklock_release_reason="lost"} 1`,
+		`zklock_stop_duration_seconds_count{error_type="lost",.*zklock_name="orders"} 1`,
 		`zklock_held{.*zklock_mode="exclusive",zklock_name="orders"} 0`,
 		`zklock_handovers_total{.*} 1`,
 		`zklock_session_lost_total{.*} 1`,

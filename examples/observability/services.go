@@ -32,25 +32,42 @@ func work(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// httpService returns the handler that pays orders. otelhttp is the outermost layer: its
+// asked returns how long the work of a request takes: the parameter for, or usually d.
+func asked(r *http.Request, d time.Duration) time.Duration {
+	if asked, err := time.ParseDuration(r.URL.Query().Get("for")); err == nil {
+		return asked
+	}
+	return d
+}
+
+// exported is the route of the export of an order.
+const exported = "POST /orders/{id}/export"
+
+// httpService returns the handler that pays and exports orders. otelhttp is the outermost layer: its
 // span is that of the request, and the spans of the lock are below it.
 func httpService(client *zklock.Client, t *telemetry) http.Handler {
 	lock := middleware.New(middleware.ByPathValue(client, "id", "orders/%s"), middleware.WithWait(5*time.Second))
 	pay := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		d, err := time.ParseDuration(r.URL.Query().Get("for"))
-		if err != nil {
-			d = usual
-		}
-		if err := work(r.Context(), d); err != nil {
+		if err := work(r.Context(), asked(r, usual)); err != nil {
 			http.Error(w, "stopped early", http.StatusServiceUnavailable)
 			return
 		}
 		fmt.Fprintf(w, "order %s paid\n", r.PathValue("id"))
 	})
+	// The export does not watch its context, as code does that calls a library without one: if its
+	// lock is lost or revoked, it goes on.
+	export := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_ = work(context.WithoutCancel(r.Context()), asked(r, time.Second))
+	})
+	revocable := middleware.New(middleware.ByPathValue(client, "id", "orders/%s"), middleware.WithAcquire(zklock.WithRevocable()))
 	mux := http.NewServeMux()
 	mux.Handle("POST /orders/{id}/pay", lock(pay))
+	mux.Handle(exported, revocable(export))
 	return otelhttp.NewHandler(mux, "http", otelhttp.WithTracerProvider(t.traces), otelhttp.WithMeterProvider(t.meters), otelhttp.WithPropagators(t.propagator),
-		otelhttp.WithSpanNameFormatter(func(_ string, r *http.Request) string { return r.Method + " /orders/{id}/pay" }))
+		otelhttp.WithSpanNameFormatter(func(_ string, r *http.Request) string {
+			_, route := mux.Handler(r)
+			return route
+		}))
 }
 
 // httpServer is a server that lets requests end, for up to 10 s, when it stops.

@@ -25,6 +25,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 
+	"github.com/zklock/go-zklock/contrib/contention"
 	"github.com/zklock/go-zklock/tracing"
 	"github.com/zklock/go-zklock/zklock"
 )
@@ -34,6 +35,7 @@ type telemetry struct {
 	traces     *sdktrace.TracerProvider
 	meters     *sdkmetric.MeterProvider
 	propagator propagation.TextMapPropagator
+	profile    *contention.Profile
 
 	scraped string       // address of /metrics, or "none"
 	metrics *http.Server // serves /metrics; nil without -prometheus
@@ -45,7 +47,7 @@ func export(ctx context.Context, f flags, out io.Writer) (t *telemetry, err erro
 	res := resource.NewWithAttributes(semconv.SchemaURL, semconv.ServiceName(f.name), semconv.ProcessPID(os.Getpid()))
 	traces := []sdktrace.TracerProviderOption{sdktrace.WithResource(res)}
 	meters := []sdkmetric.Option{sdkmetric.WithResource(res)}
-	t = &telemetry{propagator: propagation.TraceContext{}, scraped: "none"}
+	t = &telemetry{propagator: propagation.TraceContext{}, profile: contention.New(contention.WithHolderLabels()), scraped: "none"}
 	if f.otlp != "" {
 		spans, err := otlptracegrpc.New(ctx, otlptracegrpc.WithEndpoint(f.otlp), otlptracegrpc.WithInsecure())
 		if err != nil {
@@ -79,7 +81,7 @@ func export(ctx context.Context, f flags, out io.Writer) (t *telemetry, err erro
 	return t, nil
 }
 
-// serveMetrics serves /metrics. In the OpenMetrics format, the buckets of histograms have
+// serveMetrics serves /metrics, and the profiles of waits and of held locks. In the OpenMetrics format, the buckets of histograms have
 // exemplars: ids of traces with requests that took that long.
 func (t *telemetry) serveMetrics(addr string) (sdkmetric.Reader, error) {
 	registry := prom.NewRegistry()
@@ -93,20 +95,23 @@ func (t *telemetry) serveMetrics(addr string) (sdkmetric.Reader, error) {
 	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{EnableOpenMetrics: true}))
+	mux.Handle("GET /debug/zklock/contention", t.profile.Handler())
+	mux.Handle("GET /debug/zklock/held", t.profile.HeldHandler())
 	t.scraped, t.served = l.Addr().String(), make(chan error, 1)
 	t.metrics = &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	go func() { t.served <- t.metrics.Serve(l) }()
 	return reader, nil
 }
 
-// hooks returns the hooks that make a Client report spans and metrics. Metrics have only the
-// part of a lock's name before the slash, "orders", because each value is a time series.
+// hooks returns the hooks that make a Client report spans and metrics, and write the profile.
+// Metrics have only the part of a lock's name before the slash, "orders", because each value is a
+// time series.
 func (t *telemetry) hooks() zklock.Hooks {
-	return tracing.Hooks(tracing.WithTracerProvider(t.traces), tracing.WithMeterProvider(t.meters), tracing.WithHoldSpan(),
+	return zklock.JoinHooks(t.profile.Hooks(), tracing.Hooks(tracing.WithTracerProvider(t.traces), tracing.WithMeterProvider(t.meters), tracing.WithHoldSpan(),
 		tracing.WithNameAttribute(func(name string) string {
 			group, _, _ := strings.Cut(name, "/")
 			return group
-		}))
+		})))
 }
 
 // shutdown sends the spans and metrics that were not sent yet, and ends the exporters.

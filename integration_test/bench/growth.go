@@ -71,7 +71,7 @@ func (b *runner) growth(ctx context.Context, pattern *regexp.Regexp, picture, ma
 		panels = append(panels, panel)
 	}
 	b.length = length
-	head := machine(b, 1, nil)
+	head := append(machine(b, nil, 1), b.method(1))
 	if took := processorTime().since(before); took != "" {
 		head = append(head, took)
 	}

@@ -24,34 +24,53 @@ const (
 	curatorRoot = "/bench/curator" // CuratorBench.java has it, too
 )
 
-// openLocker opens one of the contestants that are part of this program.
-func openLocker(library, hosts string) (worker.Locker, error) {
-	sessions := map[string]int{ours: 1, keeping: 1, twice: 2, fourfold: 4}
+// roots are those of the contestants whose znodes the runner counts.
+var roots = map[string]string{ours: zklockRoot, zkLock: zkLockRoot}
+
+// openLocker opens one of the contestants that are part of this program. A setting may follow the
+// library's name after a comma: with zklock a key of the URL and its value, or the number of
+// sessions; with zk.Lock the timeout of the session.
+func openLocker(contestant, hosts string) (worker.Locker, error) {
+	library, setting, _ := strings.Cut(contestant, ", ")
 	switch library {
-	case ours, keeping, twice, fourfold:
-		url := fmt.Sprintf("zk://%s%s?pool_max_sessions=%d", hosts, zklockRoot, sessions[library])
-		if library == keeping {
-			url += "&keep=2s"
-		}
-		c, err := zklock.Open(url)
-		if err != nil {
-			return nil, err
-		}
-		keeper := c
-		if library != keeping {
-			if keeper, err = zklock.Open(url + "&keep=2s"); err != nil {
-				return nil, errors.Join(err, c.Close())
+	case ours:
+		return openZklock(hosts, setting)
+	case zkLock:
+		timeout := sessionTimeout
+		if setting != "" {
+			var err error
+			if timeout, err = time.ParseDuration(setting); err != nil {
+				return nil, err
 			}
 		}
-		return zklockLocker{c, keeper}, c.Ping(context.Background())
-	case "zk.Lock":
-		conn, err := connect(hosts, zkLockRoot)
+		conn, err := connect(hosts, zkLockRoot, timeout)
 		return zkLocker{conn}, err
 	case floor:
-		conn, err := connect(hosts, rawRoot)
+		conn, err := connect(hosts, rawRoot, sessionTimeout)
 		return rawLocker{conn}, err
 	}
-	return nil, fmt.Errorf("unknown contestant %q", library)
+	return nil, fmt.Errorf("unknown contestant %q", contestant)
+}
+
+func openZklock(hosts, setting string) (worker.Locker, error) {
+	const keep = "&keep=2s"
+	url := "zk://" + hosts + zklockRoot + "?pool_max_sessions="
+	if sessions, ok := strings.CutSuffix(setting, " sessions"); ok {
+		url, setting = url+sessions, ""
+	} else {
+		url, setting = url+"1", "&"+setting
+	}
+	c, err := zklock.Open(url + setting)
+	if err != nil {
+		return nil, err
+	}
+	keeper := c
+	if setting != keep {
+		if keeper, err = zklock.Open(url + keep); err != nil {
+			return nil, errors.Join(err, c.Close())
+		}
+	}
+	return zklockLocker{c, keeper}, c.Ping(context.Background())
 }
 
 type zklockLocker struct{ client, keeping *zklock.Client }
@@ -113,9 +132,12 @@ func (l zklockLocker) Close() {
 	_ = l.keeping.Close()
 }
 
+// sessionTimeout is that of sessions of go-zookeeper, if the workload is not about it.
+const sessionTimeout = 10 * time.Second
+
 // connect opens a session with go-zookeeper and creates the nodes down to root.
-func connect(hosts, root string) (*zk.Conn, error) {
-	conn, _, err := zk.Connect(strings.Split(hosts, ","), 10*time.Second, zk.WithLogInfo(false))
+func connect(hosts, root string, timeout time.Duration) (*zk.Conn, error) {
+	conn, _, err := zk.Connect(strings.Split(hosts, ","), timeout, zk.WithLogInfo(false))
 	if err != nil {
 		return nil, err
 	}

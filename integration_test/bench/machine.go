@@ -12,31 +12,40 @@ import (
 	"time"
 )
 
-// machine describes the machine, the versions and the method, each in one line.
-func machine(b *runner, runs int, versions map[string]string) []string {
+// machine describes the machine and the versions, each in one line. counts are the numbers of
+// servers.
+func machine(b *runner, versions map[string]string, counts ...int) []string {
 	head := []string{
 		time.Now().UTC().Format("2006-01-02"),
 		fmt.Sprintf("%s, %d cores for servers and clients together, %s", processor(), runtime.NumCPU(), kernel()),
 		fmt.Sprintf("%s, go-zookeeper/zk %s", runtime.Version(), moduleVersion("github.com/go-zookeeper/zk")),
 	}
-	n := strings.Count(b.servers.hosts, ",") + 1
+	times := fmt.Sprintf("x%d", counts[0])
+	for _, n := range counts[1:] {
+		times += fmt.Sprintf(" and x%d", n)
+	}
 	if st, err := b.servers.status(); err == nil {
 		how := "as configured there"
 		if b.servers.own != nil {
 			how = "fsync on, heap 512 MB"
 		}
-		head = append(head, fmt.Sprintf("ZooKeeper %s x%d (%s)", st.version, n, how))
+		head = append(head, fmt.Sprintf("ZooKeeper %s %s (%s)", st.version, times, how))
 	}
 	for _, who := range []string{curator, kazooLock, etcd, redsync} {
 		if v := versions[who]; v != "" {
 			head = append(head, who+" "+v)
 		}
 	}
+	return head
+}
+
+// method describes how cycles are measured.
+func (b *runner) method(runs int) string {
 	turns := fmt.Sprintf("%d turns", b.rounds)
 	if runs > 1 {
 		turns = fmt.Sprintf("%d turns in each of %d runs", b.rounds, runs)
 	}
-	return append(head, fmt.Sprintf("medians of %s of %v, after %v of warming up", turns, b.length, b.warmed))
+	return fmt.Sprintf("medians of %s of %v, after %v of warming up", turns, b.length, b.warmed)
 }
 
 // processor returns the processor's name, or its architecture if the system has no name.

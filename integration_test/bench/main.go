@@ -9,8 +9,9 @@
 //	go run ./integration_test/bench [-zk host:port | -servers 3] [-warm 40s] [-runs 1] [-rounds 9] [-for 1s] [-run regexp]
 //
 // With -growth it measures one session with growing numbers of names, and of waiters for
-// one name, and draws the result. With -peers it also measures the libraries for etcd and
-// redis, through a program that make bench-peers builds.
+// one name, and draws the result. With -kills it kills holders, and measures the time until the
+// next one has the lock. With -peers it also measures the libraries for etcd and redis, through a
+// program that make bench-peers builds.
 package main
 
 import (
@@ -24,6 +25,7 @@ import (
 	"os/signal"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -48,6 +50,7 @@ type options struct {
 	growth   string
 	peers    string
 	everyone bool
+	kills    int
 }
 
 func main() {
@@ -67,6 +70,7 @@ func main() {
 	flag.StringVar(&o.growth, "growth", "", "measure growth instead of the workloads, and draw it into this file (SVG)")
 	flag.StringVar(&o.peers, "peers", "", "the program that measures etcd and redsync (see make bench-peers)")
 	flag.BoolVar(&o.everyone, "all", false, "measure Curator and kazoo in every workload with plain locks")
+	flag.IntVar(&o.kills, "kills", 0, "measure how soon the lock of a killed process has its next holder instead of the workloads, on one server and on three, with so many kills of each library")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -84,6 +88,9 @@ func exit(err error) {
 // work runs this program as a worker.
 func work(text string) error {
 	hosts, library, _ := strings.Cut(text, " ")
+	if dir, ok := strings.CutPrefix(library, reaping); ok {
+		return reap(dir, os.Stdin)
+	}
 	l, err := openLocker(library, hosts)
 	if err != nil {
 		return err
@@ -99,42 +106,49 @@ func run(ctx context.Context, o options, out io.Writer) error {
 	if o.runs < 1 || o.rounds < 1 {
 		return errors.New("-runs and -rounds have to be at least 1")
 	}
-	s, err := serve(o.zk, o.servers)
+	if o.kills > 0 {
+		return failover(ctx, o, pattern, out)
+	}
+	b, versions, leave, err := begin(ctx, o, o.servers)
 	if err != nil {
 		return err
 	}
-	defer s.close()
-	b := &runner{servers: s, rounds: o.rounds, length: o.length, warmed: o.warm, start: make(map[string]func() (*exec.Cmd, error)),
-		say: func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }}
-	for _, library := range []string{ours, keeping, twice, fourfold, zkLock, floor} {
-		b.start[library] = func() (*exec.Cmd, error) { return self(library, s.hosts) }
-	}
-	if err := b.warm(ctx, o.warm); err != nil {
-		return err
-	}
+	defer leave()
 	if o.growth != "" {
 		return b.growth(ctx, pattern, o.growth, o.markdown, out)
 	}
-	versions, cleanup, err := b.invite(ctx, o)
-	defer cleanup()
-	if err != nil {
-		return err
-	}
-	rep := report{Head: machine(b, o.runs, versions), Servers: o.servers}
-	before := processorTime()
+	rep, before := report{Head: append(machine(b, versions, o.servers), b.method(o.runs)), Servers: o.servers}, processorTime()
 	if rep.Results, err = b.measure(ctx, o, pattern); err != nil {
 		return err
 	}
-	rep.Verdict = verdicts(rep.Results)
-	if took := processorTime().since(before); took != "" {
-		rep.Head = append(rep.Head, took)
+	return rep.write(o, out, before)
+}
+
+// begin starts n servers, unless there are some already, and prepares the contestants. The function
+// leave stops what begin started.
+func begin(ctx context.Context, o options, n int) (b *runner, versions map[string]string, leave func(), err error) {
+	s, err := serve(o.zk, n)
+	if err != nil {
+		return nil, nil, nil, err
 	}
-	return errors.Join(write(o.json, out, rep.json), write(o.markdown, out, rep.markdown), func() error {
-		if o.json == "-" {
-			return nil
-		}
-		return rep.text(out)
-	}())
+	b = &runner{servers: s, rounds: o.rounds, length: o.length, warmed: o.warm, start: make(map[string]func() (*exec.Cmd, error)),
+		say: func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }}
+	for _, library := range inside {
+		b.start[library] = b.ours(library)
+	}
+	versions, cleanup, err := b.invite(ctx, o, n)
+	leave = func() {
+		cleanup()
+		s.close()
+	}
+	if err == nil {
+		err = b.warm(ctx, o.warm)
+	}
+	if err != nil {
+		leave()
+		return nil, nil, nil, err
+	}
+	return b, versions, leave, nil
 }
 
 // measure runs the workloads that match a pattern, as often as the options say. The runs of one
@@ -169,8 +183,9 @@ func (b *runner) measure(ctx context.Context, o options, pattern *regexp.Regexp)
 	return results, nil
 }
 
-// invite prepares Curator, kazoo and the libraries of -peers, and returns their versions.
-func (b *runner) invite(ctx context.Context, o options) (versions map[string]string, cleanup func(), err error) {
+// invite prepares Curator, kazoo and, with n servers each, the libraries of -peers, and returns their
+// versions.
+func (b *runner) invite(ctx context.Context, o options, n int) (versions map[string]string, cleanup func(), err error) {
 	dir, err := os.MkdirTemp("", "zklock-bench-")
 	if err != nil {
 		return nil, func() {}, err
@@ -195,8 +210,8 @@ func (b *runner) invite(ctx context.Context, o options) (versions map[string]str
 		return versions, cleanup, nil
 	}
 	for _, name := range []string{etcd, redsync} {
-		// This process starts the library's server. It runs until cleanup.
-		p, err := startProcess(name+"'s server", exec.CommandContext(ctx, o.peers, "serve", name, dir))
+		// This process starts the library's servers. They run until cleanup.
+		p, err := startProcess(name+"'s servers", exec.CommandContext(ctx, o.peers, "serve", name, dir, strconv.Itoa(n)))
 		if err != nil {
 			return versions, cleanup, err
 		}

@@ -33,8 +33,8 @@ func TestEveryRowYieldsItsFigures(t *testing.T) {
 	ensemble.Require(t)
 	zk := ensemble.Start(t, ensemble.Config{TickTime: 2 * time.Second})
 	b := &runner{servers: &servers{hosts: zk.Hosts()}, rounds: 1, length: 100 * time.Millisecond, say: t.Logf, start: make(map[string]func() (*exec.Cmd, error))}
-	for _, library := range []string{ours, keeping, twice, fourfold, zkLock, floor} {
-		b.start[library] = func() (*exec.Cmd, error) { return self(library, zk.Hosts()) }
+	for _, library := range inside {
+		b.start[library] = b.ours(library)
 	}
 	lacking := make(map[string]bool)
 	for name, prepare := range foreign {
@@ -179,7 +179,8 @@ func TestTimeTakenByTheHostIsThatOfThisRun(t *testing.T) {
 func TestTablesHaveAllColumns(t *testing.T) {
 	r := result{Row: "w", Rounds: 1, Who: []string{ours, zkLock}, row: row{targets: []target{rateOf(zkLock, 2), rateOf(etcd, 2)}}, Absent: map[string]string{etcd: "not installed"},
 		Turns: map[string][]figures{ours: {{"rate": 300, "acquire50": 1500}}, zkLock: {{"rate": 100, "acquire50": 3000}}}}
-	rep := report{Head: []string{"a machine"}, Results: []result{r}, Verdict: verdicts([]result{r})}
+	waits := result{Row: "x", Who: []string{ours}, row: row{wait: true}, Turns: map[string][]figures{ours: {{"writes": 1.875}}}}
+	rep := report{Head: []string{"a machine"}, Results: []result{r, waits}, Verdict: verdicts([]result{r})}
 	var b bytes.Buffer
 	if err := rep.markdown(&b); err != nil {
 		t.Fatal(err)
@@ -190,7 +191,7 @@ func TestTablesHaveAllColumns(t *testing.T) {
 	}
 	for _, want := range []string{
 		"- a machine\n", "|---|---|---|---|---|\n| w | cycles/s | zk.Lock | ≥2x | 3x |\n", "|  | cycles/s | etcd | ≥2x | not installed |\n",
-		"| w | zklock | 300 | 1.5ms |", "|  | zk.Lock | 100 | 3ms |", "| 3ms |  | 3x |\n",
+		"| w | zklock | 300 | 1.5ms |", "|  | zk.Lock | 100 | 3ms |", "| 3ms |  | 3x |\n", "| x | zklock | 1.88 writes/min |  |  |  |\n",
 	} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())

@@ -142,13 +142,15 @@ func (t *tail) String() string {
 	return strings.TrimSpace(t.buf.String())
 }
 
-// self returns the command that runs this program as a worker.
-func self(library, hosts string) (*exec.Cmd, error) {
-	exe, err := os.Executable()
-	if err != nil {
-		return nil, err
+// ours returns a function that makes the command that runs this program as a worker.
+func (b *runner) ours(library string) func() (*exec.Cmd, error) {
+	return func() (*exec.Cmd, error) {
+		exe, err := os.Executable()
+		if err != nil {
+			return nil, err
+		}
+		cmd := exec.Command(exe)
+		cmd.Env = append(os.Environ(), workerEnv+"="+b.servers.hosts+" "+library)
+		return cmd, nil
 	}
-	cmd := exec.Command(exe)
-	cmd.Env = append(os.Environ(), workerEnv+"="+hosts+" "+library)
-	return cmd, nil
 }

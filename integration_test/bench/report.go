@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -14,7 +15,7 @@ type report struct {
 	Head    []string  `json:"head"`
 	Results []result  `json:"results"`
 	Verdict []verdict `json:"targets"`
-	Servers int       `json:"servers"`
+	Servers int       `json:"servers,omitempty"` // 0 if there are results for several numbers
 }
 
 // verdict is the result for one target.
@@ -51,6 +52,20 @@ func verdicts(results []result) (all []verdict) {
 	return all
 }
 
+// write judges the results, and writes the report to all places that the options name. before is the
+// processors' time before the measurement.
+func (r report) write(o options, out io.Writer, before shares) error {
+	r.Verdict = verdicts(r.Results)
+	if took := processorTime().since(before); took != "" {
+		r.Head = append(r.Head, took)
+	}
+	err := errors.Join(write(o.json, out, r.json), write(o.markdown, out, r.markdown))
+	if o.json != "-" {
+		err = errors.Join(err, r.text(out))
+	}
+	return err
+}
+
 func (r report) json(w io.Writer) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", " ")
@@ -58,10 +73,18 @@ func (r report) json(w io.Writer) error {
 }
 
 // columns are the heads of the table of figures. In workloads that are done once a turn, the third
-// column has the time until all waiters had the lock. The JSON has all other figures.
+// column has the time until all waiters had the lock; in those that only wait, the transactions of
+// a process. The JSON has all other figures.
 var columns = []string{"workload", "library", "cycles/s", "acquire p50", "p99", "zklock's cycles/s"}
 
-// lines returns the rows of the table of figures.
+// figures returns the heads and the rows of the table of figures.
+func (r report) figures() (head []string, lines [][]string) {
+	if len(r.Results) > 0 && r.Results[0].row.killed {
+		return successors(r.Results)
+	}
+	return columns, r.lines()
+}
+
 func (r report) lines() (all [][]string) {
 	for _, res := range r.Results {
 		for i, who := range res.Who {
@@ -78,6 +101,8 @@ func (r report) lines() (all [][]string) {
 				{"acquire50", micros}, {"acquire99", micros},
 			} {
 				switch {
+				case res.row.wait && c.figure == "rate":
+					line = append(line, fmt.Sprintf("%.3g writes/min", res.median(who, "writes")))
 				case res.row.once && c.figure == "rate" && res.has(who, "seconds"):
 					line = append(line, fmt.Sprintf("%.2fs", res.median(who, "seconds")))
 				case res.row.once || !res.has(who, c.figure):
@@ -171,7 +196,7 @@ func (r report) text(w io.Writer) error {
 		}
 		return t.Flush()
 	}
-	if err := table(columns, r.lines()); err != nil {
+	if err := table(r.figures()); err != nil {
 		return err
 	}
 	for _, res := range r.Results {
@@ -197,7 +222,7 @@ func (r report) markdown(w io.Writer) error {
 		}
 		b.WriteString("\n" + markdownTable(verdictColumns[:measuredColumns], lines))
 	}
-	b.WriteString("\n" + markdownTable(columns, r.lines()))
+	b.WriteString("\n" + markdownTable(r.figures()))
 	_, err := io.WriteString(w, b.String())
 	return err
 }

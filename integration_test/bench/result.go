@@ -1,6 +1,9 @@
 package main
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // result has the figures of a row.
 type result struct {
@@ -84,7 +87,7 @@ func (r result) spread(t target) (lowest, highest float64, ok bool) {
 
 // each returns the figure of a target in each round that has it.
 func (r result) each(t target) (v []float64) {
-	for i, f := range r.Turns[ours] {
+	for i, f := range r.Turns[cmp.Or(t.of, ours)] {
 		mine, ok := f[t.figure]
 		if !ok {
 			continue

@@ -10,17 +10,21 @@ import (
 
 // Contestants. The others are compared with the first one.
 const (
-	ours      = "zklock"
-	zkLock    = "zk.Lock"
-	keeping   = "zklock, keep=2s"
-	twice     = "zklock, 2 sessions"
-	fourfold  = "zklock, 4 sessions"
-	floor     = "create+delete" // one create and one delete a cycle, without a lock
-	curator   = "Curator"
-	kazooLock = "kazoo"
-	etcd      = "etcd"
-	redsync   = "redsync"
+	ours          = "zklock"
+	zkLock        = "zk.Lock"
+	zkLockExample = "zk.Lock, 1s" // the session timeout of go-zookeeper's example
+	keeping       = "zklock, keep=2s"
+	twice         = "zklock, 2 sessions"
+	fourfold      = "zklock, 4 sessions"
+	floor         = "create+delete" // one create and one delete a cycle, without a lock
+	curator       = "Curator"
+	kazooLock     = "kazoo"
+	etcd          = "etcd"
+	redsync       = "redsync"
 )
+
+// inside are the contestants that are part of this program.
+var inside = []string{ours, keeping, twice, fourfold, zkLock, zkLockExample, floor}
 
 // foreign are the contestants in other languages that are clients of ZooKeeper. Each has a
 // function that prepares its worker in a folder, and returns a function that makes the
@@ -40,6 +44,8 @@ type row struct {
 	once       bool   // each goroutine acquires once a turn, instead of for the turn's length
 	held       bool   // another process holds the one name all the time
 	relay      int    // if not 0, two processes use one name in turn: the first one so often, and then the second one once
+	wait       bool   // one process holds the one name, and the others wait: what they write meanwhile is counted
+	killed     bool   // the holder is killed: see failover
 	tidy       bool   // the znodes that are left behind are counted
 
 	who     []string // the contestants in addition to zklock
@@ -49,6 +55,7 @@ type row struct {
 
 // target is a limit for a figure of zklock's, or for its ratio to another contestant's.
 type target struct {
+	of      string  // "" for zklock, or a way in which a killed holder is followed
 	figure  string  // the key of the figure
 	against string  // the other contestant; "" if the target is about zklock's figure alone
 	inverse bool    // the ratio is the other contestant's figure by zklock's
@@ -168,6 +175,13 @@ func rows() []row {
 				{figure: "seconds", against: zkLock, inverse: true, least: 10, unit: "time until all waiters had it, times faster"},
 				{figure: "packets", against: zkLock, most: .1, unit: "server packets"},
 			},
+		},
+		{
+			// Two processes prove their leases: the holder, and the first in line. If the others did
+			// not rest, all 32 would, and each would write 30 times a minute.
+			name: "32 processes, 1 name, one holds it", processes: 32, wait: true,
+			who:     []string{zkLock}, // its processes ping, and prove nothing
+			targets: []target{{figure: "writes", most: 2.5, unit: "transactions a process a minute"}},
 		},
 		{
 			name: "64 goroutines, 1 name, 90% readers", kind: worker.Mixed, names: worker.One, processes: 1, goroutines: 64,

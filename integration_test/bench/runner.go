@@ -90,7 +90,7 @@ func (b *runner) run(ctx context.Context, r row, who []string) (res result, err 
 			if round < 0 {
 				length /= 2
 			}
-			f, err := b.turn(teams[name], r, fmt.Sprintf("%s-%d", prefix, round+1), prefix, length)
+			f, err := b.turn(name, teams[name], r, fmt.Sprintf("%s-%d", prefix, round+1), prefix, length)
 			if err != nil && name == ours {
 				return res, err
 			}
@@ -162,9 +162,12 @@ func hold(us *process, raw team, name string) error {
 
 // turn runs one contestant's turn. Workloads that are done once use a name that is unique to
 // the turn. The others use the same names in each turn, so that the names are known.
-func (b *runner) turn(t team, r row, unique, known string, length time.Duration) (figures, error) {
+func (b *runner) turn(who string, t team, r row, unique, known string, length time.Duration) (figures, error) {
 	if r.relay > 0 {
 		return relay(t, r, known, length)
+	}
+	if r.wait {
+		return b.wait(who, t, known, length)
 	}
 	for _, p := range t {
 		var err error
@@ -249,13 +252,13 @@ func combine(each []figures) figures {
 // leftovers counts the znodes that a row's names have left behind. It gives zklock, which
 // removes idle znodes, up to a minute to do so.
 func (b *runner) leftovers(prefix string, res result) {
-	conn, err := connect(b.servers.hosts, rawRoot)
+	conn, err := connect(b.servers.hosts, rawRoot, sessionTimeout)
 	if err != nil {
 		b.say("%s: cannot count the znodes that are left behind: %v", res.Row, err)
 		return
 	}
 	defer conn.Close()
-	for who, root := range map[string]string{ours: zklockRoot, zkLock: zkLockRoot} {
+	for who, root := range roots {
 		deadline := time.Now().Add(time.Minute)
 		n, err := count(conn, root, prefix)
 		for who == ours && n > 0 && err == nil && time.Now().Before(deadline) {
@@ -273,7 +276,7 @@ func (b *runner) leftovers(prefix string, res result) {
 // sweep removes the znodes of a row's names. There may be a hundred thousand, and the servers would
 // remove the containers among them during the next rows.
 func (b *runner) sweep(prefix string) error {
-	conn, err := connect(b.servers.hosts, rawRoot)
+	conn, err := connect(b.servers.hosts, rawRoot, sessionTimeout)
 	if err != nil {
 		return err
 	}

@@ -4,8 +4,10 @@ package command_test
 
 import (
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -163,6 +165,7 @@ var faults = []fault{
 	{what: "the wrapper of a command that ignores TERM is killed", traits: stubborn + parent + heirs, code: -1, expires: true, inject: toWrapper(syscall.SIGKILL)},
 	{what: "the wrapper in shell mode is killed", long: true, flags: []string{"--shell"}, code: -1, expires: true, inject: toWrapper(syscall.SIGKILL)},
 	{what: "the guard is killed, and then the wrapper", traits: parent, code: -1, expires: true, inject: killGuards},
+	{what: "the closer is killed together with the wrapper", traits: stubborn + parent + heirs, code: -1, inject: killClosers},
 	{what: "the follower is cut off from its leader", long: true, traits: parent, code: 76, alone: true, expires: true, strikes: true, inject: cutOff},
 	{what: "the follower of a command that ignores TERM is cut off", traits: stubborn + parent + heirs, code: 76, alone: true, expires: true, strikes: true, inject: cutOff},
 	{what: "the ensemble is frozen for half a session", long: true, traits: stubborn + parent, code: 76, early: true, expires: true, strikes: true, inject: outage(timeout/2, freeze, thaw)},
@@ -185,6 +188,34 @@ func killGuards(t *testing.T, s *scene) {
 		eventually(t, "there is a new guard", func() bool { g := guardOf(t, p); return g != 0 && g != old })
 		p.first.signal(t, syscall.SIGKILL)
 	}
+}
+
+// killClosers kills the closers and the wrappers. A wrapper that is stopped starts no other closer.
+func killClosers(t *testing.T, s *scene) {
+	for _, p := range s.pairs {
+		closer := childOf(p.first.cmd.Process.Pid, "lock-closer")
+		if closer == 0 {
+			t.Fatalf("%s: there is no closer", p.name)
+		}
+		p.first.signal(t, syscall.SIGSTOP)
+		if err := syscall.Kill(closer, syscall.SIGKILL); err != nil {
+			t.Error(err)
+		}
+		p.first.signal(t, syscall.SIGKILL)
+	}
+}
+
+// childOf returns the child of a process whose first argument is a name; 0 if there is none.
+func childOf(parent int, name string) int {
+	all, _ := filepath.Glob("/proc/[0-9]*")
+	for _, dir := range all {
+		pid, _ := strconv.Atoi(filepath.Base(dir))
+		args, _ := os.ReadFile(dir + "/cmdline")
+		if stat := statOf(pid); len(stat) > 1 && stat[1] == strconv.Itoa(parent) && strings.HasPrefix(string(args), name+"\x00") {
+			return pid
+		}
+	}
+	return 0
 }
 
 // stopForAMoment stops the wrappers for a sixth of a session timeout. That loses no lock: more than

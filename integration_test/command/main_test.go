@@ -113,6 +113,14 @@ func TestMain(m *testing.M) {
 	// that. A child begins with the default for a signal that its parent handles.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	flag.Parse()
+	runtimeDir, err := os.MkdirTemp("", "zklock-")
+	if err == nil {
+		err = os.Setenv("XDG_RUNTIME_DIR", runtimeDir) // it has the session directory of the runs
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	if parallel := flag.Lookup("test.parallel").Value; parallel.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) {
 		_ = parallel.Set(sideBySide)
 	}
@@ -123,6 +131,7 @@ func TestMain(m *testing.M) {
 			code = max(code, 1)
 		}
 	}
+	os.RemoveAll(runtimeDir)
 	for _, b := range []*build{built, plain} {
 		if b.dir != "" {
 			os.RemoveAll(b.dir)

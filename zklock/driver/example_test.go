@@ -82,3 +82,26 @@ func ExampleParseACL() {
 	// [{31 sasl svc/zk1@EXAMPLE.COM} {1 ip 10.0.0.1}] <nil>
 	// [] want creator or open, or entries of the form SCHEME:ID:PERMS, separated by commas, such as sasl:svc:cdrwa
 }
+
+// A process that has a session's credentials can end it, although another process has opened it.
+func ExampleCloserOf() {
+	ctx := context.Background()
+	ensemble := memdriver.New()
+	defer ensemble.Close()
+	session, err := ensemble.Connector().Connect(ctx, 10*time.Second)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	credentials, _ := driver.CredentialsOf(session)
+
+	closer, can := driver.CloserOf(ensemble.Connector())
+	fmt.Println("the driver can:", can)
+	fmt.Println(closer.CloseSession(ctx, credentials))
+	_, err = session.Get(ctx, "/")
+	fmt.Println("expired:", errors.Is(err, driver.ErrSessionExpired))
+	// Output:
+	// the driver can: true
+	// <nil>
+	// expired: true
+}

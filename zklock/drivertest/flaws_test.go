@@ -94,7 +94,7 @@ func (f flaw) pattern() string {
 }
 
 func flaws() []flaw {
-	return append(containerFlaws(), []flaw{
+	return append(append(containerFlaws(), credentialsFlaws()...), []flaw{
 		{name: "none"},
 		{"a set does not count the node created with it", with(func(s *faulty) {
 			s.multi = func(ctx context.Context, ops []driver.Op) ([]driver.OpResult, error) {

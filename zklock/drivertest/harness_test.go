@@ -72,6 +72,16 @@ type flawed struct {
 	flaw flaw
 }
 
+func (c flawed) Unwrap() driver.Connector { return c.Connector }
+
+func (c flawed) CloseSession(ctx context.Context, cred driver.Credentials) error {
+	closer, _ := driver.CloserOf(c.Connector)
+	if end := endings[c.flaw.name]; end != nil {
+		return end(ctx, closer, cred)
+	}
+	return closer.CloseSession(ctx, cred)
+}
+
 func (c flawed) Connect(ctx context.Context, timeout time.Duration) (driver.Session, error) {
 	s, err := c.Connector.Connect(ctx, timeout)
 	if err != nil || c.flaw.wrap == nil {

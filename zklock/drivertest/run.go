@@ -77,6 +77,7 @@ func tests() []test {
 		connTests(),
 		ctxTests(),
 		closeTests(),
+		credentialsTests(),
 		expiryTests(),
 		containerTests(),
 	)

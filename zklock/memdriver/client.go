@@ -29,6 +29,8 @@ type session struct {
 	hop   int       // the index in route of the next attempt
 
 	id       int64 // 0 until established
+	password string
+	taken    bool // another client has opened the session, and this one ends it
 	asked    time.Duration
 	granted  time.Duration
 	state    driver.State  // 0 until established
@@ -81,7 +83,7 @@ func (s *session) dial() {
 	}
 	c.up.cut, c.down.cut = cut, cut
 	c.deadline = e.after(max(s.asked, 2*e.config.tick)/3, func() { s.giveUp(c) })
-	h := hello{session: s.id, lastZxid: s.lastZxid, timeout: s.asked}
+	h := hello{session: s.id, password: s.password, lastZxid: s.lastZxid, timeout: s.asked}
 	c.up.send(func() { srv.accept(c, h) })
 }
 
@@ -94,7 +96,7 @@ func (s *session) established(c *conn, id int64, timeout time.Duration) {
 	e := s.e
 	e.cancel(c.deadline)
 	if s.gen == 0 {
-		s.id = id // written once, before Connect returns, since ID reads it without the mutex
+		s.id, s.password = id, password(id) // written once, before Connect returns, since ID reads it without the mutex
 	}
 	s.granted, s.addr = timeout, c.srv.addr()
 	s.gen++

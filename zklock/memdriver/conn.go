@@ -31,6 +31,7 @@ type conn struct {
 // hello is the client's part of a handshake.
 type hello struct {
 	session  int64 // 0 for a new one
+	password string
 	lastZxid int64 // the newest zxid that the client has seen
 	timeout  time.Duration
 }
@@ -55,10 +56,14 @@ func (s *server) accept(c *conn, h hello) {
 		s.forward(tx)
 		return
 	}
-	if old := s.sessions[h.session]; old != nil {
+	c.id = h.session
+	if h.password != password(c.id) {
+		s.welcome(c, false)
+		return
+	}
+	if old := s.sessions[c.id]; old != nil {
 		old.hangUp()
 	}
-	c.id = h.session
 	s.sessions[c.id] = c
 	s.revalidate(c)
 }

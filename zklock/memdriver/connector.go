@@ -1,6 +1,7 @@
 package memdriver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,17 +54,31 @@ func (c *connector) Connect(ctx context.Context, timeout time.Duration) (driver.
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("mem: connect: %w", err)
 	}
+	s, err := c.start(timeout, hello{})
+	if err != nil {
+		return nil, err
+	}
+	return c.establish(ctx, s)
+}
+
+// start makes a new session, or takes over that of resumed, and begins to look for a server.
+func (c *connector) start(timeout time.Duration, resumed hello) (*session, error) {
 	c.mu.Lock()
 	closed := c.closed
 	c.mu.Unlock()
 	e := c.e
 	e.enter()
+	defer e.leave()
 	if closed || e.closed {
-		e.leave()
 		return nil, fmt.Errorf("mem: connect: %w", driver.ErrClosed)
 	}
-	s := e.newClient(c.ids, c.route, timeout)
-	e.leave()
+	return e.newClient(c.ids, c.route, timeout, resumed), nil
+}
+
+// establish waits until a server has accepted the session. The session is over if none has when ctx
+// ends.
+func (c *connector) establish(ctx context.Context, s *session) (driver.Session, error) {
+	e := c.e
 	c.try(1)
 	defer c.try(-1)
 	select {
@@ -76,7 +91,7 @@ func (c *connector) Connect(ctx context.Context, timeout time.Duration) (driver.
 		return s, nil
 	}
 	if s.over {
-		return nil, fmt.Errorf("mem: connect: %w", driver.ErrClosed)
+		return nil, fmt.Errorf("mem: connect: %w", cmp.Or(s.usable(), driver.ErrClosed))
 	}
 	s.end(nil, driver.ErrClosed)
 	return nil, fmt.Errorf("mem: connect: no server answered: %w", ctx.Err())
@@ -122,9 +137,9 @@ func (c *connector) Close() error {
 
 // newClient makes the client's side of a session, which is to be established with one
 // of the servers in route.
-func (e *Ensemble) newClient(ids []identity, route []*server, timeout time.Duration) *session {
+func (e *Ensemble) newClient(ids []identity, route []*server, timeout time.Duration, resumed hello) *session {
 	s := &session{
-		e: e, ids: ids, route: route, hop: e.turn, asked: timeout,
+		e: e, ids: ids, id: resumed.session, password: resumed.password, taken: resumed.session != 0, route: route, hop: e.turn, asked: timeout,
 		up: make(chan struct{}), ended: make(chan struct{}),
 	}
 	// Spread the sessions over the servers.

@@ -156,11 +156,20 @@ func byMade(a, b *conn) int { return cmp.Compare(a.number, b.number) }
 // cutOff reports whether a client's connection is cut, and whether it is to break.
 func (e *Ensemble) cutOff(c *conn) (cut, reset bool) {
 	for _, other := range e.cuts {
-		if other.client(c.client.id, c.srv.index) {
+		if other.client(c.client.cutID(), c.srv.index) {
 			cut, reset = true, reset || other.reset
 		}
 	}
 	return cut, reset
+}
+
+// cutID returns the id by which cuts name the session's client: 0 for a client that has taken the
+// session over, since cuts around a session are around the client that has opened it.
+func (s *session) cutID() int64 {
+	if s.taken {
+		return 0
+	}
+	return s.id
 }
 
 // cutBetween reports the same for the link between two servers.

@@ -87,23 +87,13 @@ func (c *connector) Connect(ctx context.Context, timeout time.Duration) (driver.
 	if timeout < time.Millisecond || timeout > maxTimeout {
 		return nil, fmt.Errorf("zkdriver: session timeout %v is out of range: %w", timeout, driver.ErrBadArguments)
 	}
-	c.mu.Lock()
-	if c.closed {
-		c.mu.Unlock()
-		return nil, errConnectorClosed
+	ctx, done, err := c.begin(ctx)
+	if err != nil {
+		return nil, err
 	}
-	c.wg.Add(1)
-	c.mu.Unlock()
-	defer c.wg.Done()
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(c.life, func() { cancel(errConnectorClosed) })()
-	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("zkdriver: connect: %w", both(driver.ErrNotSent, err))
-	}
+	defer done()
 	var digest []byte
 	if c.config.creds != nil {
-		var err error
 		if digest, err = c.config.creds.digest(); err != nil {
 			return nil, err
 		}
@@ -137,6 +127,22 @@ func (c *connector) Connect(ctx context.Context, timeout time.Duration) (driver.
 		_ = s.Close(ctx) // it expires by itself if this fails
 	})
 	return nil, err
+}
+
+// begin begins a call that Close ends, and waits for. The caller calls done at its end.
+func (c *connector) begin(ctx context.Context) (_ context.Context, done func(), err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil, nil, errConnectorClosed
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, nil, fmt.Errorf("zkdriver: connect: %w", both(driver.ErrNotSent, err))
+	}
+	c.wg.Add(1)
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(c.life, func() { cancel(errConnectorClosed) })
+	return ctx, func() { stop(); cancel(nil); c.wg.Done() }, nil
 }
 
 // Diagnose implements driver.Connector. If several calls of Connect are under way, it

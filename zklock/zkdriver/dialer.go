@@ -38,6 +38,12 @@ const (
 	silence = time.Second
 )
 
+// attemptBudget returns the time that one attempt gets, for a session timeout and a number of
+// servers.
+func attemptBudget(timeout time.Duration, servers int) time.Duration {
+	return min(max(timeout/time.Duration(2*servers), minAttempt), maxAttempt)
+}
+
 // dialer makes the connections of one session.
 type dialer struct {
 	session *session
@@ -105,7 +111,7 @@ func (d *dialer) dial(_, server string, _ time.Duration) (net.Conn, error) {
 	if d.session.giveUp() {
 		return nil, errSessionOver
 	}
-	budget := min(max(d.session.Timeout()/time.Duration(2*len(d.config.servers)), minAttempt), maxAttempt)
+	budget := attemptBudget(d.session.Timeout(), len(d.config.servers))
 	d.mu.Lock()
 	d.current, d.reached = server, false
 	d.mu.Unlock()
@@ -146,7 +152,7 @@ func (d *dialer) dial(_, server string, _ time.Duration) (net.Conn, error) {
 
 // connect does the TCP and the TLS handshake.
 func (d *dialer) connect(ctx context.Context, server string) (*conn, error) {
-	raw, err := d.dialTCP(ctx, server)
+	raw, err := d.config.dialTCP(ctx, server)
 	if err != nil {
 		return nil, err
 	}
@@ -167,9 +173,9 @@ func (d *dialer) connect(ctx context.Context, server string) (*conn, error) {
 }
 
 // dialTCP makes a TCP connection to server, if onlyLoopback allows its address.
-func (d *dialer) dialTCP(ctx context.Context, server string) (net.Conn, error) {
+func (c *config) dialTCP(ctx context.Context, server string) (net.Conn, error) {
 	var to net.Dialer
-	if d.config.loopbackOnly {
+	if c.loopbackOnly {
 		to.Control = onlyLoopback
 	}
 	return to.DialContext(ctx, "tcp", server)

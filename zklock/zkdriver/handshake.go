@@ -31,6 +31,7 @@ const (
 type connectResponse struct {
 	timeout   time.Duration // negotiated
 	sessionID int64         // 0 means that the requested session has expired
+	password  driver.Secret // the session's, any bytes
 }
 
 // readHandshake reads the first frame of a server, with its length prefix. It checks
@@ -71,6 +72,9 @@ func parseHandshake(b []byte) (resp connectResponse, ok bool) {
 	timeout := int32(binary.BigEndian.Uint32(b[4:]))
 	resp.sessionID = int64(binary.BigEndian.Uint64(b[8:]))
 	rest, whole := skipBuffer(b[16:])
+	if whole && len(b)-len(rest) > minHandshake {
+		resp.password = driver.NewSecret(string(b[minHandshake : len(b)-len(rest)]))
+	}
 	if version != 0 || timeout < 0 || !whole || len(rest) > 1 {
 		return connectResponse{}, false
 	}

@@ -121,7 +121,7 @@ func (d *dialer) probe(server string, budget time.Duration) error {
 // arrives, it completes the text to something that a web server refuses with an HTTP
 // answer.
 func (d *dialer) probeText(ctx context.Context, server string) error {
-	raw, err := d.dialTCP(ctx, server)
+	raw, err := d.config.dialTCP(ctx, server)
 	if err != nil {
 		return nil
 	}
@@ -182,7 +182,7 @@ func isStatus(answer []byte) bool {
 
 // probeTLS begins a TLS handshake. Any answer in TLS is sufficient, also a refusal.
 func (d *dialer) probeTLS(ctx context.Context, server string) error {
-	raw, err := d.dialTCP(ctx, server)
+	raw, err := d.config.dialTCP(ctx, server)
 	if err != nil {
 		return nil
 	}

@@ -39,6 +39,7 @@ type session struct {
 
 	mu         sync.Mutex
 	id         int64         // 0 before the first handshake; guarded by mu
+	password   driver.Secret // the session's; guarded by mu
 	timeout    time.Duration // asked for, then negotiated; guarded by mu
 	generation uint64        // guarded by mu
 	sent       time.Time     // when the newest handshake was sent; guarded by mu
@@ -194,7 +195,7 @@ func (s *session) establish(c *conn, resp connectResponse) error {
 		s.mu.Unlock()
 		return errSessionOver
 	}
-	s.id = resp.sessionID
+	s.id, s.password = resp.sessionID, resp.password
 	s.timeout = resp.timeout
 	s.sent = c.sent
 	s.server = c.server

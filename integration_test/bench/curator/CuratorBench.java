@@ -29,7 +29,7 @@ public class CuratorBench {
     private final BufferedReader in = new BufferedReader(new InputStreamReader(System.in));
 
     private CuratorBench(String hosts) throws Exception {
-        client = CuratorFrameworkFactory.newClient(hosts, 10_000, 10_000, new ExponentialBackoffRetry(100, 5));
+        client = CuratorFrameworkFactory.newClient(hosts, new ExponentialBackoffRetry(1000, 3)); // as in its documentation
         client.start();
         client.blockUntilConnected();
     }
@@ -159,6 +159,10 @@ public class CuratorBench {
     private String run(String[] words) throws Exception {
         if (words[0].equals("versions")) {
             return "done curator";
+        }
+        if (words[0].equals("hold")) {
+            new InterProcessMutex(client, ROOT + words[1]).acquire();
+            return "done";
         }
         if (!words[0].equals("cycles") && !words[0].equals("once")) {
             return "error unknown command " + words[0];

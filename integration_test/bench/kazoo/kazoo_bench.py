@@ -92,6 +92,9 @@ def quantile(times, q):
 def run(client, words):
     if words[0] == "versions":
         return "done kazoo"
+    if words[0] == "hold":
+        client.Lock(ROOT + words[1]).acquire()
+        return "done"
     if words[0] not in ("cycles", "once"):
         return "error unknown command " + words[0]
     warm, start = threading.Semaphore(0), threading.Event()
@@ -129,7 +132,7 @@ def say(line):
 
 
 def main(hosts):
-    client = KazooClient(hosts=hosts, timeout=10.0)
+    client = KazooClient(hosts=hosts)
     client.start(timeout=30)
     for line in iter(sys.stdin.readline, ""):
         try:

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -13,10 +14,14 @@ import (
 
 var etcd = peer{
 	binary: "etcd",
-	args: func(dir string, port []int) []string {
-		client, other := fmt.Sprintf("http://127.0.0.1:%d", port[0]), fmt.Sprintf("http://127.0.0.1:%d", port[1])
+	args: func(dir string, ports []pair, i int) []string {
+		var members []string
+		for j, p := range ports {
+			members = append(members, fmt.Sprintf("m%d=http://127.0.0.1:%d", j, p.peers))
+		}
+		client, other := fmt.Sprintf("http://127.0.0.1:%d", ports[i].clients), fmt.Sprintf("http://127.0.0.1:%d", ports[i].peers)
 		return []string{
-			"--data-dir", dir, "--name", "one", "--initial-cluster", "one=" + other,
+			"--data-dir", dir, "--name", fmt.Sprintf("m%d", i), "--initial-cluster", strings.Join(members, ","),
 			"--listen-client-urls", client, "--advertise-client-urls", client,
 			"--listen-peer-urls", other, "--initial-advertise-peer-urls", other,
 		}
@@ -37,8 +42,8 @@ var etcd = peer{
 	},
 	module:  "go.etcd.io/etcd/client/v3",
 	comment: "fsync on",
-	open: func(addr string) (worker.Locker, error) {
-		c, err := dialEtcd(addr)
+	open: func(addrs []string) (worker.Locker, error) {
+		c, err := dialEtcd(addrs...)
 		if err != nil {
 			return nil, err
 		}
@@ -46,8 +51,8 @@ var etcd = peer{
 	},
 }
 
-func dialEtcd(addr string) (*clientv3.Client, error) {
-	return clientv3.New(clientv3.Config{Endpoints: []string{addr}, DialTimeout: 5 * time.Second})
+func dialEtcd(addrs ...string) (*clientv3.Client, error) {
+	return clientv3.New(clientv3.Config{Endpoints: addrs, DialTimeout: 5 * time.Second})
 }
 
 // etcdLocker has a single session for goroutines that want different names. Goroutines that

@@ -4,9 +4,9 @@ import (
 	"context"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/go-redsync/redsync/v4"
+	redsyncredis "github.com/go-redsync/redsync/v4/redis"
 	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
 	goredis9 "github.com/redis/go-redis/v9"
 
@@ -15,9 +15,9 @@ import (
 
 var redis = peer{
 	binary: "redis-server",
-	args: func(dir string, port []int) []string {
+	args: func(_ string, ports []pair, i int) []string {
 		// Without snapshots, which the server writes by default from time to time.
-		return []string{"--bind", "127.0.0.1", "--port", strconv.Itoa(port[0]), "--save", "", "--appendonly", "no"}
+		return []string{"--bind", "127.0.0.1", "--port", strconv.Itoa(ports[i].clients), "--save", "", "--appendonly", "no"}
 	},
 	ready: func(ctx context.Context, addr string) (string, error) {
 		c := goredis9.NewClient(&goredis9.Options{Addr: addr})
@@ -31,16 +31,24 @@ var redis = peer{
 		return version, nil
 	},
 	module:  "github.com/go-redsync/redsync/v4",
-	comment: "one server, nothing is ever synced",
-	open: func(addr string) (worker.Locker, error) {
-		c := goredis9.NewClient(&goredis9.Options{Addr: addr})
-		return &redisLocker{c, redsync.New(goredis.NewPool(c))}, nil
+	comment: "nothing is ever synced",
+	open: func(addrs []string) (worker.Locker, error) {
+		l := &redisLocker{}
+		var pools []redsyncredis.Pool
+		for _, addr := range addrs {
+			c := goredis9.NewClient(&goredis9.Options{Addr: addr})
+			l.clients = append(l.clients, c)
+			pools = append(pools, goredis.NewPool(c))
+		}
+		l.sync = redsync.New(pools...)
+		return l, nil
 	},
 }
 
+// redisLocker has a lock when most of the servers, which know nothing of each other, have its key.
 type redisLocker struct {
-	client *goredis9.Client
-	sync   *redsync.Redsync
+	clients []*goredis9.Client
+	sync    *redsync.Redsync
 }
 
 // patience is the number of tries of redsync: so many that it never gives up.
@@ -50,7 +58,7 @@ func (l *redisLocker) Acquire(ctx context.Context, kind, name string, _ int) (fu
 	if kind != worker.Mutex {
 		return nil, worker.ErrUnsupported
 	}
-	m := l.sync.NewMutex("bench/"+name, redsync.WithTries(patience), redsync.WithExpiry(10*time.Second))
+	m := l.sync.NewMutex("bench/"+name, redsync.WithTries(patience))
 	if err := m.LockContext(ctx); err != nil {
 		return nil, err
 	}
@@ -64,4 +72,8 @@ func (l *redisLocker) Try(context.Context, string) error { return worker.ErrUnsu
 
 func (l *redisLocker) Prepare(int, bool) error { return nil }
 
-func (l *redisLocker) Close() { _ = l.client.Close() }
+func (l *redisLocker) Close() {
+	for _, c := range l.clients {
+		_ = c.Close()
+	}
+}

@@ -10,48 +10,81 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
+	"strings"
 	"time"
 )
 
 // startTimeout is the longest time that a server may take until it answers.
 const startTimeout = 30 * time.Second
 
-// serve runs a server until in ends. When the server answers, serve writes its address and
+// pair has the ports of a server: that for clients, and that for other servers, if the library's
+// servers know each other.
+type pair struct{ clients, peers int }
+
+// serve runs n servers until in ends. When they answer, serve writes their addresses and
 // the versions to out.
-func serve(ctx context.Context, p peer, dir string, in io.Reader, out io.Writer) error {
+func serve(ctx context.Context, p peer, dir string, n int, in io.Reader, out io.Writer) error {
 	binary, err := exec.LookPath(p.binary)
 	if err != nil {
 		return fmt.Errorf("no %s found: %w: install it, or use make bench-peers, which unpacks it", p.binary, err)
 	}
-	ports, err := freePorts(2)
+	ports, err := freePorts(n)
 	if err != nil {
 		return err
 	}
-	var log bytes.Buffer
-	cmd := exec.CommandContext(ctx, binary, p.args(filepath.Join(dir, p.binary), ports)...)
-	cmd.Stdout, cmd.Stderr, cmd.Dir = &log, &log, dir
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	ended := make(chan struct{})
-	go func() {
-		_ = cmd.Wait() // always an error: serve kills the server at the end
-		close(ended)
-	}()
+	var servers []*server
 	defer func() {
-		_ = cmd.Process.Kill() // an error means that it has ended already
-		<-ended
+		for _, s := range servers {
+			s.kill()
+		}
 	}()
-	addr := fmt.Sprintf("127.0.0.1:%d", ports[0])
-	version, err := await(ctx, p, addr, ended)
-	if err != nil {
-		_ = cmd.Process.Kill() // see above
-		<-ended
-		return fmt.Errorf("%s does not serve: %w\n%s", p.binary, err, log.Bytes())
+	var addrs []string
+	for i := range ports {
+		data := filepath.Join(dir, fmt.Sprintf("%s-%d", p.binary, i))
+		s, err := startServer(ctx, binary, p.args(data, ports, i), dir)
+		if err != nil {
+			return err
+		}
+		servers = append(servers, s)
+		addrs = append(addrs, fmt.Sprintf("127.0.0.1:%d", ports[i].clients))
 	}
-	fmt.Fprintf(out, "serving %s %s on %s %s (%s)\n", addr, moduleVersion(p.module), p.binary, version, p.comment)
+	version := ""
+	for i, s := range servers {
+		if version, err = await(ctx, p, addrs[i], s.ended); err != nil {
+			s.kill()
+			return fmt.Errorf("%s does not serve: %w\n%s", p.binary, err, s.log.Bytes())
+		}
+	}
+	fmt.Fprintf(out, "serving %s %s on %s %s (%s)\n", strings.Join(addrs, ","), moduleVersion(p.module), p.binary, version, p.comment)
 	_, err = io.Copy(io.Discard, in)
 	return err
+}
+
+// server is a running server.
+type server struct {
+	cmd   *exec.Cmd
+	log   bytes.Buffer // complete when the server has ended
+	ended chan struct{}
+}
+
+func startServer(ctx context.Context, binary string, args []string, dir string) (*server, error) {
+	s := &server{cmd: exec.CommandContext(ctx, binary, args...), ended: make(chan struct{})}
+	s.cmd.Stdout, s.cmd.Stderr, s.cmd.Dir = &s.log, &s.log, dir
+	if err := s.cmd.Start(); err != nil {
+		return nil, err
+	}
+	go func() {
+		_ = s.cmd.Wait() // always an error: the server is killed at the end
+		close(s.ended)
+	}()
+	return s, nil
+}
+
+// kill ends the server, and waits for its end.
+func (s *server) kill() {
+	_ = s.cmd.Process.Kill() // an error means that it has ended already
+	<-s.ended
 }
 
 // await asks a server until it answers, and returns its version.
@@ -74,15 +107,19 @@ func await(ctx context.Context, p peer, addr string, ended <-chan struct{}) (ver
 	}
 }
 
-// freePorts returns ports that no process uses at the moment.
-func freePorts(n int) (ports []int, err error) {
-	for range n {
+// freePorts returns ports for n servers that no process uses at the moment.
+func freePorts(n int) (ports []pair, err error) {
+	var free []int
+	for range 2 * n {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			return nil, err
 		}
 		defer l.Close()
-		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
+		free = append(free, l.Addr().(*net.TCPAddr).Port)
+	}
+	for both := range slices.Chunk(free, 2) {
+		ports = append(ports, pair{clients: both[0], peers: both[1]})
 	}
 	return ports, nil
 }

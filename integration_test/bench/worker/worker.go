@@ -149,6 +149,9 @@ func (w *worker) do(words []string) (map[string]float64, error) {
 	case "versions":
 		return nil, nil
 	case "hold":
+		if err := w.locker.Prepare(1, false); err != nil {
+			return nil, err
+		}
 		release, err := w.locker.Acquire(ctx, Mutex, words[1], 0)
 		w.held = release
 		return nil, err

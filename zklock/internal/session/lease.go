@@ -12,7 +12,8 @@ import (
 //
 // A place needs the lease from before its creation until it is gone, except while it rests:
 // while it waits behind other waiters, so that it cannot be granted next. If every place of a session
-// rests, the session is at rest. It sends Syncs as an idle session does, and no heartbeats.
+// rests, the session is at rest. It sends Syncs as an idle session does, and no heartbeats. The
+// row "32 processes, 1 name, one holds it" of the bench counts what that saves.
 //
 // At rest the lease does not count. Nothing can be lost with it, since a place that rests
 // has no hold. What is proven stays true, and Syncs keep the chain ready: one committed write
@@ -115,8 +116,7 @@ func (s *Session) endsLocked() (left time.Duration, cause error) {
 	}
 }
 
-// silentLocked returns for how long places have waited without an answer from the ensemble.
-// mu is held.
+// silentLocked returns for how long places have waited without an answer. mu is held.
 func (s *Session) silentLocked(now time.Time) time.Duration {
 	if s.heard.After(s.waits) {
 		return now.Sub(s.heard)

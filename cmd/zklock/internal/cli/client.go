@@ -3,8 +3,12 @@ package cli
 import (
 	"cmp"
 	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/sessiondir"
 	"github.com/zklock/go-zklock/zklock"
 )
 
@@ -31,7 +35,21 @@ func (a *app) config() (zklock.Config, error) {
 func (a *app) wrapping() (zklock.Config, error) {
 	cfg, err := a.config()
 	cfg.SessionTimeout = cmp.Or(cfg.SessionTimeout, runSession)
+	if cfg.Scheme != "mem" { // an ensemble in memory ends with this process
+		cfg.SessionDir = cmp.Or(cfg.SessionDir, sessiondir.Optional+a.sessionDir())
+	}
 	return cfg, err
+}
+
+// sessionDir returns the session directory of a command that runs another one if the URL sets none. It is
+// the same for all of them that a user runs, so that each one frees the locks of those that were
+// killed.
+func (a *app) sessionDir() string {
+	dir := a.getenv("XDG_RUNTIME_DIR")
+	if !filepath.IsAbs(dir) {
+		dir = os.TempDir()
+	}
+	return filepath.Join(dir, "zklock-"+strconv.Itoa(os.Getuid()))
 }
 
 // client opens a client.

@@ -1,5 +1,5 @@
 // Package cli has the command line of zklock: one file for each command. It uses the public
-// API of package zklock only.
+// API of package zklock, and package sessiondir.
 package cli
 
 import "github.com/spf13/cobra"

@@ -68,10 +68,13 @@ func (m *messages) close() {
 	}
 }
 
-// logger returns a logger for package zklock.
-func (m *messages) logger() *slog.Logger {
+// logger returns a logger for package zklock. It prints warnings and errors.
+func (m *messages) logger() *slog.Logger { return m.loggerFrom(slog.LevelWarn) }
+
+// loggerFrom returns a logger that prints what has that level or a higher one.
+func (m *messages) loggerFrom(level slog.Level) *slog.Logger {
 	return slog.New(slog.NewTextHandler(m, &slog.HandlerOptions{
-		Level: slog.LevelWarn,
+		Level: level,
 		ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
 			if len(groups) == 0 && (a.Key == slog.TimeKey || a.Key == slog.LevelKey) {
 				return slog.Attr{}

@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -13,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zklock/go-zklock/cmd/zklock/internal/run"
+	"github.com/zklock/go-zklock/internal/sessiondir"
 	"github.com/zklock/go-zklock/zklock"
 )
 
@@ -22,6 +25,12 @@ func init() { subcommands = append(subcommands, (*app).runCommand) }
 func subprocess() (code int, ran bool) {
 	if run.IsGuard() {
 		run.BeGuard()
+	}
+	if run.IsCloser() {
+		run.BeCloser(func(files []*os.File) {
+			quiet := slog.New(slog.DiscardHandler)
+			sessiondir.EndHeld(context.Background(), files, opener(quiet), func() *slog.Logger { return quiet })
+		})
 	}
 	return 0, false
 }
@@ -54,12 +63,13 @@ TERM, INT, HUP, QUIT, USR1 and USR2 go to the command. They are never followed b
 that ignores them keeps the lock. While zklock waits for the lock, TERM, INT and HUP end the wait.
 "zklock revoke" sends TERM to the command, and nothing more.
 
-If zklock itself is killed with KILL, a guard process kills the group, on Linux. Nothing can be
-promised if zklock is stopped or frozen, or if an operator deletes the lock's node ("zklock
-release"): in these cases pass ZKLOCK_TOKEN to the resource, which can refuse a late write. Not
-covered are processes that leave the group (setsid, daemons, jobs of "set -m" and of GNU parallel)
-and processes of another user that zklock may not kill (sudo). The program timeout makes a group of
-its own: use "timeout --foreground", or put timeout in front of zklock.
+If zklock itself is killed with KILL, a guard process kills the group, on Linux. When it is dead, a
+closer process ends the session, and the locks are free. Nothing can be promised if zklock is
+stopped or frozen, or if an operator deletes the lock's node ("zklock release"): in these cases pass
+ZKLOCK_TOKEN to the resource, which can refuse a late write. Not covered are processes that leave the
+group (setsid, daemons, jobs of "set -m" and of GNU parallel) and processes of another user that
+zklock may not kill (sudo). The program timeout makes a group of its own: use "timeout --foreground",
+or put timeout in front of zklock.
 
 The command finds in its environment ZKLOCK_NAME and ZKLOCK_PATH, the names and their znodes, one
 a line in the order given, and ZKLOCK_TOKEN, the fencing token.

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/zklock/go-zklock/cmd/zklock/internal/run"
+	"github.com/zklock/go-zklock/internal/sessiondir"
 	"github.com/zklock/go-zklock/zklock"
 )
 
@@ -66,11 +67,20 @@ func (w *wrapper) run(lock *zklock.Lock) (run.Result, error) {
 	for i, name := range w.names {
 		paths[i] = w.client.Mutex(name).Path()
 	}
+	sessions, err := sessiondir.Held()
+	if err != nil {
+		return run.Result{}, fail(exitFailure, err)
+	}
+	defer func() {
+		for _, f := range sessions {
+			_ = f.Close()
+		}
+	}()
 	defer w.reportRevocation(lock)()
 	result, err := run.Run(run.Config{
 		Command: run.Command{Path: w.path, Args: w.command,
 			Env: run.Environment(strings.Join(w.names, "\n"), strings.Join(paths, "\n"), lock.Token().String())},
-		Lease: lock, Timing: timing, Signals: w.signals, Log: w.messages.printf, Revoked: lock.Revoked(),
+		Lease: lock, Timing: timing, Signals: w.signals, Log: w.messages.printf, Sessions: sessions, Revoked: lock.Revoked(),
 	})
 	if err != nil {
 		return run.Result{}, startFailure(err)

@@ -17,24 +17,33 @@ type group struct {
 	guard     *guard          // on systems other than Linux, nil once it has ended
 	launching <-chan launched // of the guard that is being started; nil if none is
 	failures  int             // of starts of guards, since the last one that succeeded
-	surplus   []*guard        // guards that got KILL, and are not collected
+	closer    *guard          // nil if there are no files, or it has ended
+	closing   <-chan launched // of the closer that is being started; nil if none is
+	files     []*os.File      // of the sessions that the closer ends if the wrapper dies
+	surplus   []*guard        // guards and closers that got KILL, and are not collected
 	main      int             // the command's first process; 0 once it has ended
 	doomed    bool            // KILL was sent: the guard dies with the group
 	guarded   bool            // the group's number is still the group's
 	log       func(format string, args ...any)
 }
 
-// newGroup starts a guard, in a group of its own. It may take as long as guardStart: the lease is
-// looked at afterwards.
-func newGroup(log func(string, ...any)) (*group, error) {
-	gd, err := startGuard(0)
-	if err != nil {
-		if gd != nil {
-			gd.reap()
-		}
+// newGroup starts a guard, in a group of its own, and a closer if there are files. It may take as
+// long as guardStart: the lease is looked at afterwards. It does not wait until the closer works, since
+// the closer has the files from its start on.
+func newGroup(files []*os.File, log func(string, ...any)) (*group, error) {
+	gd, err := startGuard(0, files)
+	if gd == nil {
 		return nil, err
 	}
-	return &group{id: gd.pid, guard: gd, guarded: true, log: log}, nil
+	g := &group{id: gd.pid, guard: gd, guarded: true, files: files, log: log}
+	if err == nil && len(files) > 0 {
+		g.closer, err = forkCloser(g.id, files)
+	}
+	if err != nil {
+		g.close()
+		return nil, err
+	}
+	return g, nil
 }
 
 // start starts the command in the group. The calling goroutine must be locked to its thread until
@@ -178,6 +187,12 @@ func (g *group) note(pid int, status syscall.WaitStatus) bool {
 			return false
 		}
 		g.noteGuard()
+	case g.closer != nil && pid == g.closer.pid:
+		if status.Stopped() {
+			_ = syscall.Kill(pid, syscall.SIGCONT)
+			return false
+		}
+		g.noteCloser()
 	default:
 		g.surplus = slices.DeleteFunc(g.surplus, func(gd *guard) bool { return gd.pid == pid })
 	}
@@ -200,13 +215,18 @@ func (g *group) noteGuard() {
 	}
 }
 
-// close ends and collects the guards of a group that is empty.
+// close ends and collects the guards and the closer of a group that is empty.
 func (g *group) close() {
 	g.doomed = true
-	if g.guard != nil {
-		g.surplus = append(g.surplus, g.guard)
-		g.guard = nil
+	if g.closing != nil {
+		g.adoptCloser(<-g.closing)
 	}
+	for _, gd := range []*guard{g.guard, g.closer} {
+		if gd != nil {
+			g.surplus = append(g.surplus, gd)
+		}
+	}
+	g.guard, g.closer = nil, nil
 	for _, gd := range g.surplus {
 		gd.reap()
 	}

@@ -85,7 +85,7 @@ func ended(t *testing.T) *group {
 	t.Helper()
 	runtime.LockOSThread()
 	t.Cleanup(runtime.UnlockOSThread)
-	g, err := newGroup(t.Logf)
+	g, err := newGroup(nil, t.Logf)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,17 +18,26 @@ const guardName = "lock-guard"
 // nothing else.
 func IsGuard() bool { return len(os.Args) == 1 && os.Args[0] == guardName }
 
-// Descriptors of a guard, above the three standard ones.
+// Descriptors of a guard and of a closer, above the three standard ones.
 const (
 	guardAlive = 3 // a pipe that ends with the wrapper
 	guardReady = 4 // a pipe: the guard writes one byte to it when it works
+	guardFiles = 5 // the first of the files of sessions
 )
 
 // BeGuard waits for the wrapper's end and then kills the process group, and with it this
 // process. It does not return.
 func BeGuard() {
-	// Signals to the group are for the command. A stop cannot be ignored: the wrapper lets
-	// the guard continue.
+	beHelper(guardName)
+	awaitWrapper()
+	for {
+		_ = syscall.Kill(0, syscall.SIGKILL)
+	}
+}
+
+// beHelper makes this process one that the wrapper's end ends, and nothing else. Signals to the group
+// are for the command. A stop cannot be ignored: the wrapper lets the process continue.
+func beHelper(name string) {
 	for n := syscall.Signal(1); n < 32; n++ {
 		switch n {
 		case syscall.SIGKILL, syscall.SIGSTOP, syscall.SIGCONT, syscall.SIGCHLD, syscall.SIGURG,
@@ -37,8 +46,12 @@ func BeGuard() {
 			signal.Ignore(n)
 		}
 	}
-	nameProcess(guardName)
+	nameProcess(name)
 	_ = os.Chdir("/") // it must not keep a file system busy
+}
+
+// awaitWrapper reports to the wrapper that this process works, and waits for the wrapper's end.
+func awaitWrapper() {
 	ready := os.NewFile(guardReady, "ready")
 	_, _ = ready.Write([]byte{1})
 	_ = ready.Close()
@@ -46,11 +59,8 @@ func BeGuard() {
 	for {
 		n, err := syscall.Read(guardAlive, b[:])
 		if err != syscall.EINTR && n <= 0 {
-			break
+			return
 		}
-	}
-	for {
-		_ = syscall.Kill(0, syscall.SIGKILL)
 	}
 }
 
@@ -58,10 +68,12 @@ func BeGuard() {
 // milliseconds. Only tests change it.
 var guardStart = 5 * time.Second
 
-// guard is the wrapper's view of its guard.
+// guard is the wrapper's view of its guard, or of its closer.
 type guard struct {
+	what  string
 	pid   int
-	alive *os.File // the guard reads the end of the pipe when this is closed
+	alive *os.File // the process reads the end of the pipe when this is closed
+	ready *os.File // await reads a byte from it; nil once it has
 	ended bool     // it has ended, and is not collected
 }
 
@@ -69,7 +81,12 @@ type guard struct {
 // that reads the end of the pipe kills its group.
 func (g *guard) end() {
 	_ = syscall.Kill(g.pid, syscall.SIGKILL)
+	g.closePipes()
+}
+
+func (g *guard) closePipes() {
 	_ = g.alive.Close()
+	_ = g.ready.Close() // an error if it is nil
 }
 
 // reap ends a guard that is not collected, and waits for its end.
@@ -83,43 +100,69 @@ func (g *guard) reap() {
 }
 
 // startGuard starts a guard in a process group and returns when it works. group 0 means a
-// new group, which the guard leads. If it returns a guard together with an error, the caller
-// must end and collect that process.
-func startGuard(group int) (*guard, error) {
+// new group, which the guard leads. The guard has files open until it ends. If startGuard returns a
+// guard together with an error, the caller must end and collect that process.
+func startGuard(group int, files []*os.File) (*guard, error) {
+	g, err := fork("guard", []string{guardName}, group, files)
+	if err != nil {
+		return nil, err
+	}
+	return g, g.await()
+}
+
+// fork starts this program as a guard or a closer.
+func fork(what string, args []string, group int, files []*os.File) (*guard, error) {
 	self, err := executable()
 	if err != nil {
-		return nil, fmt.Errorf("find the program for the guard: %w", err)
+		return nil, fmt.Errorf("find the program for the %s: %w", what, err)
 	}
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
-		return nil, fmt.Errorf("open a file for the guard: %w", err)
+		return nil, fmt.Errorf("open a file for the %s: %w", what, err)
 	}
 	defer null.Close()
 	aliveR, aliveW, err := os.Pipe()
 	if err != nil {
-		return nil, fmt.Errorf("make a pipe to the guard: %w", err)
+		return nil, fmt.Errorf("make a pipe to the %s: %w", what, err)
 	}
 	defer aliveR.Close()
 	readyR, readyW, err := os.Pipe()
 	if err != nil {
 		aliveW.Close()
-		return nil, fmt.Errorf("make a pipe from the guard: %w", err)
+		return nil, fmt.Errorf("make a pipe from the %s: %w", what, err)
 	}
-	defer readyR.Close()
-	pid, err := syscall.ForkExec(self, []string{guardName}, &syscall.ProcAttr{
-		Env:   []string{"GOMAXPROCS=1", "GOTRACEBACK=none"},
-		Files: []uintptr{null.Fd(), null.Fd(), null.Fd(), aliveR.Fd(), readyW.Fd()},
+	defer readyW.Close()
+	descriptors := []uintptr{null.Fd(), null.Fd(), null.Fd(), aliveR.Fd(), readyW.Fd()}
+	for _, f := range files {
+		descriptors = append(descriptors, f.Fd())
+	}
+	env := []string{"GOMAXPROCS=1", "GOTRACEBACK=none"}
+	for _, key := range []string{"SSL_CERT_FILE", "SSL_CERT_DIR"} { // the system's authorities, for the closer
+		if value, set := os.LookupEnv(key); set {
+			env = append(env, key+"="+value)
+		}
+	}
+	pid, err := syscall.ForkExec(self, args, &syscall.ProcAttr{
+		Env:   env,
+		Files: descriptors,
 		Sys:   &syscall.SysProcAttr{Setpgid: true, Pgid: group},
 	})
-	readyW.Close()
 	if err != nil {
 		aliveW.Close()
-		return nil, fmt.Errorf("start the guard: %w", err)
+		readyR.Close()
+		return nil, fmt.Errorf("start the %s: %w", what, err)
 	}
-	g := &guard{pid: pid, alive: aliveW}
-	_ = readyR.SetReadDeadline(time.Now().Add(guardStart))
-	if n, err := readyR.Read(make([]byte, 1)); n != 1 {
-		return g, fmt.Errorf("the guard does not work: %v", err)
+	return &guard{what: what, pid: pid, alive: aliveW, ready: readyR}, nil
+}
+
+// await waits until the process works.
+func (g *guard) await() error {
+	ready := g.ready
+	g.ready = nil
+	defer ready.Close()
+	_ = ready.SetReadDeadline(time.Now().Add(guardStart))
+	if n, err := ready.Read(make([]byte, 1)); n != 1 {
+		return fmt.Errorf("the %s does not work: %v", g.what, err)
 	}
-	return g, nil
+	return nil
 }

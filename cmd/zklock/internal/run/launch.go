@@ -3,7 +3,8 @@
 package run
 
 import (
-	"errors"
+	"cmp"
+	"fmt"
 	"syscall"
 	"time"
 )
@@ -18,7 +19,7 @@ const (
 	maxFailures = 3
 )
 
-// launched is the outcome of the start of another guard.
+// launched is the outcome of the start of another guard or closer.
 type launched struct {
 	guard *guard // may be there together with an error: see startGuard
 	err   error
@@ -29,10 +30,10 @@ type launched struct {
 func (g *group) launch() {
 	outcome := make(chan launched, 1)
 	g.launching = outcome
-	id := g.id
+	id, files := g.id, g.files
 	go func() {
 		time.Sleep(launchPause)
-		gd, err := startGuard(id)
+		gd, err := startGuard(id, files)
 		outcome <- launched{gd, err}
 	}()
 }
@@ -40,14 +41,8 @@ func (g *group) launch() {
 // adopt makes the guard that was launched the group's.
 func (g *group) adopt(l launched) {
 	g.launching = nil
-	gd, err := l.guard, l.err
-	if gd != nil && isGone(gd.pid) {
-		_ = gd.alive.Close()
-		if gd = nil; err == nil {
-			err = errors.New("the guard has ended")
-		}
-	}
-	if err == nil && !g.doomed {
+	gd, err := g.accept(l)
+	if gd != nil {
 		if g.guard != nil {
 			isGone(g.guard.pid) // it is now: the new guard keeps the group's number
 		}
@@ -57,10 +52,6 @@ func (g *group) adopt(l launched) {
 		}
 		return
 	}
-	if gd != nil {
-		gd.end()
-		g.surplus = append(g.surplus, gd)
-	}
 	if g.doomed {
 		return
 	}
@@ -69,6 +60,22 @@ func (g *group) adopt(l launched) {
 		return
 	}
 	g.log("the guard process was killed, and cannot be replaced: a command whose wrapper is killed stays: %v", err)
+}
+
+// accept returns the guard or the closer that was launched if it works and the group needs it. Else it
+// ends the process.
+func (g *group) accept(l launched) (*guard, error) {
+	gd, err := l.guard, l.err
+	if gd != nil && isGone(gd.pid) {
+		_ = gd.alive.Close()
+		return nil, cmp.Or(err, fmt.Errorf("the %s has ended", gd.what))
+	}
+	if gd != nil && (err != nil || g.doomed) {
+		gd.end()
+		g.surplus = append(g.surplus, gd)
+		gd = nil
+	}
+	return gd, err
 }
 
 // isGone reports whether a child has ended and is collected. It collects the child if it has ended.

@@ -23,6 +23,9 @@ func TestMain(m *testing.M) {
 		dawdle()
 		BeGuard()
 	}
+	if IsCloser() {
+		BeCloser(testify)
+	}
 	if os.Getenv(wrapperEnv) != "" {
 		wrap()
 		return
@@ -42,7 +45,7 @@ func slowFile(wrapper int) string {
 // dawdle waits until the guards of the wrapper need not be slow.
 func dawdle() {
 	slow := slowFile(os.Getppid())
-	for begin := time.Now(); time.Since(begin) < 2*patience; time.Sleep(time.Millisecond) {
+	for begin := time.Now(); time.Since(begin) < 4*patience; time.Sleep(time.Millisecond) {
 		if _, err := os.Stat(slow); err != nil {
 			return
 		}
@@ -59,7 +62,12 @@ type slowness struct {
 // slowGuards makes guards that start from now on wait until release is called.
 func slowGuards(t *testing.T) *slowness {
 	t.Helper()
-	s := &slowness{t: t, file: slowFile(os.Getpid())}
+	return slowGuardsOf(t, os.Getpid())
+}
+
+func slowGuardsOf(t *testing.T, wrapper int) *slowness {
+	t.Helper()
+	s := &slowness{t: t, file: slowFile(wrapper)}
 	if err := os.WriteFile(s.file, nil, 0o666); err != nil {
 		t.Fatal(err)
 	}

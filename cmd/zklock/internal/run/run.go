@@ -18,6 +18,10 @@ type Config struct {
 	Signals *Signals
 	Log     func(format string, args ...any) // must not block
 
+	// Sessions are the files of the wrapper's sessions, whose locks go with them when the wrapper is
+	// killed and the group is dead: see BeCloser. Run does not close them.
+	Sessions []*os.File
+
 	// Revoked is closed when an operator asks for the lock: the command gets TERM then, as if
 	// the wrapper had got it. It may be nil.
 	Revoked <-chan struct{}
@@ -53,7 +57,7 @@ func Run(c Config) (Result, error) {
 	if runtime.GOMAXPROCS(0) == 1 {
 		runtime.GOMAXPROCS(2)
 	}
-	g, err := newGroup(c.Log)
+	g, err := newGroup(c.Sessions, c.Log)
 	if err != nil {
 		return Result{}, err
 	}
@@ -199,6 +203,9 @@ func (r *runner) loop() {
 		case l := <-r.group.launching:
 			r.reap() // the command may have died together with the guard before
 			r.group.adopt(l)
+		case l := <-r.group.closing:
+			r.reap()
+			r.group.adoptCloser(l)
 		case sig := <-r.Signals.caught:
 			r.ended = r.ended || sig == syscall.SIGINT || sig == syscall.SIGTERM
 			r.group.toMain(sig.(syscall.Signal))

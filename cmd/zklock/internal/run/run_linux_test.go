@@ -18,7 +18,7 @@ var short = Timing{Grace: 100 * ms, Margin: 100 * ms}
 const sleeper = `exec 3>"$1"; exec sleep 30`
 
 // stubborn opens the pipe in its first argument, and ignores TERM.
-const stubborn = `trap "" TERM; exec 3>"$1"; sleep 30 & wait; wait`
+const stubborn = `trap "" TERM; exec 3>"$1"; sleep 90 & wait; wait`
 
 // TestLeaseIsLookedAtAfterTheGuard: the guard takes so long to start that the lease ends. The
 // command starts only when there is a lease again. If there is none, it never starts.
@@ -51,7 +51,7 @@ func TestLeaseIsLookedAtAfterTheGuard(t *testing.T) {
 // lease ends. The program never runs.
 func TestLeaseEndsDuringTheStart(t *testing.T) {
 	l, said := newLease(), messages{}
-	g, err := newGroup(said.log)
+	g, err := newGroup(nil, said.log)
 	if err != nil {
 		t.Fatal(err)
 	}

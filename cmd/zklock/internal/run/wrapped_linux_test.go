@@ -89,14 +89,14 @@ func shell(script string, args ...string) Command {
 	return Command{Path: "/bin/sh", Args: append([]string{"sh", "-c", script, "sh"}, args...), Env: os.Environ()}
 }
 
-// begin begins a Run.
-func begin(t *testing.T, timing Timing, c Command) *wrapped {
+// begin begins a Run of a wrapper that has files of sessions.
+func begin(t *testing.T, timing Timing, c Command, sessions ...*os.File) *wrapped {
 	t.Helper()
 	w := &wrapped{t: t, lease: newLease(), revoked: make(chan struct{}), ended: make(chan struct{})}
 	caught := signals()
 	go func() {
 		defer close(w.ended)
-		w.result, w.err = Run(Config{Command: c, Lease: w.lease, Timing: timing, Signals: caught, Log: w.said.log, Revoked: w.revoked})
+		w.result, w.err = Run(Config{Command: c, Lease: w.lease, Timing: timing, Signals: caught, Log: w.said.log, Revoked: w.revoked, Sessions: sessions})
 	}()
 	return w
 }
@@ -162,9 +162,15 @@ func childrenOf(t *testing.T, parent int) (all []child) {
 // guard waits until the wrapper has a guard other than those, and returns its process id.
 func (w *wrapped) guard(others ...int) (pid int) {
 	w.t.Helper()
-	eventually(w.t, "there is a guard", func() bool {
-		for _, c := range children(w.t) {
-			if c.name == guardName && c.state != "Z" && !slices.Contains(others, c.pid) {
+	return childOf(w.t, os.Getpid(), guardName, others...)
+}
+
+// childOf waits until a process has a child of that name, other than those, and returns its process id.
+func childOf(t *testing.T, parent int, name string, others ...int) (pid int) {
+	t.Helper()
+	eventually(t, "there is a "+name, func() bool {
+		for _, c := range childrenOf(t, parent) {
+			if c.name == name && c.state != "Z" && !slices.Contains(others, c.pid) {
 				pid = c.pid
 				return true
 			}

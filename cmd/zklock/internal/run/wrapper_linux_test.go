@@ -5,12 +5,21 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"syscall"
 	"testing"
 )
 
+// sessionEnv says that descriptor 3 of a wrapper is the file of its session.
+const sessionEnv = "ZKLOCK_TEST_SESSION"
+
 // wrap is what a wrapper does that is a process of its own: it runs the script in its arguments.
 func wrap() {
-	_, _ = Run(Config{Command: shell(os.Args[1], os.Args[2:]...), Lease: newLease(), Timing: Timing{Grace: patience}, Signals: CatchSignals(), Log: func(string, ...any) {}})
+	var sessions []*os.File
+	if os.Getenv(sessionEnv) != "" {
+		syscall.CloseOnExec(3)
+		sessions = append(sessions, os.NewFile(3, "session"))
+	}
+	_, _ = Run(Config{Command: shell(os.Args[1], os.Args[2:]...), Lease: newLease(), Timing: Timing{Grace: patience}, Signals: CatchSignals(), Log: func(string, ...any) {}, Sessions: sessions})
 }
 
 // wrapper returns a wrapper that is not started.
@@ -28,15 +37,7 @@ func wrapper(t *testing.T, script string, args ...string) *exec.Cmd {
 // commandOf waits for the guard of a wrapper, and returns the group of the command.
 func commandOf(t *testing.T, wrapper int) (group int) {
 	t.Helper()
-	eventually(t, "the wrapper has a guard", func() bool {
-		for _, c := range childrenOf(t, wrapper) {
-			if c.name == guardName {
-				group = c.pid
-			}
-		}
-		return group > 0
-	})
-	return group
+	return childOf(t, wrapper, guardName)
 }
 
 // states returns the states of the processes of a group, one a letter, except for the one that leads it,

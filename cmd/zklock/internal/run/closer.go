@@ -1,0 +1,90 @@
+//go:build unix
+
+package run
+
+import (
+	"os"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// closerName is the first argument of a closer, and the name of its process.
+const closerName = "lock-closer"
+
+// IsCloser reports whether this process was started to be a closer. Then it must call BeCloser and
+// nothing else.
+func IsCloser() bool { return len(os.Args) == 3 && os.Args[0] == closerName }
+
+// BeCloser waits for the wrapper's end, and then until the command's group is empty. It calls end with
+// the files of the wrapper's sessions, and ends this process. Until then this process has the files
+// open, so that no other process ends the sessions. It does not return.
+func BeCloser(end func(files []*os.File)) {
+	group, err := strconv.Atoi(os.Args[1])
+	n, bad := strconv.Atoi(os.Args[2])
+	if err != nil || bad != nil || group <= 1 {
+		os.Exit(1) // a person has started it
+	}
+	beHelper(closerName)
+	files := make([]*os.File, n)
+	for i := range files {
+		files[i] = os.NewFile(uintptr(guardFiles+i), "session")
+	}
+	awaitWrapper()
+	// The guard does the same, if it lives. Since the group gets KILL before the look, one look is
+	// enough: see isEmpty.
+	_ = syscall.Kill(-group, syscall.SIGKILL)
+	for pause := time.Millisecond; !isDeserted(group); pause = min(2*pause, lastPoll) {
+		time.Sleep(pause)
+	}
+	end(files)
+	os.Exit(0)
+}
+
+// isDeserted reports whether a group that has got KILL has no live process any longer.
+func isDeserted(group int) bool {
+	some, err := members(group, 0)
+	if err != nil {
+		return syscall.Kill(-group, 0) == syscall.ESRCH
+	}
+	return !some
+}
+
+// forkCloser starts a closer for the sessions of files, outside of the command's group. It does
+// not wait until the closer works.
+func forkCloser(group int, files []*os.File) (*guard, error) {
+	return fork("closer", []string{closerName, strconv.Itoa(group), strconv.Itoa(len(files))}, 0, files)
+}
+
+// noteCloser records the end of the closer. If it was killed from outside, another one is started, as
+// launch does it.
+func (g *group) noteCloser() {
+	g.closer.closePipes()
+	g.closer = nil
+	if g.doomed {
+		return
+	}
+	outcome := make(chan launched, 1)
+	g.closing = outcome
+	id, files := g.id, g.files
+	go func() {
+		time.Sleep(launchPause)
+		c, err := forkCloser(id, files)
+		if err == nil {
+			err = c.await()
+		}
+		outcome <- launched{c, err}
+	}()
+}
+
+// adoptCloser makes the closer that was launched the group's.
+func (g *group) adoptCloser(l launched) {
+	g.closing = nil
+	var err error
+	switch g.closer, err = g.accept(l); {
+	case g.closer != nil:
+		g.log("the closer process was killed: there is a new one")
+	case !g.doomed:
+		g.log("the closer process was killed, and cannot be replaced: %v", err)
+	}
+}

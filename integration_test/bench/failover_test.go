@@ -1,0 +1,85 @@
+package main
+
+import (
+	"os/exec"
+	"reflect"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zklock/go-zklock/internal/testkit/ensemble"
+	"github.com/zklock/go-zklock/internal/testkit/long"
+)
+
+// killer returns a runner for a server of the test.
+func killer(t *testing.T) *runner {
+	ensemble.Require(t)
+	zk := ensemble.Start(t, ensemble.Config{TickTime: 500 * time.Millisecond})
+	b := &runner{servers: &servers{hosts: zk.Hosts()}, say: t.Logf, start: make(map[string]func() (*exec.Cmd, error))}
+	for _, library := range inside {
+		b.start[library] = b.ours(library)
+	}
+	return b
+}
+
+// TestKilledHoldersAreFollowed kills a few holders of the contestants that are part of this program.
+func TestKilledHoldersAreFollowed(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("session directories work on Linux only")
+	}
+	t.Parallel()
+	const kills = 2
+	pattern := "session_dir"
+	if long.On() {
+		pattern += "|^zk"
+	}
+	res, err := killer(t).killAll(t.Context(), 1, regexp.MustCompile(pattern), kills)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range slices.Concat(successions()...) {
+		if !regexp.MustCompile(pattern).MatchString(s.name) {
+			continue
+		}
+		if f := res.Turns[s.name]; len(f) != 1 || f[0]["total"] != kills || f[0]["p50"] <= 0 || f[0]["p99"] < f[0]["p50"] {
+			t.Errorf("%s: %v (%s), want figures of %d kills", s.name, f, res.Absent[s.name], kills)
+		} else if s.dirs > 0 && f[0]["p99"] > 8 {
+			t.Errorf("%s: %v, want each sooner than a session of 10 s expires", s.name, f)
+		}
+	}
+}
+
+// TestNextHolderHasToWait: if two processes have the lock at once, there is nothing to
+// measure.
+func TestNextHolderHasToWait(t *testing.T) {
+	t.Parallel()
+	seconds, err := killer(t).kill(t.Context(), succession{name: floor, library: floor, chains: 2, beat: 1}, t.TempDir(), 2)
+	if err == nil || !strings.Contains(err.Error(), "at once") {
+		t.Errorf("%v, %v, want an error: nothing excludes the next process", seconds, err)
+	}
+}
+
+func TestSuccessorsHaveARowEach(t *testing.T) {
+	one := result{Row: killed(1).name, row: killed(1), Turns: map[string][]figures{inSight: {{"p50": .0125, "p99": .3}}, etcd: {{"p50": 51.23, "p99": 60}}}}
+	three := result{Row: killed(3).name, row: killed(3), Turns: map[string][]figures{inSight: {{"p50": .04, "p99": 1.5}}}}
+	head, lines := report{Results: []result{one, three}}.figures()
+	if want := []string{"1 server: p50", "p99", "3 servers: p50", "p99"}; !slices.Equal(head[2:], want) {
+		t.Errorf("head %q, want %q", head, want)
+	}
+	if want := [][]string{
+		{inSight, "session 10s", "0.0125", "0.3", "0.04", "1.5"},
+		{etcd, "lease 60s", "51.2", "60", "", ""},
+	}; !reflect.DeepEqual(lines, want) {
+		t.Errorf("lines %q, want %q", lines, want)
+	}
+	var met []bool
+	for _, v := range verdicts([]result{one, three}) {
+		met = append(met, v.OK)
+	}
+	if want := []bool{true, false}; !slices.Equal(met, want) {
+		t.Errorf("targets met: %v, want %v, on three servers", met, want)
+	}
+}

@@ -1,0 +1,314 @@
+package integration_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/zklock/go-zklock/internal/sessiondir"
+	"github.com/zklock/go-zklock/internal/testkit/ensemble"
+	"github.com/zklock/go-zklock/internal/testkit/long"
+	"github.com/zklock/go-zklock/internal/testkit/proxy"
+	"github.com/zklock/go-zklock/internal/testkit/wait"
+	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/zkdriver"
+)
+
+// sessionFiles returns the names of the files of sessions in a directory.
+func sessionFiles(t testing.TB, dir string) (names []string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if !strings.HasSuffix(e.Name(), ".watch") {
+			names = append(names, e.Name())
+		}
+	}
+	return names
+}
+
+// emptied fails the test if a session directory does not become empty.
+func emptied(t testing.TB, dir string) {
+	t.Helper()
+	wait.Until(t, "the session directory is empty", func() bool { return len(sessionFiles(t, dir)) == 0 })
+}
+
+// kill kills a worker and returns when that was.
+func (p *process) kill() (at int64) {
+	p.t.Helper()
+	at = monotonic()
+	if err := p.cmd.Process.Signal(syscall.SIGKILL); err != nil {
+		p.t.Fatal(err)
+	}
+	return at
+}
+
+// TestKilledHolderIsFollowedAtOnce kills the holder of a lock again and again while another process of
+// the machine waits. The next one has the lock long before the session of the dead one would have
+// expired, and not before its death.
+func TestKilledHolderIsFollowedAtOnce(t *testing.T) {
+	for _, servers := range []int{1, 3} {
+		t.Run(fmt.Sprint(servers), func(t *testing.T) {
+			t.Parallel()
+			ensemble.Require(t)
+			kills := long.Count(t, "ZKLOCK_KILLS", 5, 50)
+			zk := ensemble.Start(t, ensemble.Config{Servers: servers})
+			dir := filepath.Join(t.TempDir(), "sessions")
+			k := task{Role: "hold", Name: "x", URL: ensemble.URL(zk.Hosts(), rootOf(t), quick("session_dir", dir, "pool_max_sessions", "1"))}
+			begin := func() *process {
+				p := startWorker(t, k)
+				p.await("ready")
+				p.start()
+				return p
+			}
+			holder := begin()
+			token := holder.await("held").Token
+			var waits []time.Duration
+			for range kills {
+				next := begin()
+				next.await("waiting")
+				died := holder.kill()
+				r := next.await("held")
+				waited := time.Duration(r.At - died)
+				if waited <= 0 || waited > 5*time.Second {
+					t.Errorf("the next one had the lock %v after the death, want it sooner than a session of 10 s expires", waited)
+				}
+				if r.Token.Compare(token) <= 0 {
+					t.Errorf("token %v follows %v", r.Token, token)
+				}
+				waits, token, holder = append(waits, waited), r.Token, next
+			}
+			holder.start()
+			holder.await("done")
+			emptied(t, dir)
+			slices.Sort(waits)
+			t.Logf("%d kills: half of the next ones had the lock within %v, the slowest after %v", kills, waits[len(waits)/2], waits[len(waits)-1])
+		})
+	}
+}
+
+// through returns an opener of connectors that reach the servers of a file by way of p.
+func through(p *proxy.Proxy) sessiondir.Opener {
+	return func(e sessiondir.Ensemble) (driver.Connector, error) {
+		return zkdriver.Driver{}.OpenConnector(driver.URL{Scheme: e.Scheme, Hosts: []string{p.Addr()}})
+	}
+}
+
+// TestCloserIsCutOffAtEachStep ends a process that ends the session of a dead one, or cuts it off from the
+// servers, at each step. The next holder then waits for one session timeout more than without it, at
+// most: taking a session over is a sign of its life.
+func TestCloserIsCutOffAtEachStep(t *testing.T) {
+	ensemble.Require(t)
+	const timeout = 4 * time.Second
+	zk := ensemble.Start(t, ensemble.Config{})
+	trap := func(at proxy.Point) func(*proxy.Proxy) error {
+		return func(p *proxy.Proxy) error {
+			_, err := p.KillOn("closeSession", at)
+			return err
+		}
+	}
+	for _, c := range []struct {
+		step string
+		cut  func(p *proxy.Proxy) error
+	}{
+		{"before the connection", func(p *proxy.Proxy) error { p.Refuse(); return nil }},
+		{"before the take-over arrives", func(p *proxy.Proxy) error { p.Blackhole(proxy.Up); return nil }},
+		{"before the take-over is answered", func(p *proxy.Proxy) error { p.Blackhole(proxy.Down); return nil }},
+		{"before the request to end it arrives", trap(proxy.BeforeRequest)},
+		{"before the end is answered", trap(proxy.BeforeReply)},
+	} {
+		t.Run(c.step, func(t *testing.T) {
+			t.Parallel()
+			dir := filepath.Join(t.TempDir(), "d")
+			params := []string{"session_timeout", timeout.String(), "pool_max_sessions", "1"}
+			victim := startWorker(t, task{Role: "hold", Name: "x", URL: ensemble.URL(zk.Hosts(), rootOf(t), quick(append(params, "session_dir", dir)...))})
+			victim.await("ready")
+			victim.start()
+			victim.await("held")
+			heir := startWorker(t, task{Role: "hold", Name: "x", URL: ensemble.URL(zk.Hosts(), rootOf(t), quick(params...))})
+			heir.await("ready")
+			heir.start()
+			heir.await("waiting")
+			p, err := proxy.NewCounting(zk.Hosts())
+			if err == nil {
+				err = c.cut(p)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer p.Close()
+			died := victim.kill()
+			for range victim.reports { // until it is gone
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			go func() {
+				if strings.HasPrefix(c.step, "before the request") || strings.HasPrefix(c.step, "before the end") {
+					wait.Until(t, "the closer is cut off", func() bool { return p.Counts().Requests["closeSession"] > 0 })
+					cancel() // it does not try again: it has died there
+				}
+			}()
+			if n, err := sessiondir.Reap(ctx, dir, false, through(p), slog.Default); n > 0 || !errors.Is(err, ctx.Err()) {
+				t.Errorf("the closer has ended %d sessions, %v", n, err)
+			}
+			r := heir.await("held")
+			// A tick for the expiry, and one since a closer that is cut off may still be answered.
+			most := time.Second + 2*timeout + 2*500*time.Millisecond + patience/10
+			if waited := time.Duration(r.At - died); waited > most {
+				t.Errorf("the next one had the lock after %v, want %v at most", waited, most)
+			} else {
+				t.Logf("the next one had the lock %v after the death", waited.Round(time.Millisecond))
+			}
+			heir.start()
+			heir.await("done")
+			// The next closer finds that the session is gone.
+			if _, err := sessiondir.Reap(within(t), dir, false, func(e sessiondir.Ensemble) (driver.Connector, error) {
+				return zkdriver.Driver{}.OpenConnector(driver.URL{Scheme: e.Scheme, Hosts: e.Hosts})
+			}, slog.Default); err != nil {
+				t.Error(err)
+			}
+			if left := sessionFiles(t, dir); len(left) > 0 {
+				t.Errorf("left: %v", left)
+			}
+		})
+	}
+}
+
+// TestPasswordOfASessionStaysInItsFile looks for the password of a session in all that a process and those
+// that end its session print, and in what others can see of the processes.
+func TestPasswordOfASessionStaysInItsFile(t *testing.T) {
+	t.Parallel()
+	ensemble.Require(t)
+	zk := ensemble.Start(t, ensemble.Config{})
+	dir := filepath.Join(t.TempDir(), "d")
+	k := task{Role: "hold", Name: "x", URL: ensemble.URL(zk.Hosts(), rootOf(t), quick("session_dir", dir, "pool_max_sessions", "1"))}
+	victim := startWorker(t, k)
+	victim.await("ready")
+	files := sessionFiles(t, dir)
+	if len(files) != 1 {
+		t.Fatalf("files: %v, want one", files)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, files[0]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(text), canary) {
+		t.Error("the file has the password of the user")
+	}
+	var rec struct{ Password []byte }
+	if err := json.Unmarshal([]byte(strings.Split(string(text), "\n")[1]), &rec); err != nil || len(rec.Password) < 8 {
+		t.Fatalf("the file has a password of %d bytes, %v", len(rec.Password), err)
+	}
+	encoded, _ := json.Marshal(rec.Password)
+	forms := []string{string(rec.Password), strings.Trim(string(encoded), `"`), fmt.Sprintf("%x", rec.Password), strings.Trim(fmt.Sprint(rec.Password), "[]")}
+	heir := startWorker(t, k)
+	heir.await("ready")
+	for _, p := range []*process{victim, heir} {
+		for _, file := range []string{"cmdline", "environ", "comm"} {
+			seen, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(p.cmd.Process.Pid), file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, form := range forms {
+				if strings.Contains(string(seen), form) {
+					t.Errorf("/proc/PID/%s has the password", file)
+				}
+			}
+		}
+	}
+	victim.kill()
+	heir.start()
+	heir.await("held")
+	wait.Until(t, "the session of the dead process is ended", func() bool { return len(sessionFiles(t, dir)) == 1 })
+	heir.start()
+	heir.await("done")
+	for range heir.reports {
+	}
+	log := heir.stderr.String()
+	if !strings.Contains(log, "ended the session of a dead process") {
+		t.Errorf("the log has no line on the session: %s", log)
+	}
+	for _, form := range forms {
+		if strings.Contains(log, form) {
+			t.Error("the log has the password of the session")
+		}
+	}
+}
+
+// TestManyProcessesDieAtOnce kills all processes but one that share a directory. The one frees the locks of
+// all others, with one connection for each session.
+func TestManyProcessesDieAtOnce(t *testing.T) {
+	long.Parallel(t)
+	ensemble.Require(t)
+	many := long.Count(t, "ZKLOCK_PROCESSES", 20, 200)
+	zk := ensemble.Start(t, ensemble.Config{Servers: 3, Extra: []string{"maxClientCnxns=0"}})
+	dir := filepath.Join(t.TempDir(), "d")
+	k := task{Role: "hold", URL: ensemble.URL(zk.Hosts(), rootOf(t), quick("session_dir", dir, "pool_max_sessions", "1"))}
+	begin := func(name string) *process {
+		k.Name = name
+		p := startWorker(t, k)
+		p.await("ready")
+		p.start()
+		p.await("held")
+		return p
+	}
+	survivor := begin("survivor")
+	var fleet []*process
+	for i := range many {
+		fleet = append(fleet, begin(fmt.Sprint("name-", i)))
+	}
+	usage := func() (descriptors, threads int) {
+		pid := strconv.Itoa(survivor.cmd.Process.Pid)
+		fds, err1 := os.ReadDir(filepath.Join("/proc", pid, "fd"))
+		tasks, err2 := os.ReadDir(filepath.Join("/proc", pid, "task"))
+		if err := errors.Join(err1, err2); err != nil {
+			t.Fatal(err)
+		}
+		return len(fds), len(tasks)
+	}
+	fds, threads := usage()
+	if fds > 30 {
+		t.Errorf("the one that watches %d processes has %d descriptors", many, fds)
+	}
+	c := dial(t, zk.Hosts(), quick())
+	died := time.Now()
+	for _, p := range fleet {
+		p.kill()
+	}
+	mostFDs, mostThreads := fds, threads
+	wait.Until(t, "all names but one are free", func() bool {
+		if f, n := usage(); true {
+			mostFDs, mostThreads = max(mostFDs, f), max(mostThreads, n)
+		}
+		return len(sessionFiles(t, dir)) == 1
+	})
+	took := time.Since(died)
+	names := 0
+	for info, err := range c.Locks(within(t), "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if names++; info.Name != "survivor" {
+			t.Errorf("%s is still held", info.Name)
+		}
+	}
+	if took > 5*time.Second {
+		t.Errorf("it took %v, want less than a session lives", took)
+	}
+	t.Logf("%d processes, killed at once: their names were free within %v; the survivor had %d descriptors and %d threads, %d and %d at most meanwhile",
+		many, took.Round(time.Millisecond), fds, threads, mostFDs, mostThreads)
+	survivor.start()
+	survivor.await("done")
+}

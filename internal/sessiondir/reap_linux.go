@@ -1,0 +1,124 @@
+package sessiondir
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock/driver"
+)
+
+// Reap ends the sessions of all processes that have died, whatever their ensembles are, and returns
+// how many it has ended. With wait it goes on, also with processes that die later, until ctx ends.
+func Reap(ctx context.Context, path string, wait bool, open Opener, log func() *slog.Logger) (ended int, err error) {
+	d, err := openDirectory(path, syscall.Fstatfs)
+	if err != nil {
+		return 0, err
+	}
+	defer d.close()
+	me, err := self()
+	if err != nil {
+		return 0, fmt.Errorf("session directory %s: this process cannot be identified: %w", path, err)
+	}
+	all := closers{open: open, byKey: make(map[string]driver.Connector)}
+	defer all.close()
+	var mu sync.Mutex
+	r := newReaper(d, me, log, all.closer, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		ended++
+	})
+	if wait {
+		r.watch(ctx, "")
+		return ended, nil
+	}
+	r.scan(ctx, "")
+	r.wg.Wait()
+	return ended, context.Cause(ctx)
+}
+
+// closers are the connectors of a reaper, one for each ensemble.
+type closers struct {
+	open Opener
+
+	mu    sync.Mutex
+	byKey map[string]driver.Connector // guarded by mu
+}
+
+func (c *closers) closer(e Ensemble) (driver.SessionCloser, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	conn, known := c.byKey[e.key()]
+	if !known {
+		var err error
+		if conn, err = c.open(e); err != nil {
+			return nil, err
+		}
+		c.byKey[e.key()] = conn
+	}
+	closer, ok := driver.CloserOf(conn)
+	if !ok {
+		return nil, errors.New("the driver cannot end the sessions of other processes")
+	}
+	return closer, nil
+}
+
+func (c *closers) close() {
+	for _, conn := range c.byKey {
+		_ = conn.Close()
+	}
+}
+
+// EndHeld ends the sessions of files that [Held] has returned in another process, which has died. This
+// process holds their flocks. It ends no session of a process that still exists. It closes the files.
+func EndHeld(ctx context.Context, files []*os.File, open Opener, log func() *slog.Logger) {
+	all := closers{open: open, byKey: make(map[string]driver.Connector)}
+	defer all.close()
+	var wg sync.WaitGroup
+	died := time.Now()
+	for _, f := range files {
+		wg.Go(func() {
+			defer f.Close()
+			endHeld(ctx, f, all.closer, log, died)
+		})
+	}
+	wg.Wait()
+}
+
+func endHeld(ctx context.Context, f *os.File, closer func(Ensemble) (driver.SessionCloser, error), log func() *slog.Logger, died time.Time) {
+	data := make([]byte, maxRecord)
+	n, _ := f.ReadAt(data, 0)
+	rec, err := decode(data[:n])
+	if err != nil {
+		return
+	}
+	c, err := closer(rec.Ensemble)
+	if err != nil {
+		return
+	}
+	d, err := openDirectory(rec.Directory, syscall.Fstatfs)
+	if err != nil {
+		return
+	}
+	defer d.close()
+	// The process may have ended the session itself, and the file with it.
+	if d.removed(f, rec.name()) {
+		return
+	}
+	me, err := self()
+	if err != nil {
+		return
+	}
+	if lives, err := rec.Process.exists(me); err != nil || lives {
+		return
+	}
+	r := newReaper(d, me, log, nil, nil)
+	if sleep(ctx, rec.LossDelay) {
+		r.finish(ctx, c, rec, rec.name(), died)
+	}
+}

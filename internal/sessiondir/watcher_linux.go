@@ -1,0 +1,116 @@
+package sessiondir
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// watch ends the sessions of processes that die, until ctx ends, and waits for the attempts that are
+// under way. key is that of an ensemble; "" means all.
+func (r *reaper) watch(ctx context.Context, key string) {
+	defer r.wg.Wait()
+	n := newNotifier(r.dir)
+	defer n.close()
+	for ctx.Err() == nil {
+		r.scan(ctx, key)
+		until := time.Now().Add(rest) // also while notices arrive all the time
+		for all := false; !all && ctx.Err() == nil; {
+			var names []string
+			names, all = n.wait(ctx, until)
+			for _, name := range names {
+				if key == "" || strings.HasPrefix(name, key+"-") {
+					r.expect(ctx, name)
+				}
+			}
+		}
+	}
+}
+
+// scan looks at all files of an ensemble.
+func (r *reaper) scan(ctx context.Context, key string) {
+	names, err := r.dir.names(key)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // the next session notices that the directory was removed
+		r.refuse(".", err)
+	}
+	for _, name := range names {
+		r.look(ctx, name)
+	}
+}
+
+// expect looks at a file that a process has closed. The kernel gives notice just before it releases the
+// flock.
+func (r *reaper) expect(ctx context.Context, name string) {
+	for pause := 100 * time.Microsecond; !r.look(ctx, name) && pause < 30*time.Millisecond; pause *= 2 {
+		if !sleep(ctx, pause) {
+			return
+		}
+	}
+}
+
+// stand waits until this process is the one that watches a directory for an ensemble, and then
+// watches, until ctx ends. One process at a time does: the one that has the flock of a FIFO. It
+// also has the FIFO's end for writing open. The others read, and learn by the end of file that it has
+// died or stopped. So they cost one descriptor each and no processor time. Each looks at all files once:
+// the one that watches may be stopped.
+func (r *reaper) stand(ctx context.Context, key string) {
+	defer r.wg.Wait()
+	r.clear(key)
+	r.scan(ctx, key)
+	for pause := time.Millisecond; ctx.Err() == nil; pause = min(2*pause, time.Second) {
+		switch f, err := r.dir.openFIFO(key + suffixWatch); {
+		case err == nil:
+			r.candidate(ctx, key, f)
+			_ = f.Close()
+		case !errors.Is(err, fs.ErrNotExist): // not removed
+			r.refuse(key+suffixWatch, err)
+		}
+		sleep(ctx, pause)
+	}
+}
+
+// candidate watches when it gets the flock of f. It returns when ctx has ended, or if f is of no use any
+// longer.
+func (r *reaper) candidate(ctx context.Context, key string, f *os.File) {
+	defer context.AfterFunc(ctx, func() { _ = f.SetReadDeadline(time.Unix(1, 0)) })()
+	for pause := time.Millisecond; ctx.Err() == nil; pause = min(2*pause, time.Second) {
+		locked, err := lock(f)
+		if err != nil || r.dir.removed(f, key+suffixWatch) {
+			return
+		}
+		if locked {
+			w, err := r.dir.open(key+suffixWatch, os.O_WRONLY)
+			if err != nil {
+				return
+			}
+			defer w.Close()
+			r.watch(ctx, key)
+			return
+		}
+		began := time.Now()
+		if _, err := f.Read(make([]byte, 1)); err != nil && time.Since(began) > pause {
+			pause = time.Millisecond // it has waited for one that watched: the next one should not wait long
+			continue
+		}
+		// The one that watches has not opened its end yet.
+		sleep(ctx, pause)
+	}
+}
+
+// openFIFO opens a FIFO for reading, and makes it if it is missing.
+func (d *directory) openFIFO(name string) (*os.File, error) {
+	dir, err := d.root.Open(".")
+	if err != nil {
+		return nil, reason(err)
+	}
+	defer dir.Close()
+	if err := syscall.Mknodat(int(dir.Fd()), name, syscall.S_IFIFO|0o600, 0); err != nil && err != syscall.EEXIST {
+		return nil, err
+	}
+	f, err := d.open(name, os.O_RDONLY)
+	return f, reason(err)
+}

@@ -1,0 +1,152 @@
+package sessiondir
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/zklock/go-zklock/internal/testkit/wait"
+	"github.com/zklock/go-zklock/zklock/driver"
+)
+
+// candidate starts what another process of the machine would: it wants to watch the directory.
+func (b *bench) candidate(key string) (stop func()) {
+	r := newReaper(b.dir, b.me, b.reaper.log, b.closer, nil)
+	ctx, cancel := context.WithCancel(b.t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() { r.stand(ctx, key) })
+	stop = func() { cancel(); wg.Wait() }
+	b.t.Cleanup(stop)
+	return stop
+}
+
+// TestOneWatchesAndTheNextTakesOver: of many clients one watches; when it stops, another one does.
+func TestOneWatchesAndTheNextTakesOver(t *testing.T) {
+	b := newBench(t)
+	key := ensembleOf(ours).key()
+	var stops []func()
+	for range 10 {
+		stops = append(stops, b.candidate(key))
+	}
+	for i, stop := range stops {
+		id := int64(100 + i)
+		b.died(id, nil)
+		wait.Until(t, fmt.Sprintf("session %d is ended", id), func() bool { return slices.Contains(b.close.all(), id) })
+		if n := notifiers(t); n != 1 {
+			t.Errorf("%d watch, want one", n)
+		}
+		stop()
+	}
+	b.died(7, nil)
+	time.Sleep(50 * time.Millisecond)
+	if slices.Contains(b.close.all(), 7) {
+		t.Error("a session was ended, although no client watches")
+	}
+}
+
+// notifiers returns how many notifiers this process has.
+func notifiers(t *testing.T) (n int) {
+	t.Helper()
+	all, err := filepath.Glob("/proc/self/fd/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, fd := range all {
+		if to, _ := os.Readlink(fd); to == "anon_inode:inotify" {
+			n++
+		}
+	}
+	return n
+}
+
+// TestFlocksDoNotWaitForTheNotifier: when a process dies, the kernel gives back the descriptors with the
+// lowest numbers last, and a notifier takes it long.
+func TestFlocksDoNotWaitForTheNotifier(t *testing.T) {
+	b := newBench(t)
+	k := b.lives(1, func(*record) {})
+	defer k.release()
+	n := newNotifier(b.dir)
+	defer n.close()
+	if n.f.Fd() >= k.f.Fd() {
+		t.Errorf("the notifier's descriptor is %d, that of the session's file %d, want a lower one", n.f.Fd(), k.f.Fd())
+	}
+	second := newNotifier(b.dir)
+	defer second.close()
+	b.died(2, nil)
+	for _, n := range []*notifier{n, second} {
+		if names, all := n.wait(t.Context(), time.Now().Add(rest)); len(names) == 0 && !all {
+			t.Errorf("a notifier with the descriptor %d has missed a file that was closed", n.f.Fd())
+		}
+	}
+}
+
+// TestEachEnsembleIsWatched: in one directory, the clients of each ensemble watch for themselves.
+func TestEachEnsembleIsWatched(t *testing.T) {
+	b := newBench(t)
+	theirs := ours
+	theirs.Hosts = []string{"c:3"}
+	other := &closes{}
+	r := newReaper(b.dir, b.me, b.reaper.log, func(e Ensemble) (driver.SessionCloser, error) {
+		if e.key() != ensembleOf(theirs).key() {
+			return nil, errors.New("the servers of others")
+		}
+		return other, nil
+	}, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	b.candidate(ensembleOf(ours).key())
+	wg.Go(func() { r.stand(ctx, ensembleOf(theirs).key()) })
+	b.died(7, nil)
+	b.died(8, func(r *record) { r.Ensemble = ensembleOf(theirs) })
+	wait.Until(t, "each has ended its session", func() bool {
+		return slices.Equal(b.close.all(), []int64{7}) && slices.Equal(other.all(), []int64{8})
+	})
+}
+
+// TestWatchingWithoutNotices: a machine may give no more notifiers. Files are then looked at again and
+// again.
+func TestWatchingWithoutNotices(t *testing.T) {
+	b := newBench(t)
+	n := &notifier{}
+	if names, all := n.wait(t.Context(), time.Now().Add(rest)); len(names) > 0 || !all {
+		t.Errorf("a notifier of nothing returned %v, %t", names, all)
+	}
+	n = newNotifier(b.dir)
+	defer n.close()
+	defer b.lives(8, func(*record) {}).release() // no process has closed it, so there is no notice of it
+	name := b.died(7, nil)
+	if names, _ := n.wait(t.Context(), time.Now().Add(rest)); !slices.Equal(names, []string{name}) {
+		t.Errorf("the notices are %v, want one of %s", names, name)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, all := n.wait(ctx, time.Now().Add(rest)); !all {
+		t.Error("a wait that ctx has ended says that nothing may be free")
+	}
+	b.died(9, nil)
+	if _, all := n.wait(t.Context(), time.Now()); !all {
+		t.Error("a notice has put off the look at all files")
+	}
+}
+
+// TestManyAreEndedAtOnce: a thousand sessions of dead processes take one attempt each.
+func TestManyAreEndedAtOnce(t *testing.T) {
+	b := newBench(t)
+	b.candidate(ensembleOf(ours).key())
+	const many = 1000
+	var want []int64
+	for id := range int64(many) {
+		b.died(id+1, nil)
+		want = append(want, id+1)
+	}
+	wait.Until(t, "all sessions are ended", func() bool { return slices.Equal(b.close.all(), want) })
+	wait.Until(t, "all files are gone", func() bool { return len(b.left()) == 0 })
+}

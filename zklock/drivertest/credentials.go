@@ -1,0 +1,105 @@
+package drivertest
+
+import (
+	"context"
+	"errors"
+
+	"github.com/zklock/go-zklock/zklock/driver"
+)
+
+func credentialsTests() []test {
+	return []test{
+		{"credentials/of a session show its id and its timeout", func(e *env) {
+			s := e.connect()
+			cred, ok := driver.CredentialsOf(s)
+			if !ok {
+				e.skip("the driver does not show credentials")
+			}
+			if cred.ID != s.ID() || cred.Timeout != s.Timeout() || cred.Password.IsZero() {
+				e.Fatalf("the credentials are %#x with %v (password: %t), want %#x with %v", cred.ID, cred.Timeout, !cred.Password.IsZero(), s.ID(), s.Timeout())
+			}
+		}},
+		{"credentials/end the session of another connector", func(e *env) {
+			s, other := e.connect(), e.connect()
+			cred, closer := e.closer(s)
+			e.create(s, e.path("e"), nil, driver.Ephemeral)
+			e.create(other, e.path("o"), nil, driver.Ephemeral)
+			_, events := e.watch(other, e.path("e"))
+			e.ok(closer.CloseSession(e.ctx, cred), "close by credentials")
+			e.fires(events, driver.EventDeleted, e.path("e"))
+			e.reaches(s, driver.Expired)
+			_, err := s.Get(e.ctx, e.root)
+			e.is(err, driver.ErrSessionExpired, "get")
+			if got := e.names(other, e.root); !equal(got, "o") {
+				e.Fatalf("the nodes left are %q, want only that of the other session", got)
+			}
+			e.ok(closer.CloseSession(e.ctx, cred), "close once more")
+		}},
+		{"credentials/end a session that has no connection", func(e *env) {
+			s, other := e.connect(), e.connect()
+			cred, closer := e.closer(s)
+			e.create(s, e.path("e"), nil, driver.Ephemeral)
+			heal := e.cut(s)
+			e.ok(closer.CloseSession(e.ctx, cred), "close by credentials")
+			e.absent(other, e.path("e"))
+			heal()
+			e.reaches(s, driver.Expired)
+		}},
+		{"credentials/with another password end nothing", func(e *env) {
+			s, other := e.connect(), e.connect()
+			cred, closer := e.closer(s)
+			e.create(s, e.path("e"), nil, driver.Ephemeral)
+			cred.Password = driver.NewSecret("0123456789abcdef")
+			// The ensemble answers as if there were no such session.
+			e.ok(closer.CloseSession(e.ctx, cred), "close by a wrong password")
+			e.read(s, e.path("e"))
+			e.read(other, e.path("e"))
+		}},
+		{"credentials/of a session that is over cause no error", func(e *env) {
+			s := e.connectShort()
+			cred, closer := e.closer(s)
+			e.expire(s)
+			e.ok(closer.CloseSession(e.ctx, cred), "close an expired session")
+			s = e.connect()
+			cred, closer = e.closer(s)
+			e.ok(s.Close(e.ctx), "close")
+			e.ok(closer.CloseSession(e.ctx, cred), "close a closed session")
+		}},
+		{"credentials/are not used after the context has ended", func(e *env) {
+			s := e.connect()
+			cred, closer := e.closer(s)
+			ctx, cancel := context.WithCancel(e.ctx)
+			cancel()
+			if err := closer.CloseSession(ctx, cred); !errors.Is(err, context.Canceled) {
+				e.Fatalf("close by credentials returned %v, want %v", err, context.Canceled)
+			}
+			e.read(s, e.root)
+		}},
+		{"credentials/are of no use to a connector that is closed", func(e *env) {
+			s := e.connect()
+			cred, ok := driver.CredentialsOf(s)
+			c := e.h.Connector()
+			closer, can := driver.CloserOf(c)
+			if !ok || !can {
+				e.skip("the driver does not end sessions by credentials")
+			}
+			e.ok(c.Close(), "close the connector")
+			e.is(closer.CloseSession(e.ctx, cred), driver.ErrClosed, "close by credentials")
+			e.read(s, e.root)
+		}},
+	}
+}
+
+// closer returns the credentials of s, and another connector that can end it. It skips the test if
+// the driver does not do that.
+func (e *env) closer(s driver.Session) (driver.Credentials, driver.SessionCloser) {
+	e.Helper()
+	c := e.h.Connector()
+	e.Cleanup(func() { _ = c.Close() })
+	cred, ok := driver.CredentialsOf(s)
+	closer, can := driver.CloserOf(c)
+	if !ok || !can {
+		e.skip("the driver does not end sessions by credentials")
+	}
+	return cred, closer
+}
