@@ -77,7 +77,8 @@ func (x *exchange) request() ([]byte, error) {
 // verify checks that the server has read the authenticator, and so has the service's key.
 func (x *exchange) verify(token []byte) error {
 	if text := string(token[:min(len(token), 6)]); text == "realm=" || text == "nonce=" {
-		return errors.New("the server expects the mechanism DIGEST-MD5")
+		// A server that has lost its own ticket, and its key with it, falls back to this.
+		return errors.New("the server expects the mechanism DIGEST-MD5: its JAAS section Server is for that, or it could not renew its own Kerberos ticket, which isInitiator=false in that section makes unnecessary")
 	}
 	id, message, err := unframe(token)
 	if err != nil {
