@@ -217,7 +217,7 @@ bench-three: install ## some workloads on three servers, with zk.Lock, for the d
 bench-growth: install ## draw cycles a second against the numbers of names and waiters, for the docs
 	$(GO) run ./integration_test/bench -growth integration_test/bench/growth.svg $(BENCHFLAGS)
 
-# FUZZTIME may be a number of inputs, 40000x. An input of FuzzReplies or FuzzStream is a
+# FUZZTIME may be a number of inputs, 40000x. An input of FuzzReplies, FuzzSASL or FuzzStream is a
 # connection, and takes as long as two hundred inputs of the others.
 .PHONY: fuzz
 fuzz: ## each fuzz target for FUZZTIME
@@ -226,7 +226,7 @@ fuzz: ## each fuzz target for FUZZTIME
 	while IFS=: read -r file func; do \
 		name=$${func#func }; \
 		printf '\n== %s in %s\n' "$$name" "$$(dirname "$$file")"; \
-		limit=$(FUZZTIME); if [[ $$name =~ ^Fuzz(Replies|Stream)$$ && $$limit == *x ]]; then limit=$$(($${limit%x} / 200))x; fi; \
+		limit=$(FUZZTIME); if [[ $$name =~ ^Fuzz(Replies|SASL|Stream)$$ && $$limit == *x ]]; then limit=$$(($${limit%x} / 200))x; fi; \
 		$(GO) test -run='^$$' -fuzz="^$$name\$$" -fuzztime=$$limit -fuzzminimizetime=100x "$$(dirname "$$file")"; \
 	done <<< "$$targets"
 

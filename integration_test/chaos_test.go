@@ -35,6 +35,8 @@ type chaos struct {
 	strokes  []*stroke
 	denied   []string // the kinds of fault that need rights this machine does not give
 	mild     bool     // the kinds of fault need not take locks away
+
+	as func(url string) string // adds to the workers' URL how they authenticate; nil: they do not
 }
 
 // victim is a worker, with the proxies that carry faults to it.
@@ -136,9 +138,13 @@ func (c *chaos) startVictim(i int, registers, znode string) {
 	if i%2 == 1 {
 		params.Set("keep", "1s")
 	}
+	url := ensemble.URL(strings.Join(hosts, ","), c.root, params)
+	if c.as != nil {
+		url = c.as(url)
+	}
 	v.process = startWorker(c.t, task{
 		Role: "chaos",
-		URL:  ensemble.URL(fmt.Sprintf("%s,%s,%s", hosts[0], hosts[1], hosts[2]), c.root, params),
+		URL:  url,
 		Log:  filepath.Join(c.t.TempDir(), fmt.Sprint("journal-", i)),
 		Chaos: &chaosTask{Index: i, Of: chaosWorkers, Registers: registers, Znode: znode,
 			Hosts: hosts, Timeout: chaosSession},

@@ -21,6 +21,8 @@ var shownTypes = map[string][]string{
 // notShown are functions that need no example, with the reason.
 var notShown = map[string]string{
 	"zklock.Register":               "drivers call it; ExampleDrivers shows its effect",
+	"zklock.WithDriverOption":       "packages of drivers call it; ExampleWithSASL of zkdriver shows its effect",
+	"zklock/zkdriver.RegisterSASL":  "packages of mechanisms call it; the example of contrib/kerberos shows its effect",
 	"zklock.Token.MarshalText":      "encoding packages call it",
 	"zklock.Token.UnmarshalText":    "encoding packages call it",
 	"zklock/drivertest.Run":         "it needs a *testing.T; the package documentation and each driver's conformance test show it",

@@ -68,6 +68,7 @@ var importRules = map[string]imports{
 	"interceptors/verdict":     {ours: []string{"zklock", "zklock/fence"}, foreign: []string{"google.golang.org/protobuf", "google.golang.org/genproto"}},
 	"contrib/connectlock":      {ours: []string{"zklock", "zklock/fence", "internal/holding", "internal/naming", "interceptors/"}, foreign: []string{"connectrpc.com/connect", "google.golang.org/protobuf", "google.golang.org/genproto"}},
 	"contrib/gocronlock":       {ours: []string{"zklock", "zklock/election", "zklock/once"}, foreign: []string{"github.com/go-co-op/gocron/v2"}},
+	"contrib/kerberos":         {ours: []string{"zklock", "zklock/zkdriver"}, foreign: []string{"github.com/jcmturner/gokrb5/v8", "github.com/go-zookeeper/zk"}},
 	"contrib/migratelock":      {ours: []string{"zklock"}, foreign: []string{"github.com/golang-migrate/migrate/v4"}},
 	"contrib/zklockvet":        {foreign: []string{"golang.org/x/tools"}},
 	"contrib/zklockvet/":       {ours: []string{"contrib/zklockvet"}, foreign: []string{"golang.org/x/tools", "github.com/golangci/plugin-module-register"}},
@@ -81,6 +82,7 @@ var importRules = map[string]imports{
 	"examples/":                {ours: []string{""}, foreign: []string{""}},
 
 	"cmd/zklock":                 {ours: []string{"cmd/zklock/internal/", "internal/blocking", "internal/sessiondir", "zklock", "zklock/election", "zklock/inspect", "zklock/zkdriver"}, foreign: []string{"github.com/spf13/cobra"}},
+	"cmd/zklock/zklock-kerberos": {ours: []string{""}, foreign: []string{""}},
 	"cmd/zklock/internal/run":    {ours: []string{"cmd/zklock/internal/tty"}},
 	"cmd/zklock/internal/doctor": {ours: []string{"zklock"}},
 	"cmd/zklock/internal/tty":    {},

@@ -116,7 +116,7 @@ func TestKindsOfLocks(t *testing.T) {
 	t.Parallel()
 	ensemble.Require(t)
 	server := ensemble.Start(t, ensemble.Config{})
-	for engine, open := range map[string]func(*testing.T, string, ...zklock.Option) *zklock.Client{
+	testKindsOfLocks(t, map[string]opener{
 		"mem": func(t *testing.T, root string, opts ...zklock.Option) *zklock.Client {
 			c, err := zklock.Open("mem://kinds"+root, opts...)
 			if err != nil {
@@ -128,7 +128,15 @@ func TestKindsOfLocks(t *testing.T) {
 		"zk": func(t *testing.T, root string, opts ...zklock.Option) *zklock.Client {
 			return dial(t, server.Hosts(), quick(), opts...)
 		},
-	} {
+	})
+}
+
+// opener opens a client with a root.
+type opener func(t *testing.T, root string, opts ...zklock.Option) *zklock.Client
+
+// testKindsOfLocks runs all plays with the clients of each opener.
+func testKindsOfLocks(t *testing.T, engines map[string]opener) {
+	for engine, open := range engines {
 		for name, play := range plays {
 			t.Run(engine+"/"+name, func(t *testing.T) {
 				s := stage{T: t, actors: map[string]*actor{}}

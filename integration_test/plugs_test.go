@@ -22,6 +22,7 @@ var plugged = map[string][]string{
 	"connectlock": {"connectrpc.com/connect"},
 	"contention":  {"github.com/google/pprof"},
 	"gocronlock":  {"github.com/go-co-op/gocron/v2"},
+	"kerberos":    {"github.com/jcmturner/gokrb5/v8"},
 	"migratelock": {"github.com/pressly/goose/v3", "github.com/golang-migrate/migrate/v4"},
 }
 

@@ -51,6 +51,7 @@ func OpenConfig(cfg Config, opts ...Option) (_ *Client, err error) {
 		}
 	}
 	c.useHooks()
+	c.cfg.identify(&cfg)
 	connector := cfg.Connector
 	if connector == nil {
 		if connector, err = cfg.connect(c); err != nil {
@@ -140,7 +141,7 @@ func (c *Client) ACL() []driver.ACL {
 	if c == nil || c.pool == nil {
 		return nil
 	}
-	return slices.Clone(c.cfg.ACLs())
+	return slices.Clone(c.cfg.ACL)
 }
 
 // errNoClient is what the methods of a zero Client return.

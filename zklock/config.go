@@ -55,7 +55,7 @@ type Config struct {
 	MaxNames        int           // the key max_names; 0: no limit
 	SessionDir      string        // the key session_dir; "": none
 	RequireRoot     bool          // create_root=false: the client does not make the root if it is missing
-	ACL             string        // the key acl: creator or open; the default is creator with a User, else open
+	ACL             string        // the key acl: creator, open or a list; the default is creator for a client with a User or SASL, else open
 }
 
 // complete checks each setting, and fills in the defaults: afterwards 0 means never, or no limit.
@@ -89,10 +89,6 @@ func (c *Config) complete() (config, error) {
 		handoverLimit: c.HandoverLimit, handoverTime: c.HandoverTime, keep: c.Keep,
 		keepMax: c.KeepMax, maxWaiters: c.MaxWaiters, maxNames: c.MaxNames,
 	}
-	if c.Connector == nil {
-		cfg.User = c.User
-	}
-	cfg.CreatorOnly = c.ACL == aclCreator || c.ACL == "" && cfg.User != ""
 	if err := checkRoot(cfg.Root); err != nil {
 		return config{}, err
 	}
@@ -106,6 +102,20 @@ func (c *Config) complete() (config, error) {
 		return config{}, errors.New("key \"keep\" needs hand-over: raise handover_limit and handover_time above 0, or leave keep out")
 	}
 	return cfg, nil
+}
+
+// identify sets the access list, and a text about the client's identity.
+func (cfg *config) identify(c *Config) {
+	access := "creator"
+	switch {
+	case c.Connector == nil && (c.DriverSettings["sasl"] != "" || len(cfg.driverOptions) > 0):
+		cfg.Identity = strings.TrimSuffix("authenticated by SASL as "+c.User, " as ")
+	case c.Connector == nil && c.User != "":
+		cfg.Identity = fmt.Sprintf("as user %q (or the password is wrong: ZooKeeper accepts any password, and compares it with access lists only)", c.User)
+	default:
+		cfg.Identity, access = "without a user in the URL", "open"
+	}
+	cfg.ACL, _ = driver.ParseACL(cmp.Or(c.ACL, access)) // checked by complete
 }
 
 // checkRoot refuses a root that is not a plain absolute path below "/".

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
@@ -22,12 +23,6 @@ const maxPoolSessions = 1000
 // maxDuration is more than any setting needs, and small enough that sums and
 // multiples do not overflow.
 const maxDuration = 10 * 365 * 24 * time.Hour
-
-// The values of the key acl.
-const (
-	aclOpen    = "open"    // all clients may use the znodes that zklock creates
-	aclCreator = "creator" // only clients with the creator's identity may
-)
 
 // key is a setting that a URL has under a key, and a Config in a field.
 type key struct {
@@ -67,10 +62,8 @@ var coreKeys = map[string]key{
 	}),
 	"session_dir": textKey("", func(c *Config) *string { return &c.SessionDir }, func(string) error { return nil }),
 	"acl": textKey("", func(c *Config) *string { return &c.ACL }, func(v string) error {
-		if v != aclOpen && v != aclCreator {
-			return fmt.Errorf("want %s or %s", aclCreator, aclOpen)
-		}
-		return nil
+		_, err := driver.ParseACL(v)
+		return err
 	}),
 }
 

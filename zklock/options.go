@@ -51,6 +51,12 @@ func WithIdentity(id Identity) Option {
 	return openOption(func(c *Client) { c.cfg.Host, c.cfg.PID = id.Host, id.PID })
 }
 
+// WithDriverOption passes a value to the driver of the URL, for settings that need code. Packages
+// of drivers have functions that return such options.
+func WithDriverOption(value any) Option {
+	return openOption(func(c *Client) { c.cfg.driverOptions = append(c.cfg.driverOptions, value) })
+}
+
 // WithAcquireStacks keeps the call stack of each acquisition with its lock. If a lock is dropped
 // without a Release, the log then has the functions that acquired it. Use it to find such a leak:
 // each acquisition takes a microsecond or two longer, and each lock needs some hundred bytes more.

@@ -39,11 +39,11 @@ type turnstiles struct {
 
 // config has the settings of a Client. They are checked.
 type config struct {
-	place.Settings // for places and sessions
-
+	place.Settings                                             // for places and sessions
 	handoverLimit, keepMax, maxWaiters, maxNames int           // 0: no hand-over, and readers do not share places; no limit
 	handoverTime, keep                           time.Duration // 0: no hand-over; no place is kept between two uses
 	acquireStacks                                bool
+	driverOptions                                []any
 }
 
 // counters are totals since the client was opened.

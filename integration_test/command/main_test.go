@@ -6,6 +6,7 @@
 package command_test
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"os"
@@ -30,19 +31,22 @@ const patience = 2 * time.Minute
 // at once would make each other late.
 const sideBySide = "3"
 
-// build is the command under test, as it was built with some flags.
+// build is a command under test, as it was built with some flags.
 type build struct {
 	flags []string
+	main  string // the folder of the command below cmd; "" means zklock
 	once  sync.Once
 	dir   string
 	path  string
 	err   error
 }
 
-// built has the race detector if this test has it, and plain never has it.
+// built has the race detector if this test has it, and plain never has it. kerberized is the
+// command with Kerberos.
 var (
-	built = &build{flags: raceFlags}
-	plain = &build{}
+	built      = &build{flags: raceFlags}
+	plain      = &build{}
+	kerberized = &build{main: "zklock/zklock-kerberos"}
 )
 
 // binary returns the command under test.
@@ -59,7 +63,7 @@ func (b *build) binary(t testing.TB) string {
 			return
 		}
 		b.path = filepath.Join(b.dir, "zklock")
-		cmd := exec.Command("go", append(append([]string{"build", "-o", b.path}, b.flags...), "./cmd/zklock")...)
+		cmd := exec.Command("go", append(append([]string{"build", "-o", b.path}, b.flags...), "./cmd/"+cmp.Or(b.main, "zklock"))...)
 		cmd.Dir = "../.."
 		if out, err := cmd.CombinedOutput(); err != nil {
 			b.err = fmt.Errorf("go build: %v\n%s", err, out)

@@ -47,6 +47,10 @@ var suites = []suite{
 	{name: "rights", limit: 10 * time.Minute, tests: []string{
 		"TestCredentialsComeFirstOnEveryConnection", "TestPingSaysWhichRightIsMissingOnRealServers", "TestWrongPasswordIsReportedByLocksOnRealServers",
 	}},
+	{name: "SASL", quick: true, limit: 15 * time.Minute, tests: []string{
+		"TestSASL", "TestSASLConformance", "TestSASLOnAnotherServer", "TestServersThatKnowNoSASL", "TestSASLRollingRestart",
+	}},
+	{name: "SASL chaos", limit: 20 * time.Minute, tests: []string{"TestSASLChaos"}},
 	{name: "round trips", quick: true, limit: 10 * time.Minute, tests: []string{
 		"TestUncontendedAcquireAndReleaseAreOneRequestEach", "TestFreshNamesAreOneTransactionEach", "TestFreshNamesOfTwoClientsOnThreeServers",
 		"TestReleaseWakesOneOfFiftyClients",

@@ -100,7 +100,7 @@ const module = "github.com/zklock/go-zklock"
 type folderOf string
 
 // released are the modules that programs import, each behind those that it requires.
-var released = []folderOf{"", "middleware/ginlock", "interceptors", "tracing", "contrib/connectlock", "contrib/contention", "contrib/gocronlock", "contrib/migratelock", "contrib/zklockvet"}
+var released = []folderOf{"", "middleware/ginlock", "interceptors", "tracing", "contrib/connectlock", "contrib/contention", "contrib/gocronlock", "contrib/kerberos", "contrib/migratelock", "contrib/zklockvet"}
 
 func (m folderOf) path() string { return strings.TrimSuffix(module+"/"+string(m), "/") }
 

@@ -28,8 +28,8 @@ type Ensemble struct {
 var fileKeys = []string{"password_file", "tls_ca", "tls_cert", "tls_key"}
 
 // ensembleOf returns the ensemble of a URL as another process can use it: paths of files are absolute. A
-// user without a password file is left out: no password may be written. To end a session takes a user only
-// at servers with enforce.auth.enabled.
+// user without a password file is left out, and with it DIGEST-MD5: no password may be written. To end a
+// session takes a user only at servers that demand it. Other mechanisms of SASL have their secrets elsewhere.
 func ensembleOf(u driver.URL) Ensemble {
 	e := Ensemble{Scheme: u.Scheme, Hosts: u.Hosts, User: u.User, Params: make(map[string]string, len(u.Params))}
 	for k := range u.Params {
@@ -41,9 +41,10 @@ func ensembleOf(u driver.URL) Ensemble {
 		}
 		e.Params[k] = v
 	}
-	if _, has := e.Params["password_file"]; !has {
+	if _, has := e.Params["password_file"]; !has && (e.Params["sasl"] == "" || e.Params["sasl"] == "digest-md5") {
 		e.User = ""
 		delete(e.Params, "auth_plaintext")
+		delete(e.Params, "sasl")
 	}
 	return e
 }

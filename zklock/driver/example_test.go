@@ -71,6 +71,18 @@ func ExampleCreatorACL() {
 	// refused: true
 }
 
+// A URL names an access list by its key acl.
+func ExampleParseACL() {
+	for _, text := range []string{"creator", "sasl:svc/zk1@EXAMPLE.COM:cdrwa,ip:10.0.0.1:r", "sasl:svc:all"} {
+		list, err := driver.ParseACL(text)
+		fmt.Println(list, err)
+	}
+	// Output:
+	// [{31 auth }] <nil>
+	// [{31 sasl svc/zk1@EXAMPLE.COM} {1 ip 10.0.0.1}] <nil>
+	// [] want creator or open, or entries of the form SCHEME:ID:PERMS, separated by commas, such as sasl:svc:cdrwa
+}
+
 // A process that has a session's credentials can end it, although another process has opened it.
 func ExampleCloserOf() {
 	ctx := context.Background()

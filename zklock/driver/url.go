@@ -30,6 +30,10 @@ type URL struct {
 	// driver then uses slog's default logger for messages that must not be missed.
 	Logger *slog.Logger
 
+	// Options are the values that the program has passed to zklock.WithDriverOption. A driver
+	// refuses those that it does not know.
+	Options []any
+
 	// Params holds the URL's query, without the keys that package zklock itself uses.
 	// Each key is one of Driver.Keys and has exactly one value.
 	Params url.Values

@@ -28,6 +28,9 @@ func (urlDriver) OpenConnector(u driver.URL) (driver.Connector, error) {
 	if len(u.Params) > 0 {
 		return nil, fmt.Errorf("mem: unknown key %q: the mem driver has no keys, leave it out", slices.Sorted(maps.Keys(u.Params))[0])
 	}
+	if len(u.Options) > 0 {
+		return nil, fmt.Errorf("mem: an option of type %T is not for this driver", u.Options[0])
+	}
 	c := new(connector)
 	if u.User != "" || !u.Password.IsZero() {
 		c.ids = []identity{digestIdentity(u.User, u.Password.Reveal())}

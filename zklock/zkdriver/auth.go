@@ -12,8 +12,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
-// credentials are a user of ZooKeeper's digest scheme and the password, or the file that has
-// the password.
+// credentials are a user, of ZooKeeper's digest scheme or of the SASL mechanism DIGEST-MD5, and
+// the password, or the file that has the password.
 type credentials struct {
 	user     string
 	password driver.Secret
@@ -34,7 +34,7 @@ func parseCredentials(u driver.URL) (*credentials, error) {
 		return nil, nil
 	}
 	if strings.Contains(u.User, ":") {
-		return nil, fmt.Errorf("zkdriver: user %q: the digest scheme does not allow a colon in a user name", u.User)
+		return nil, fmt.Errorf("zkdriver: user %q: the digest scheme and DIGEST-MD5 do not allow a colon in a user name", u.User)
 	}
 	c := &credentials{user: u.User, password: u.Password, file: file}
 	switch {
@@ -56,21 +56,27 @@ func parseCredentials(u driver.URL) (*credentials, error) {
 	return c, nil
 }
 
-// digest returns the data that the digest scheme sends. It reads the password file
-// again if there is one, so a changed password is used from the next session on.
+// digest returns the data that the digest scheme sends. A changed password file is used from
+// the next session on.
 func (c *credentials) digest() ([]byte, error) {
-	password := c.password.Reveal()
-	if c.file != "" {
-		data, err := readFile(keyPasswordFile, c.file)
-		if err != nil {
-			return nil, err
-		}
-		password = strings.TrimRight(string(data), "\r\n")
-		if password == "" {
-			return nil, fmt.Errorf("zkdriver: key %q: %s is empty: write the password into it", keyPasswordFile, fileShown(keyPasswordFile, c.file))
-		}
+	password, err := c.reveal()
+	return []byte(c.user + ":" + password), err
+}
+
+// reveal returns the password. It reads the password file again if there is one.
+func (c *credentials) reveal() (string, error) {
+	if c.file == "" {
+		return c.password.Reveal(), nil
 	}
-	return []byte(c.user + ":" + password), nil
+	data, err := readFile(keyPasswordFile, c.file)
+	if err != nil {
+		return "", err
+	}
+	password := strings.TrimRight(string(data), "\r\n")
+	if password == "" {
+		return "", fmt.Errorf("zkdriver: key %q: %s is empty: write the password into it", keyPasswordFile, fileShown(keyPasswordFile, c.file))
+	}
+	return password, nil
 }
 
 // authenticate adds the credentials to the session. When it returns nil, they apply

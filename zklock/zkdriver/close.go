@@ -71,9 +71,11 @@ func (s *session) closeSession(ctx context.Context) error {
 	asked := false
 	for {
 		s.mu.Lock()
-		expired, up, moved := s.expired, s.up, s.moved
+		expired, up, moved, given := s.expired, s.up, s.moved, s.given
 		s.mu.Unlock()
 		switch {
+		case given != nil:
+			return given
 		case expired:
 			return nil
 		case up && !asked:

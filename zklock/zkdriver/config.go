@@ -25,7 +25,7 @@ const (
 
 // keys lists the query keys, sorted, as Driver.Keys requires.
 var keys = []string{
-	keyAuthPlaintext, keyPasswordFile, keyTLSCA, keyTLSCert, keyTLSSkipVerify, keyTLSKey, keyTLSServerName,
+	keyAuthPlaintext, keyPasswordFile, keySASL, keyTLSCA, keyTLSCert, keyTLSSkipVerify, keyTLSKey, keyTLSServerName,
 }
 
 const (
@@ -43,7 +43,8 @@ const (
 // config holds the settings of a URL, checked.
 type config struct {
 	servers []string     // host:port, IPv6 in brackets; never empty
-	creds   *credentials // nil if the URL has no user
+	creds   *credentials // nil if the URL has no user, or if the user is that of the SASL mechanism
+	sasl    *sasl        // nil if connections do not authenticate by SASL
 	tls     *tlsFiles    // nil for scheme zk
 	logger  *slog.Logger // nil: slog's default
 
@@ -84,8 +85,13 @@ func parse(u driver.URL) (*config, error) {
 		c.servers = append(c.servers, server)
 	}
 	var err error
-	if c.creds, err = parseCredentials(u); err != nil {
+	if c.sasl, err = parseSASL(u); err != nil {
 		return nil, err
+	}
+	if c.sasl == nil || !c.sasl.inURL {
+		if c.creds, err = parseCredentials(u); err != nil {
+			return nil, err
+		}
 	}
 	plaintext, err := boolParam(u, keyAuthPlaintext)
 	if err != nil {

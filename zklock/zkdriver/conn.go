@@ -24,6 +24,7 @@ type conn struct {
 	raw      net.Conn // the TCP connection; closing it never blocks, closing TLS may
 	server   string
 	session  *session
+	sasl     *authentication // nil if the connection does not authenticate by SASL
 
 	// The fields from here to rest belong to the goroutine that does the handshake,
 	// and then to the reading goroutine that it starts.
@@ -84,7 +85,14 @@ func (c *conn) next() error {
 	if !c.established {
 		frame, resp, err := readHandshake(c.r)
 		if err == nil {
-			err = c.session.establish(c, resp)
+			err = c.session.mayEstablish(c, resp)
+		}
+		if err == nil {
+			if err = c.sasl.run(c.Conn, c.r); err != nil {
+				c.session.refuse(err)
+			} else {
+				err = c.session.establish(c, resp)
+			}
 		}
 		if err != nil {
 			err = fmt.Errorf("handshake: %w", err)

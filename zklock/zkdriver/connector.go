@@ -61,8 +61,9 @@ type connector struct {
 
 	mu     sync.Mutex
 	closed bool                  // guarded by mu
+	renews bool                  // guarded by mu; keepTickets runs
 	trying map[*session]struct{} // guarded by mu; sessions that have no server yet
-	wg     sync.WaitGroup        // counts calls of Connect and the clean-up after failed ones; added to under mu
+	wg     sync.WaitGroup        // counts calls of Connect, the clean-up after failed ones, and keepTickets; added to under mu
 }
 
 // Driver implements driver.Connector.
@@ -112,6 +113,7 @@ func (c *connector) Connect(ctx context.Context, timeout time.Duration) (driver.
 		err = s.authenticate(ctx, func(c *zk.Conn) error { return c.AddAuth("digest", digest) })
 	}
 	if err == nil {
+		c.beginTickets()
 		return s, nil
 	}
 	if s.ID() == 0 {

@@ -71,6 +71,10 @@ func (c *config) closeSession(ctx context.Context, server string, budget time.Du
 		}
 		auth = authRequest(digest)
 	}
+	identity, err := c.sasl.start(ctx, server)
+	if err != nil {
+		return false, err
+	}
 	raw, err := c.dialTCP(ctx, server)
 	if err != nil {
 		return false, err
@@ -100,6 +104,9 @@ func (c *config) closeSession(ctx context.Context, server string, budget time.Du
 	case cred.ID:
 	default:
 		return false, fmt.Errorf("%w: it answered for session %#x (%w)", errNotZooKeeper, uint64(resp.sessionID), driver.ErrProtocol)
+	}
+	if err := identity.run(wrapped, r); err != nil {
+		return true, err
 	}
 	if _, err := wrapped.Write(append(auth, closeRequest()...)); err != nil {
 		return true, err

@@ -81,7 +81,7 @@ type failureKind uint8
 const (
 	passing   failureKind = iota // connection refused, timed out, name not resolved
 	silent                       // the server closed the connection before it answered
-	permanent                    // not a ZooKeeper server, a certificate that is not accepted, a password that may not be sent there
+	permanent                    // not a ZooKeeper server, a certificate or an identity that is not accepted, a password that may not be sent there
 )
 
 func newDialer(life context.Context, s *session, c *config, b *backoff) *dialer {
@@ -110,6 +110,9 @@ func (d *dialer) dial(_, server string, _ time.Duration) (net.Conn, error) {
 	if err := d.pause(); err != nil {
 		return nil, err
 	}
+	if d.session.giveUp() {
+		return nil, errSessionOver
+	}
 	budget := attemptBudget(d.session.Timeout(), len(d.config.servers))
 	d.mu.Lock()
 	d.current, d.reached = server, false
@@ -120,6 +123,11 @@ func (d *dialer) dial(_, server string, _ time.Duration) (net.Conn, error) {
 			d.failed(server, err)
 			return nil, err
 		}
+	}
+	auth, err := d.config.sasl.start(d.life, server)
+	if err != nil {
+		d.failed(server, err)
+		return nil, err
 	}
 	deadline := time.Now().Add(budget)
 	ctx, cancel := context.WithDeadline(d.life, deadline)
@@ -134,8 +142,9 @@ func (d *dialer) dial(_, server string, _ time.Duration) (net.Conn, error) {
 		d.failed(server, err)
 		return nil, err
 	}
-	// This deadline applies until the handshake is complete; the client's own is far
-	// too long.
+	c.sasl = auth
+	// This deadline applies until the handshake and the authentication are complete; the
+	// client's own is far too long.
 	if err := c.Conn.SetDeadline(deadline); err != nil {
 		_ = c.raw.Close()
 		d.failed(server, err)
@@ -300,7 +309,7 @@ func (d *dialer) distinct() int {
 // classify returns what can be expected of another attempt after err.
 func classify(err error) failureKind {
 	switch {
-	case errors.Is(err, errNotZooKeeper), errors.Is(err, errNotLoopback), permanentTLS(err):
+	case errors.Is(err, errNotZooKeeper), errors.Is(err, errNotLoopback), errors.Is(err, driver.ErrAuthFailed), permanentTLS(err):
 		return permanent
 	case errors.Is(err, errNoQuorum), errors.Is(err, errReadOnly):
 		return silent
@@ -344,7 +353,7 @@ func (d *dialer) err(cause error) error {
 		case !ok:
 			e.text = append(e.text, s+": not tried yet")
 			continue
-		case f.kind == silent:
+		case f.kind == silent && !errors.As(f.err, new(*brokenExchange)):
 			e.errs = append(e.errs, errNotZooKeeper)
 			f.err = d.closedEarly(s, f.err)
 		}

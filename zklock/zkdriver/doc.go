@@ -10,11 +10,16 @@
 // The default port is 2181. Host names are resolved again for every connection, and
 // servers are tried in random order. Each session begins with another server than the
 // session before it, so a server that fails does not take all sessions of a client. If the
-// URL has a user, each session authenticates with ZooKeeper's digest scheme.
+// URL has a user and no key sasl, each session authenticates with ZooKeeper's digest scheme.
 //
 // # URL keys
 //
-//   - password_file: a file with the user's password, read again for every session.
+//   - sasl: each connection authenticates by SASL, before any request. With digest-md5
+//     the identity is the URL's user, and its password, which is not sent. The other values are
+//     those of [RegisterSASL]: package contrib/kerberos registers kerberos. Servers that do
+//     not accept the identity are an error that matches driver.ErrAuthFailed.
+//   - password_file: a file with the user's password, read again for every session; for
+//     sasl=digest-md5, for every connection.
 //     Without it, and without a password in the URL, the password is read from the
 //     environment variable ZKLOCK_PASSWORD. Give the file with its directory: an
 //     error does not show a name without a directory, since that may be the password
@@ -49,6 +54,12 @@
 // secret. A wrong scheme and a web server are permanent errors. If the probe shows no
 // permanent error, the server is probed again after 30 s, or after 1 s if it did not
 // answer the probe in time.
+//
+// # Refused by SASL
+//
+// A server prolongs a session when a client attaches to it, also if it then refuses the client's
+// identity. So a session whose newest attach was refused is given up when it has had no connection
+// for its timeout, or is closed. The driver logs that as a warning.
 //
 // # Implementation
 //

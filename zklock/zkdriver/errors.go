@@ -73,7 +73,7 @@ var codeErrors = map[int]error{
 
 // errNeedsAuth means that the servers demand an authentication that the session lacks, by
 // sessionRequireClientSASLAuth or enforce.auth.enabled.
-var errNeedsAuth error = &verdict{"the servers demand another authentication: a user in the URL for the scheme digest, or a client certificate (keys " + keyTLSCert + " and " + keyTLSKey + ") for the scheme x509; SASL is not supported", []error{driver.ErrAuthFailed}}
+var errNeedsAuth error = &verdict{"the servers demand another authentication: SASL (key " + keySASL + "), a user in the URL for the scheme digest, or a client certificate (keys " + keyTLSCert + " and " + keyTLSKey + ") for the scheme x509", []error{driver.ErrAuthFailed}}
 
 // errorCode parses the code out of the client's error for codes that it does not know: only the
 // text has it.

@@ -1,10 +1,11 @@
 package zkdriver_test
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/zklock/go-zklock/zklock"
-	_ "github.com/zklock/go-zklock/zklock/zkdriver"
+	"github.com/zklock/go-zklock/zklock/zkdriver"
 )
 
 // Open checks everything that can be checked without a request.
@@ -26,4 +27,27 @@ func Example() {
 	// the lock orders/42 is /shop/locks/orders%2F42
 	// zklock: open: zkdriver: the password of user "shop" would go to zk1:2181 unencrypted: use zks://, or allow it with auth_plaintext=true
 	// zklock: open: zkdriver: key "tls_ca" needs TLS: use zks:// instead of zk://
+}
+
+// anonymous is a mechanism: ANONYMOUS of RFC 4505, which no ZooKeeper server has.
+type anonymous struct{}
+
+func (anonymous) Name() string { return "ANONYMOUS" }
+
+func (anonymous) Start(context.Context, string) (zkdriver.Exchange, error) { return anonymous{}, nil }
+
+func (anonymous) Step([]byte) (response []byte, done bool, err error) {
+	return []byte("shop"), true, nil
+}
+
+// Package contrib/kerberos has the mechanism for Kerberos. A URL's key chooses DIGEST-MD5.
+func ExampleWithSASL() {
+	client, err := zklock.Open("zk://zk1:2181/shop/locks", zkdriver.WithSASL(anonymous{}))
+	fmt.Println(err)
+	defer client.Close()
+	_, err = zklock.Open("zk://shop:secret@zk1:2181/shop/locks?sasl=digest-md5", zkdriver.WithSASL(anonymous{}))
+	fmt.Println(err)
+	// Output:
+	// <nil>
+	// zklock: open: zkdriver: key "sasl" and WithSASL both choose a SASL mechanism: use one of them
 }

@@ -72,5 +72,13 @@ func UseClock(c driver.Connector, now func() time.Time, sleep func(context.Conte
 	c.(*connector).backoff.clock = clock{now, sleep}
 }
 
+// NewDigestExchange makes an Exchange of DIGEST-MD5 for a service, with a nonce that is given.
+func NewDigestExchange(user, password, uri, cnonce string) Exchange {
+	return &digestExchange{user: user, password: driver.NewSecret(password), uri: uri, cnonce: cnonce}
+}
+
+// ParseDirectives is parseDirectives for tests.
+func ParseDirectives(b []byte) (map[string]string, error) { return parseDirectives(b) }
+
 // ErrNotZooKeeper means that the peer does not seem to be a ZooKeeper server.
 var ErrNotZooKeeper = errNotZooKeeper

@@ -48,6 +48,9 @@ type session struct {
 	up         bool          // conn is established and not known to be broken; guarded by mu
 	expired    bool          // guarded by mu
 	closing    bool          // Close was called; guarded by mu
+	lost       time.Time     // when the newest established connection broke; guarded by mu
+	refused    error         // why the newest attach was not authenticated; nil if it was; guarded by mu
+	given      error         // why the session was given up; nil if it was not; guarded by mu
 	state      driver.State  // guarded by mu
 	changed    chan struct{} // closed and replaced when state or generation change; guarded by mu
 	moved      chan struct{} // closed and replaced when one of the fields above changes; guarded by mu
@@ -178,12 +181,10 @@ func (s *session) resumes(id int64) bool {
 	return !s.expired && s.id == id
 }
 
-// establish records a completed handshake. It runs before the client sees the
-// handshake, and so before the client can read any reply of the connection.
+// establish records a completed handshake that mayEstablish has checked, on a connection that is
+// authenticated. It runs before the client sees the handshake, and so before the client can read
+// any reply of the connection.
 func (s *session) establish(c *conn, resp connectResponse) error {
-	if err := s.mayEstablish(c, resp); err != nil {
-		return err
-	}
 	if !s.authenticates {
 		if err := c.setWatches(resp.timeout); err != nil {
 			return fmt.Errorf("setting watches again: %w", err)
@@ -199,6 +200,7 @@ func (s *session) establish(c *conn, resp connectResponse) error {
 	s.sent = c.sent
 	s.server = c.server
 	s.up = true
+	s.refused = nil
 	c.generation, c.counted = s.generation+1, true
 	established.add(c.server, 1)
 	s.setLocked(driver.Connected, s.generation+1)
@@ -240,7 +242,7 @@ func (s *session) lose(c *conn, _ error) {
 	if s.conn != c || !s.up {
 		return
 	}
-	s.up = false
+	s.up, s.lost = false, time.Now()
 	s.setLocked(driver.Suspended, s.generation)
 }
 

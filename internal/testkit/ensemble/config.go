@@ -53,6 +53,11 @@ type Config struct {
 	// TLS gives every server a port for TLS in addition to the plain one; nil means none.
 	TLS *TLS
 
+	// JAAS is the content of every server's JAAS file, whose section Server chooses the SASL
+	// mechanism for clients; "" means none. The servers then also know identities of the scheme
+	// sasl.
+	JAAS string
+
 	// DirectQuorum connects the servers without proxies between them, for
 	// measurements. Their links cannot be cut then.
 	DirectQuorum bool
@@ -149,6 +154,9 @@ func (s *Server) writeConfig() error {
 		}
 		line("ssl.clientAuth=%s", auth)
 	}
+	if c.JAAS != "" {
+		line("authProvider.sasl=org.apache.zookeeper.server.auth.SASLAuthenticationProvider")
+	}
 	if c.Reconfigurable {
 		line("reconfigEnabled=true")
 		line("standaloneEnabled=false")
@@ -176,6 +184,7 @@ func (s *Server) writeConfig() error {
 		"zoo.cfg":               b.String(),
 		"conf/log4j.properties": log4jProperties,
 		"conf/logback.xml":      logbackXML,
+		"conf/jaas.conf":        c.JAAS,
 		"data/myid":             fmt.Sprintf("%d\n", s.id()),
 	} {
 		path := filepath.Join(s.dir, filepath.FromSlash(name))
@@ -212,6 +221,10 @@ func (s *Server) command(in Installation) []string {
 	}
 	if c.ContainerCheckInterval != 0 {
 		args = append(args, fmt.Sprintf("-Dznode.container.checkIntervalMs=%d", c.ContainerCheckInterval.Milliseconds()))
+	}
+	if c.JAAS != "" {
+		// The releases that refuse DIGEST-MD5 do so in FIPS mode, their default.
+		args = append(args, "-Djava.security.auth.login.config="+filepath.Join(s.dir, "conf", "jaas.conf"), "-Dzookeeper.fips-mode=false")
 	}
 	args = append(args, c.JavaOptions...)
 	return append(args,

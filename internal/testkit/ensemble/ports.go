@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"sync"
+	"testing"
 )
 
 // Ports are picked below the ranges that systems use for binds to port 0 and for outgoing
@@ -63,6 +64,17 @@ func pickPort() (int, error) {
 		return port, nil
 	}
 	return 0, errors.New("found no free port in 1000 tries")
+}
+
+// FreePort returns a port for another server than a ZooKeeper, until the test is over.
+func FreePort(t testing.TB) int {
+	t.Helper()
+	port, err := pickPort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(ports{client: port}.giveBack)
+	return port
 }
 
 // claim replaces the client port that was picked with a port that the caller asked for.

@@ -211,10 +211,10 @@ func (c *creation) submit(ctx context.Context) *session.Write {
 	}
 	for i, n := range p.nodes {
 		if isUnmade(c.parents[i]) {
-			w.Ops = append(w.Ops, driver.CreateOp(n.dir, parentMark, driver.Container, cfg.ACLs()))
+			w.Ops = append(w.Ops, driver.CreateOp(n.dir, parentMark, driver.Container, cfg.ACL))
 			w.Risky, w.GivenUp = true, ctx.Done()
 		}
-		w.Ops = append(w.Ops, driver.CreateOp(n.dir+"/"+cfg.Dialect.Prefix(n.guid, n.kind), data, driver.EphemeralSequential, cfg.ACLs()))
+		w.Ops = append(w.Ops, driver.CreateOp(n.dir+"/"+cfg.Dialect.Prefix(n.guid, n.kind), data, driver.EphemeralSequential, cfg.ACL))
 		if c.parents[i].marked {
 			w.Ops = append(w.Ops, driver.SetOp(n.dir, parentMark, driver.AnyVersion))
 		}

@@ -55,7 +55,7 @@ func (p *Place) Txn(ctx context.Context, kind string, ops []driver.Op, again boo
 	case errors.Is(err, driver.ErrNotSent):
 		return nil, fmt.Errorf("%w: %w", errs.ErrUnavailable, err)
 	case errors.Is(err, driver.ErrNoAuth):
-		return nil, fmt.Errorf("%w %s: %w", errs.ErrNoAuth, desk.cfg.identityHint(), err)
+		return nil, fmt.Errorf("%w %s: %w", errs.ErrNoAuth, desk.cfg.Identity, err)
 	}
 	return nil, err
 }

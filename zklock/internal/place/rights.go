@@ -32,7 +32,7 @@ func ensureRoot(ctx context.Context, ds driver.Session, cfg *Settings) error {
 		var name string
 		name, rest, more = strings.Cut(rest, "/")
 		path += "/" + name
-		_, err = ds.Create(ctx, path, nil, driver.Persistent, cfg.ACLs())
+		_, err = ds.Create(ctx, path, nil, driver.Persistent, cfg.ACL)
 		switch {
 		case err == nil || errors.Is(err, driver.ErrNodeExists):
 			refused = nil
@@ -74,8 +74,8 @@ func (c *Settings) rights(path string) []right {
 	const imaginary = " (a znode that this client would create for a lock)"
 	return []right{
 		c.readRoot(),
-		{op: driver.CreateOp(path, parentMark, driver.Persistent, c.ACLs()), perm: "CREATE", on: c.Root, why: "to create the znodes of locks"},
-		{op: driver.CreateOp(contender, nil, driver.Ephemeral, c.ACLs()), perm: "CREATE", on: path + imaginary, why: "to queue"},
+		{op: driver.CreateOp(path, parentMark, driver.Persistent, c.ACL), perm: "CREATE", on: c.Root, why: "to create the znodes of locks"},
+		{op: driver.CreateOp(contender, nil, driver.Ephemeral, c.ACL), perm: "CREATE", on: path + imaginary, why: "to queue"},
 		{op: driver.SetOp(path, parentMark, driver.AnyVersion), perm: "WRITE", on: path + imaginary, why: "to queue in one round trip"},
 		{op: driver.CheckOp(path, driver.AnyVersion), perm: "READ", on: path + imaginary, why: "to list the queue"},
 		{op: driver.CheckOp(contender, driver.AnyVersion), perm: "READ", on: contender, why: "to wait for the one ahead"},
@@ -153,7 +153,7 @@ func (d *Desk) lookForContainers(ctx context.Context, path string) {
 		return
 	}
 	err := d.Repeat(ctx, "verify", func(ctx context.Context) error {
-		_, err := d.DS.Create(ctx, path+"~never/container", nil, driver.Container, d.cfg.ACLs())
+		_, err := d.DS.Create(ctx, path+"~never/container", nil, driver.Container, d.cfg.ACL)
 		return err
 	})
 	if errors.Is(err, driver.ErrUnimplemented) {

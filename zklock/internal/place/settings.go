@@ -17,27 +17,16 @@ import (
 type Settings struct {
 	session.Settings // of sessions
 
-	User string // the URL's user, for error texts
-	Host string // host name of this process, in the data of queue nodes
-	PID  int    // process id of this process, likewise
+	Identity string // what is known of this client's identity, for errors about a refusal
+	Host     string // host name of this process, in the data of queue nodes
+	PID      int    // process id of this process, likewise
 
-	MaxContenders int  // 0: no limit
-	KeepAfter     int  // how many uses in a row make a place one that may be kept, at first: see mayKeep
-	CreateRoot    bool // a missing root is created
-	CreatorOnly   bool // created znodes are open to their creator's identity only
+	MaxContenders int          // 0: no limit
+	KeepAfter     int          // how many uses in a row make a place one that may be kept, at first: see mayKeep
+	CreateRoot    bool         // a missing root is created
+	ACL           []driver.ACL // of the znodes that this client creates; all requests share it, and nothing writes into it
 	Dialect       *queue.Dialect
 }
-
-// ACLs returns the access list for znodes that this client creates.
-func (c *Settings) ACLs() []driver.ACL {
-	if c.CreatorOnly {
-		return creatorACL
-	}
-	return openACL
-}
-
-// All requests share them: nothing writes into them.
-var creatorACL, openACL = driver.CreatorACL(driver.PermAll), driver.OpenACL(driver.PermAll)
 
 // explain translates a driver's error, which has a definite outcome, into the errors of
 // package errs, with the path that it is about.
@@ -47,11 +36,11 @@ func (c *Settings) explain(err error, path string) error {
 		return nil
 	case errors.Is(err, errs.ErrSessionOver), errors.Is(err, errs.ErrUnavailable), errors.Is(err, errs.ErrNotAcquired), errors.Is(err, errs.ErrClosed), errors.Is(err, errs.ErrNoAuth):
 		return err // its text is complete
-	case errors.Is(err, driver.ErrInvalidACL) && c.CreatorOnly:
-		return fmt.Errorf("%w: %s: acl=creator gives znodes to the identity of their creator, and this client has none: put a user into the URL, or use a client certificate from which the servers derive an identity: %w", errs.ErrNoAuth, path, err)
+	case errors.Is(err, driver.ErrInvalidACL):
+		return fmt.Errorf("%w: %s: the servers refuse the access list. acl=creator needs an identity: a user in the URL, SASL, or a client certificate from which the servers derive one. For SASL, they need authProvider.sasl: %w", errs.ErrNoAuth, path, err)
 	case errors.Is(err, driver.ErrNoAuth):
-		return fmt.Errorf("%w %s: %s: %w", errs.ErrNoAuth, c.identityHint(), path, err)
-	case errors.Is(err, driver.ErrAuthFailed), errors.Is(err, driver.ErrInvalidACL):
+		return fmt.Errorf("%w %s: %s: %w", errs.ErrNoAuth, c.Identity, path, err)
+	case errors.Is(err, driver.ErrAuthFailed):
 		return fmt.Errorf("%w: %s: %w", errs.ErrNoAuth, path, err)
 	case errors.Is(err, driver.ErrReplyTooLarge):
 		return fmt.Errorf("%s: there are more znodes below this path than one reply can list: remove some: %w", path, err)
@@ -75,15 +64,7 @@ func logged(err error) string {
 
 // explainRights returns the error about missing rights. missing describes each of them.
 func (c *Settings) explainRights(missing []string, cause error) error {
-	return fmt.Errorf("%w %s: %s: %w", errs.ErrNoAuth, c.identityHint(), strings.Join(missing, "; "), cause)
-}
-
-// identityHint describes the identity of this client, for errors about a refusal.
-func (c *Settings) identityHint() string {
-	if c.User == "" {
-		return "without a user in the URL"
-	}
-	return fmt.Sprintf("as user %q (or the password is wrong: ZooKeeper accepts any password, and compares it with access lists only)", c.User)
+	return fmt.Errorf("%w %s: %s: %w", errs.ErrNoAuth, c.Identity, strings.Join(missing, "; "), cause)
 }
 
 // tooMany returns the error of a contender that max_contenders does not allow.
@@ -97,7 +78,7 @@ func (c *Settings) explainList(err error, dir string) error {
 	case errors.Is(err, driver.ErrReplyTooLarge):
 		return c.explain(err, dir)
 	case errors.Is(err, driver.ErrNoAuth):
-		return fmt.Errorf("%w %s to read the contenders below %s, so this client cannot know whether they hold the lock: %w", errs.ErrNoAuth, c.identityHint(), dir, err)
+		return fmt.Errorf("%w %s to read the contenders below %s, so this client cannot know whether they hold the lock: %w", errs.ErrNoAuth, c.Identity, dir, err)
 	}
 	return err
 }

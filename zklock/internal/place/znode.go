@@ -109,7 +109,7 @@ func (z Znode) create(ctx context.Context, data []byte) (mode driver.Mode, err e
 	}
 	for _, mode = range []driver.Mode{cfg.Dialect.ParentMode(), driver.Persistent} {
 		err = z.Repeat(ctx, "parent", func(ctx context.Context) error {
-			_, err := z.DS.Create(ctx, z.Path, data, mode, cfg.ACLs())
+			_, err := z.DS.Create(ctx, z.Path, data, mode, cfg.ACL)
 			return err
 		})
 		if !errors.Is(err, driver.ErrUnimplemented) {

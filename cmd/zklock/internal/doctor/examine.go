@@ -35,7 +35,7 @@ const (
 func Examine(ctx context.Context, p Patient) Report {
 	var r Report
 	servers := lookAtAll(ctx, p)
-	r.reach(servers)
+	r.reach(p, servers)
 	r.session(p, servers)
 	r.connections(p, servers)
 	if !slices.ContainsFunc(servers, func(s server) bool { return !s.isDown() }) {
@@ -49,11 +49,11 @@ func Examine(ctx context.Context, p Patient) Report {
 }
 
 // reach reports which servers can be reached, and what their versions mean.
-func (r *Report) reach(servers []server) {
+func (r *Report) reach(p Patient, servers []server) {
 	for _, s := range servers {
 		switch {
 		case s.err != nil:
-			r.toDo("server", fmt.Sprintf("%s gives out no session: %v", s.host, s.err), adviceOn(s))
+			r.toDo("server", fmt.Sprintf("%s gives out no session: %v", s.host, s.err), adviceOn(p, s))
 		case s.srvr["mode"] == "":
 			r.ok("server", "%s gives out sessions, %v for one; its version is not known, because it does not answer srvr", s.host, s.took.Round(time.Millisecond))
 		default:
@@ -182,6 +182,11 @@ func (r *Report) ping(ctx context.Context, p Patient) bool {
 	case errors.Is(err, zklock.ErrSessionTimeout):
 		if !r.hasToDo() {
 			r.toDo("session_timeout", err.Error(), "change session_timeout or tick_time in the URL, as the text says")
+		}
+		return false
+	case errors.Is(err, driver.ErrAuthFailed):
+		if !r.hasToDo() {
+			r.toDo("authentication", err.Error(), "authenticate as the servers demand: for SASL, set sasl=digest-md5 and a user, or sasl=kerberos, in the URL of all clients")
 		}
 		return false
 	case errors.Is(err, zklock.ErrNoAuth):

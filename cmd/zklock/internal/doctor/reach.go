@@ -55,8 +55,10 @@ func reachable(ctx context.Context, u driver.URL, host string) (silent bool, err
 }
 
 // adviceOn returns what to do about a server that gives out no session.
-func adviceOn(s server) string {
+func adviceOn(p Patient, s server) string {
 	switch {
+	case errors.Is(s.err, driver.ErrAuthFailed) && p.URL.Params.Has("sasl"):
+		return "make sasl and the identity in the URL fit the server's settings, as the text says"
 	case errors.Is(s.err, driver.ErrAuthFailed):
 		return "correct the user and the password"
 	case errors.Is(s.err, driver.ErrTLS):

@@ -1,6 +1,9 @@
 package doctor
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Level says what a finding means.
 type Level string
@@ -38,11 +41,11 @@ func (r *Report) toDo(what, text, advice string) {
 	r.Findings = append(r.Findings, Finding{Level: ToDo, What: what, Text: text, Advice: advice})
 }
 
-// Advice returns what to do; nothing if the ensemble is ready for locks.
+// Advice returns what to do, each only once; nothing if the ensemble is ready for locks.
 func (r *Report) Advice() []string {
 	var advice []string
 	for _, f := range r.Findings {
-		if f.Level == ToDo {
+		if f.Level == ToDo && !slices.Contains(advice, f.Advice) {
 			advice = append(advice, f.Advice)
 		}
 	}

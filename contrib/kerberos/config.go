@@ -1,0 +1,92 @@
+package kerberos
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/jcmturner/gokrb5/v8/config"
+	"github.com/jcmturner/gokrb5/v8/iana/etypeID"
+)
+
+// defaultConfig is where the systems' packages have the configuration.
+const defaultConfig = "/etc/krb5.conf"
+
+// aesTypes are the types of keys that are asked for, the best first.
+var aesTypes = []int32{
+	etypeID.AES256_CTS_HMAC_SHA384_192, etypeID.AES128_CTS_HMAC_SHA256_128,
+	etypeID.AES256_CTS_HMAC_SHA1_96, etypeID.AES128_CTS_HMAC_SHA1_96,
+}
+
+// adviceAES is what an administrator does about another type.
+const adviceAES = "give the principals AES keys, as in kadmin: ktadd -e aes256-cts-hmac-sha1-96:normal PRINCIPAL"
+
+func isAES(keyType int32) bool { return slices.Contains(aesTypes, keyType) }
+
+// keyType names a type of key.
+func keyType(id int32) string {
+	switch id {
+	case etypeID.RC4_HMAC:
+		return "23 (RC4)"
+	case etypeID.DES3_CBC_SHA1_KD:
+		return "16 (triple DES)"
+	}
+	return fmt.Sprint(id)
+}
+
+// load reads the configuration. It is read for each connection, so it can be changed.
+func (s *settings) load() (*config.Config, error) {
+	file := s.file
+	for _, f := range filepath.SplitList(os.Getenv("KRB5_CONFIG")) {
+		if _, err := os.Stat(f); file == "" && err == nil {
+			file = f
+		}
+	}
+	if file == "" {
+		file = defaultConfig
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("the configuration of Kerberos: %w", err)
+	}
+	cfg, err := config.NewFromString(string(text))
+	var unsupported config.UnsupportedDirective
+	if err != nil && !errors.As(err, &unsupported) {
+		return nil, fmt.Errorf("the configuration of Kerberos, %s (include and includedir are not supported): %w", file, err)
+	}
+	usual := config.New().LibDefaults
+	cfg.LibDefaults.DefaultTktEnctypeIDs = aesOf(cfg.LibDefaults.DefaultTktEnctypeIDs, usual.DefaultTktEnctypeIDs)
+	cfg.LibDefaults.DefaultTGSEnctypeIDs = aesOf(cfg.LibDefaults.DefaultTGSEnctypeIDs, usual.DefaultTGSEnctypeIDs)
+	return cfg, nil
+}
+
+// aesOf returns the AES types of a list that the configuration has; all of them if the list is
+// the usual one, or has none.
+func aesOf(list, usual []int32) []int32 {
+	chosen := slices.DeleteFunc(slices.Clone(list), func(id int32) bool { return !isAES(id) })
+	if len(chosen) == 0 || slices.Equal(list, usual) {
+		return aesTypes
+	}
+	return chosen
+}
+
+// cacheFile returns the name of the file of a credential cache.
+func cacheFile(name string) (string, error) {
+	if name == "" {
+		name = os.Getenv("KRB5CCNAME")
+	}
+	if name == "" {
+		name = fmt.Sprintf("/tmp/krb5cc_%d", os.Getuid())
+	}
+	kind, rest, ok := strings.Cut(name, ":")
+	switch {
+	case !ok || strings.Contains(kind, "/"):
+		return name, nil
+	case kind == "FILE":
+		return rest, nil
+	}
+	return "", fmt.Errorf("credential caches of type %s are not supported: use one of type FILE, as in KRB5CCNAME=FILE:/path", kind)
+}

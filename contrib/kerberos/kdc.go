@@ -1,0 +1,126 @@
+package kerberos
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"time"
+
+	"github.com/jcmturner/gokrb5/v8/config"
+	"github.com/jcmturner/gokrb5/v8/iana/errorcode"
+	"github.com/jcmturner/gokrb5/v8/messages"
+
+	"github.com/zklock/go-zklock/zklock/driver"
+)
+
+const (
+	// kdcTimeout bounds the exchange with one KDC, so that another one can be asked.
+	kdcTimeout = 3 * time.Second
+
+	// maxReply is more than the length of a KDC's reply.
+	maxReply = 1 << 20
+)
+
+// kdc sends requests to the KDCs of realms. The library's own client cannot be interrupted, hides
+// when tickets expire, and renews them only afterwards.
+type kdc struct{ cfg *config.Config }
+
+// send sends a request to the KDCs of a realm, one after the other, until one answers. It uses
+// TCP, which all KDCs speak. An error answer of a KDC is a messages.KRBError.
+func (k *kdc) send(ctx context.Context, realm string, request []byte) ([]byte, error) {
+	n, addrs, err := k.cfg.GetKDCs(realm, true)
+	if err != nil || n == 0 {
+		return nil, fmt.Errorf("krb5.conf has no KDC of realm %s (%w)", realm, driver.ErrAuthFailed)
+	}
+	var failed error
+	for i := range n {
+		reply, err := ask(ctx, addrs[i+1], request)
+		if err != nil && ctx.Err() != nil {
+			return nil, fmt.Errorf("no KDC of realm %s has answered yet: %w", realm, ctx.Err())
+		}
+		if err != nil {
+			if failed == nil {
+				failed = err
+			} else {
+				failed = fmt.Errorf("%w; %w", failed, err)
+			}
+			continue
+		}
+		return reply, readRefusal(reply)
+	}
+	return nil, fmt.Errorf("no KDC of realm %s answers: %w", realm, failed)
+}
+
+// readRefusal returns a KDC's error answer; nil if a reply is another one.
+func readRefusal(reply []byte) error {
+	var refusal messages.KRBError
+	if guard(func() error { return refusal.Unmarshal(reply) }) == nil {
+		return refusal
+	}
+	return nil
+}
+
+// ask sends a request to one KDC and returns the reply.
+func ask(ctx context.Context, addr string, request []byte) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, kdcTimeout)
+	defer cancel()
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })()
+	if _, err := conn.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(request))), request...)); err != nil {
+		return nil, err
+	}
+	var prefix [4]byte
+	if _, err := io.ReadFull(conn, prefix[:]); err != nil {
+		return nil, fmt.Errorf("KDC %s: %w", addr, err)
+	}
+	length := binary.BigEndian.Uint32(prefix[:])
+	if length > maxReply {
+		return nil, fmt.Errorf("KDC %s: a reply of %d bytes", addr, length)
+	}
+	reply := make([]byte, length)
+	if _, err := io.ReadFull(conn, reply); err != nil {
+		return nil, fmt.Errorf("KDC %s: %w", addr, err)
+	}
+	return reply, nil
+}
+
+// passing are the errors of a KDC that may be gone at the next attempt.
+var passing = []int32{errorcode.KDC_ERR_SVC_UNAVAILABLE, errorcode.KRB_ERR_GENERIC, errorcode.KDC_ERR_CLIENT_NOTYET, errorcode.KDC_ERR_SERVICE_NOTYET}
+
+// explain adds to an error answer of a KDC what it means for a principal, and what to do.
+func explain(err error, about principal) error {
+	var refusal messages.KRBError
+	if !errors.As(err, &refusal) {
+		return err
+	}
+	if slices.Contains(passing, refusal.ErrorCode) {
+		return fmt.Errorf("the KDC refuses %v for now: %w", about, refusal)
+	}
+	hint := "look at the KDC's log"
+	switch refusal.ErrorCode {
+	case errorcode.KDC_ERR_C_PRINCIPAL_UNKNOWN:
+		hint = "the KDC does not know this principal"
+	case errorcode.KDC_ERR_S_PRINCIPAL_UNKNOWN:
+		hint = "the KDC does not know this principal: if it is that of a server, its host is the canonical name of the host in the URL; compare it with the server's keytab"
+	case errorcode.KDC_ERR_PREAUTH_FAILED, errorcode.KRB_AP_ERR_BAD_INTEGRITY:
+		hint = "its key in the keytab is not the one that the KDC has: export the keytab again"
+	case errorcode.KRB_AP_ERR_SKEW:
+		hint = "the clocks of this machine and the KDC differ by more than five minutes: set them"
+	case errorcode.KRB_AP_ERR_TKT_EXPIRED:
+		hint = "the ticket has expired: run kinit again"
+	case errorcode.KDC_ERR_ETYPE_NOSUPP:
+		hint = "it has no AES key, and RC4 is not supported: " + adviceAES
+	case errorcode.KDC_ERR_CLIENT_REVOKED, errorcode.KDC_ERR_KEY_EXPIRED, errorcode.KDC_ERR_NAME_EXP:
+		hint = "the principal is locked or has expired"
+	}
+	return fmt.Errorf("the KDC refuses %v: %w: %s (%w)", about, refusal, hint, driver.ErrAuthFailed)
+}

@@ -1,0 +1,251 @@
+package kerberos_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zklock/go-zklock/contrib/kerberos"
+	"github.com/zklock/go-zklock/internal/testkit/kdc"
+	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/zkdriver"
+)
+
+// server is a principal that tests have tickets for.
+const server = "zookeeper/localhost"
+
+// start starts a KDC with the server's principal.
+func start(t *testing.T, c kdc.Config) *kdc.KDC {
+	t.Helper()
+	kdc.Require(t)
+	k := kdc.Start(t, c)
+	k.Add(server)
+	return k
+}
+
+// within returns a context that ends with the test, or after d.
+func within(t *testing.T, d time.Duration) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+const patience = 30 * time.Second
+
+// begins checks that a mechanism has a ticket for the server.
+func begins(t *testing.T, m zkdriver.Mechanism) {
+	t.Helper()
+	x, err := m.Start(within(t, patience), "localhost")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if token, done, err := x.Step(nil); len(token) == 0 || done || err != nil {
+		t.Fatalf("the first token: %x, %v, %v", token, done, err)
+	}
+}
+
+// refuses checks that a mechanism has no ticket for the server, and will have none: without a
+// secret, and with what to do.
+func refuses(t *testing.T, m zkdriver.Mechanism, says ...string) {
+	t.Helper()
+	_, err := m.Start(within(t, patience), "localhost")
+	if !errors.Is(err, driver.ErrAuthFailed) {
+		t.Fatalf("%v, want an error that matches ErrAuthFailed", err)
+	}
+	for _, s := range says {
+		if !strings.Contains(err.Error(), s) {
+			t.Errorf("%v, want an error with %q", err, s)
+		}
+	}
+}
+
+// granted returns how many tickets the KDC has granted for a principal.
+func granted(k *kdc.KDC, principal string) (n int) {
+	for line := range strings.Lines(k.Log()) {
+		if strings.Contains(line, "ISSUE") && strings.Contains(line, "for "+principal+"@") {
+			n++
+		}
+	}
+	return n
+}
+
+// TestTypesOfKeys: each type of AES works, with a keytab and a cache. RC4 is refused by name.
+func TestTypesOfKeys(t *testing.T) {
+	t.Parallel()
+	for _, types := range []string{"aes256-cts-hmac-sha1-96", "aes128-cts-hmac-sha1-96", "aes256-cts-hmac-sha384-192", "aes128-cts-hmac-sha256-128"} {
+		k := start(t, kdc.Config{Types: types + ":normal"})
+		keytab := k.Keytab("svc/host")
+		here := kerberos.WithConfigFile(k.ConfigFile())
+		begins(t, kerberos.Keytab("svc/host", keytab, here))
+		begins(t, kerberos.Keytab("svc/host@"+kdc.Realm, keytab, here))
+		begins(t, kerberos.Keytab("", keytab, here))
+		begins(t, kerberos.Cache(k.Cache("svc/host", keytab), here))
+	}
+	k := start(t, kdc.Config{Types: "arcfour-hmac:normal", Lines: []string{"allow_weak_crypto = true", "allow_rc4 = true", "permitted_enctypes = arcfour-hmac"}})
+	keytab := k.Keytab("svc")
+	here := kerberos.WithConfigFile(k.ConfigFile())
+	refuses(t, kerberos.Keytab("svc", keytab, here), "AES", "kadmin")
+	refuses(t, kerberos.Cache(k.Cache("svc", keytab), here), "23 (RC4)", "kadmin")
+}
+
+// TestTicketsAreFetchedOnce: a mechanism asks the KDC once for each server.
+func TestTicketsAreFetchedOnce(t *testing.T) {
+	t.Parallel()
+	k := start(t, kdc.Config{})
+	m := kerberos.Keytab("svc", k.Keytab("svc"), kerberos.WithConfigFile(k.ConfigFile()))
+	done := make(chan error, 20)
+	for range cap(done) {
+		go func() {
+			_, err := m.Start(within(t, patience), "localhost")
+			done <- err
+		}()
+	}
+	for range cap(done) {
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+	}
+	if a, b := granted(k, "krbtgt/"+kdc.Realm), granted(k, server); a != 1 || b != 1 {
+		t.Errorf("the KDC has granted %d and %d tickets, want 1 and 1:\n%s", a, b, k.Log())
+	}
+}
+
+// TestRefusals: what a KDC refuses, with what to do.
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	k := start(t, kdc.Config{})
+	here := kerberos.WithConfigFile(k.ConfigFile())
+	keytab := k.Keytab("svc")
+	refuses(t, kerberos.Keytab("svc", keytab, here, kerberos.WithServerPrincipal("zookeeper/nowhere")), "zookeeper/nowhere@"+kdc.Realm, "does not know this principal")
+	refuses(t, kerberos.Keytab("svc@ELSEWHERE", keytab, here), "no AES key of svc@ELSEWHERE")
+	refuses(t, kerberos.Keytab("svc", keytab, here, kerberos.WithServerPrincipal("zookeeper/x@ELSEWHERE")), "krbtgt/ELSEWHERE@"+kdc.Realm)
+
+	old := filepath.Join(t.TempDir(), "old.keytab")
+	text, err := os.ReadFile(keytab)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(old, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	k.Admin("modprinc", "+requires_preauth", "svc")
+	begins(t, kerberos.Keytab("svc", old, here))
+	k.Admin("cpw", "-randkey", "svc")
+	refuses(t, kerberos.Keytab("svc", old, here), "export the keytab again")
+	k.Admin("modprinc", "-allow_tix", "svc")
+	refuses(t, kerberos.Keytab("svc", old, here), "locked")
+	k.Admin("delprinc", "-force", "svc")
+	refuses(t, kerberos.Keytab("svc", old, here), "the KDC does not know this principal")
+
+	none := filepath.Join(t.TempDir(), "none")
+	for _, m := range []*kerberos.Mechanism{
+		kerberos.Keytab("svc", none, here), kerberos.Cache(none, here), kerberos.Keytab("svc", keytab, kerberos.WithConfigFile(none)),
+	} {
+		if _, err := m.Start(within(t, patience), "localhost"); !errors.Is(err, os.ErrNotExist) || errors.Is(err, driver.ErrAuthFailed) {
+			t.Errorf("%v, want ErrNotExist", err)
+		}
+	}
+}
+
+// TestClockSkew: the KDC's clock is wrong.
+func TestClockSkew(t *testing.T) {
+	t.Parallel()
+	library, _ := filepath.Glob("/usr/lib/*/faketime/libfaketime.so.1") // the pattern is well-formed
+	if len(library) == 0 {
+		t.Skip("no libfaketime found: install faketime")
+	}
+	k := start(t, kdc.Config{Env: []string{"LD_PRELOAD=" + library[0], "FAKETIME=+20m"}})
+	keytab := k.Keytab("svc")
+	k.Admin("modprinc", "+requires_preauth", "svc")
+	refuses(t, kerberos.Keytab("svc", keytab, kerberos.WithConfigFile(k.ConfigFile())), "clocks")
+}
+
+// TestExpiredCache: the tickets of a cache have expired, and are replaced.
+func TestExpiredCache(t *testing.T) {
+	t.Parallel()
+	k := start(t, kdc.Config{})
+	keytab := k.Keytab("svc")
+	m := kerberos.Cache(k.Cache("svc", keytab, "-l", "1s"), kerberos.WithConfigFile(k.ConfigFile()))
+	time.Sleep(1100 * time.Millisecond) // a ticket's life
+	refuses(t, m, "have expired", "run kinit")
+	k.Cache("svc", keytab)
+	begins(t, m)
+}
+
+// TestEnvironment: the URL's key chooses the mechanism, and the environment has the identity.
+func TestEnvironment(t *testing.T) {
+	k := start(t, kdc.Config{})
+	keytab := k.Keytab("svc")
+	k.Keytab("other")
+	t.Setenv("KRB5_CONFIG", "/nonexistent:"+k.ConfigFile())
+	t.Setenv("KRB5CCNAME", "FILE:"+k.Cache("svc", keytab))
+	t.Setenv("KRB5_CLIENT_KTNAME", "")
+	t.Setenv("ZKLOCK_PASSWORD", "")
+	open := func(user, password string) error {
+		c, err := zkdriver.Driver{}.OpenConnector(driver.URL{Scheme: "zk", Hosts: []string{"zk1"}, User: user, Password: driver.NewSecret(password), Params: map[string][]string{"sasl": {"kerberos"}}})
+		if err == nil {
+			err = c.Close()
+		}
+		return err
+	}
+	wants := func(what string, err error, text string) {
+		t.Helper()
+		if (err == nil) != (text == "") || err != nil && !strings.Contains(err.Error(), text) {
+			t.Errorf("%s: %v, want %q", what, err, text)
+		}
+	}
+	wants("a cache", open("", ""), "")
+	wants("the cache's user", open("svc", ""), "")
+	wants("the cache's user in full", open("svc@"+kdc.Realm, ""), "")
+	wants("another user", open("other", ""), "the credential cache is of svc@")
+	wants("a password", open("svc", "s3cret"), "no password")
+	t.Setenv("KRB5CCNAME", "FILE:/nonexistent")
+	wants("no cache", open("", ""), "run kinit")
+	t.Setenv("KRB5_CLIENT_KTNAME", "FILE:"+keytab)
+	wants("a keytab", open("svc", ""), "")
+	t.Setenv("KRB5_CLIENT_KTNAME", "/nonexistent")
+	wants("no keytab", open("svc", ""), "no such file")
+	t.Setenv("KRB5_CONFIG", "/nonexistent")
+	_, err := kerberos.Keytab("svc", keytab).Start(within(t, patience), "localhost")
+	if _, there := os.Stat("/etc/krb5.conf"); there != nil && err == nil {
+		t.Error("there is no configuration, and no error")
+	}
+}
+
+// TestKDCThatHangs: the first KDC accepts connections and does not answer. A mechanism without a
+// ticket asks the next one. Its caller's context ends the wait.
+func TestKDCThatHangs(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	k := start(t, kdc.Config{})
+	keytab := k.Keytab("svc")
+	file := filepath.Join(t.TempDir(), "krb5.conf")
+	write := func(kdcs ...string) {
+		text := "[libdefaults]\ndefault_realm = " + kdc.Realm + "\n[realms]\n" + kdc.Realm + " = {\n"
+		for _, addr := range kdcs {
+			text += "kdc = " + addr + "\n"
+		}
+		if err := os.WriteFile(file, []byte(text+"}\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m := kerberos.Keytab("svc", keytab, kerberos.WithConfigFile(file))
+	write(l.Addr().String())
+	if _, err := m.Start(within(t, 200*time.Millisecond), "localhost"); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, driver.ErrAuthFailed) {
+		t.Errorf("%v, want DeadlineExceeded", err)
+	}
+	write(l.Addr().String(), k.Addr())
+	begins(t, m)
+	write()
+	refuses(t, kerberos.Keytab("svc", keytab, kerberos.WithConfigFile(file)), "has no KDC of realm")
+}

@@ -1,0 +1,139 @@
+package kerberos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jcmturner/gokrb5/v8/config"
+	"github.com/jcmturner/gokrb5/v8/iana/nametype"
+	"github.com/jcmturner/gokrb5/v8/types"
+
+	"github.com/zklock/go-zklock/zklock/driver"
+)
+
+// principal is a name in a realm.
+type principal struct {
+	name  types.PrincipalName
+	realm string
+}
+
+// String returns the principal in its usual form.
+func (p principal) String() string { return p.name.PrincipalNameString() + "@" + p.realm }
+
+// parsePrincipal parses a name with or without a realm.
+func parsePrincipal(text string, cfg *config.Config) (principal, error) {
+	name, realm, _ := strings.Cut(text, "@")
+	if realm == "" {
+		realm = cfg.LibDefaults.DefaultRealm
+	}
+	if name == "" || realm == "" || slices.Contains(strings.Split(name, "/"), "") {
+		return principal{}, fmt.Errorf("principal %q: want name@REALM, or a name if krb5.conf has a default_realm (%w)", text, driver.ErrAuthFailed)
+	}
+	return principal{types.NewPrincipalName(nametype.KRB_NT_PRINCIPAL, name), realm}, nil
+}
+
+// service is the first part of the servers' principals.
+const service = "zookeeper"
+
+// principal returns the principal of the server on a host.
+func (m *Mechanism) principal(ctx context.Context, cfg *config.Config, host string) (principal, error) {
+	s := &m.settings
+	if s.server != "" {
+		return parsePrincipal(s.server, cfg)
+	}
+	if !s.asIs && cfg.LibDefaults.DNSCanonicalizeHostname && cfg.LibDefaults.RDNS {
+		host = m.names.canonical(ctx, net.DefaultResolver, host)
+	}
+	host = strings.ToLower(host)
+	name := service + "/" + host
+	if realm := cfg.ResolveRealm(host); realm != "" {
+		name += "@" + realm
+	}
+	return parsePrincipal(name, cfg)
+}
+
+// resolver looks up names and addresses. net.Resolver implements it.
+type resolver interface {
+	LookupHost(ctx context.Context, host string) ([]string, error)
+	LookupAddr(ctx context.Context, addr string) ([]string, error)
+}
+
+// names remembers the canonical names of hosts, so that a reconnect does not wait for a DNS server
+// that is down.
+type names struct {
+	mu sync.Mutex
+	of map[string]found // guarded by mu; by host
+}
+
+// found is a canonical name, and when it was found.
+type found struct {
+	name string
+	at   time.Time
+}
+
+const (
+	// nameLife is how long a name is used without another look.
+	nameLife = time.Minute
+
+	// lookPatience bounds a look for a name that is known.
+	lookPatience = time.Second
+)
+
+// canonical returns the name of a host as Java's clients find it: the name of the host's first
+// address, if that name has the address too; else the host as it is given.
+func (n *names) canonical(ctx context.Context, r resolver, host string) string {
+	n.mu.Lock()
+	known, ok := n.of[host]
+	n.mu.Unlock()
+	if ok {
+		if time.Since(known.at) < nameLife {
+			return known.name
+		}
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, lookPatience)
+		defer cancel()
+	}
+	name, answered := look(ctx, r, host)
+	if !answered && ok {
+		return known.name
+	}
+	if answered {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		if n.of == nil {
+			n.of = make(map[string]found)
+		}
+		n.of[host] = found{name, time.Now()}
+	}
+	return name
+}
+
+// look looks up the canonical name of a host. answered is false if DNS did not answer.
+func look(ctx context.Context, r resolver, host string) (name string, answered bool) {
+	addrs, err := r.LookupHost(ctx, host)
+	if err != nil || len(addrs) == 0 {
+		return host, false // the dial will say why
+	}
+	all, err := r.LookupAddr(ctx, addrs[0])
+	if err != nil || len(all) == 0 {
+		return host, err == nil || missing(err)
+	}
+	name = strings.TrimSuffix(all[0], ".")
+	back, err := r.LookupHost(ctx, name)
+	if err != nil || !slices.Contains(back, addrs[0]) {
+		return host, err == nil || missing(err)
+	}
+	return name, true
+}
+
+// missing reports whether DNS has answered that there is no such name.
+func missing(err error) bool {
+	var e *net.DNSError
+	return errors.As(err, &e) && e.IsNotFound
+}

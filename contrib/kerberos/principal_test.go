@@ -1,0 +1,120 @@
+package kerberos
+
+import (
+	"context"
+	"errors"
+	"net"
+	"testing"
+
+	"github.com/jcmturner/gokrb5/v8/config"
+	"github.com/jcmturner/gokrb5/v8/keytab"
+)
+
+var noKeys = keytab.New()
+
+// testConfig returns a configuration with additional lines.
+func testConfig(t testing.TB, lines string) *config.Config {
+	t.Helper()
+	cfg, err := config.NewFromString("[libdefaults]\ndefault_realm = R\n" + lines + "\n[domain_realm]\n.other.test = OTHER\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cfg
+}
+
+// dns is a resolver that knows some names and addresses; "down" is a name without an answer.
+type dns struct {
+	addrs map[string]string // by name
+	names map[string]string // by address
+}
+
+func (d *dns) LookupHost(_ context.Context, host string) ([]string, error) {
+	if a, ok := d.addrs[host]; ok {
+		return []string{a}, nil
+	}
+	if net.ParseIP(host) != nil {
+		return []string{host}, nil
+	}
+	return nil, &net.DNSError{IsNotFound: true}
+}
+
+func (d *dns) LookupAddr(_ context.Context, addr string) ([]string, error) {
+	switch n, ok := d.names[addr]; {
+	case n == "down":
+		return nil, errors.New("no answer")
+	case ok:
+		return []string{n}, nil
+	}
+	return nil, &net.DNSError{IsNotFound: true}
+}
+
+// TestCanonicalNames: the name of a host is that of its address, if the name has the address, too.
+func TestCanonicalNames(t *testing.T) {
+	d := &dns{
+		addrs: map[string]string{"zk1": "10.0.0.1", "zk1.example.test": "10.0.0.1", "alias": "10.0.0.1", "zk2": "10.0.0.2", "zk3": "10.0.0.3", "zk4": "10.0.0.4", "elsewhere": "10.0.0.9"},
+		names: map[string]string{"10.0.0.1": "zk1.example.test.", "10.0.0.3": "elsewhere.", "10.0.0.4": "down"},
+	}
+	for host, want := range map[string]string{
+		"zk1": "zk1.example.test", "alias": "zk1.example.test", "10.0.0.1": "zk1.example.test",
+		"zk2":     "zk2", // no name
+		"zk3":     "zk3", // its name is another host's
+		"zk4":     "zk4", // no answer
+		"unknown": "unknown",
+	} {
+		var n names
+		if got := n.canonical(t.Context(), d, host); got != want {
+			t.Errorf("%s: %s, want %s", host, got, want)
+		}
+	}
+	// Once a name is known, it outlasts the DNS server.
+	n := names{of: map[string]found{"zk4": {name: "zk4.example.test"}, "zk2": {name: "was.example.test"}}}
+	if got := n.canonical(t.Context(), d, "zk4"); got != "zk4.example.test" {
+		t.Errorf("without an answer: %s", got)
+	}
+	if got := n.canonical(t.Context(), d, "zk2"); got != "zk2" {
+		t.Errorf("the name is gone: %s", got)
+	}
+}
+
+// TestServerPrincipals: how the options, the host and the configuration make a name.
+func TestServerPrincipals(t *testing.T) {
+	for _, c := range []struct {
+		host, lines, want string
+		opts              []Option
+	}{
+		{"ZK1.Example.Test", "rdns = false", "zookeeper/zk1.example.test@R", nil},
+		{"zk1.other.test", "dns_canonicalize_hostname = false", "zookeeper/zk1.other.test@OTHER", nil},
+		{"zk1", "", "zookeeper/zk1@R", []Option{WithHostAsGiven()}},
+		{"zk1", "", "zk/cluster@R", []Option{WithServerPrincipal("zk/cluster")}},
+		{"zk1", "", "zk@X", []Option{WithServerPrincipal("zk@X")}},
+		{"zk1", "", "", []Option{WithServerPrincipal("zk//x")}},
+		{"zk1", "", "", []Option{WithServerPrincipal("@X")}},
+		{"127.0.0.1", "", "zookeeper/localhost@R", nil}, // by /etc/hosts
+	} {
+		m := Keytab("svc", "file", c.opts...)
+		got, err := m.principal(t.Context(), testConfig(t, c.lines), c.host)
+		if (err == nil) != (c.want != "") || err == nil && got.String() != c.want {
+			t.Errorf("%+v: %v, %v", c, got, err)
+		}
+	}
+}
+
+// TestConfigurations: which types of keys are asked for, and where caches are.
+func TestConfigurations(t *testing.T) {
+	usual := config.New().LibDefaults.DefaultTktEnctypeIDs
+	for lines, want := range map[string]int{
+		"": 4,
+		"default_tkt_enctypes = aes128-cts-hmac-sha1-96 arcfour-hmac": 1,
+		"default_tkt_enctypes = arcfour-hmac":                         4, // RC4 is not asked for
+	} {
+		if got := aesOf(testConfig(t, lines).LibDefaults.DefaultTktEnctypeIDs, usual); len(got) != want {
+			t.Errorf("%q: types %v, want %d", lines, got, want)
+		}
+	}
+	t.Setenv("KRB5CCNAME", "KEYRING:persistent:0")
+	for name, want := range map[string]string{"/a": "/a", "FILE:/a": "/a", "/a:b": "/a:b", "": "", "KCM:": "", "relative": "relative"} {
+		if got, err := cacheFile(name); got != want || (err == nil) != (want != "") {
+			t.Errorf("%q: %q, %v", name, got, err)
+		}
+	}
+}

@@ -1,0 +1,94 @@
+//go:build linux
+
+package command_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/zklock/go-zklock/internal/testkit/ensemble"
+	"github.com/zklock/go-zklock/internal/testkit/kdc"
+	"github.com/zklock/go-zklock/internal/testkit/long"
+)
+
+// requiresSASL makes servers refuse all requests of a client before it has authenticated.
+const requiresSASL = "sessionRequireClientSASLAuth=true"
+
+const jaasDigest = `Server {
+	org.apache.zookeeper.server.auth.DigestLoginModule required user_svc="s3cret-canary";
+};
+`
+
+// TestDoctorAndRunWithSASL: the commands work on servers that demand SASL, and doctor says what to do
+// if the URL and the servers do not fit.
+func TestDoctorAndRunWithSASL(t *testing.T) {
+	t.Parallel()
+	long.Test(t, "it builds the command with Kerberos, and starts three ensembles")
+	ensemble.Require(t)
+	kdc.Require(t)
+	digest := ensemble.Start(t, ensemble.Config{JAAS: jaasDigest, Extra: []string{requiresSASL}})
+	k := kdc.Start(t, kdc.Config{})
+	const principal = "zookeeper/localhost"
+	kerberos := ensemble.Start(t, ensemble.Config{JAAS: kdc.JAAS(principal, k.Keytab(principal)), JavaOptions: k.JavaOptions(), Extra: []string{requiresSASL}})
+	keytab := []string{"KRB5_CONFIG=" + k.ConfigFile(), "KRB5_CLIENT_KTNAME=" + k.Keytab("svc")}
+	cache := []string{"KRB5_CONFIG=" + k.ConfigFile(), "KRB5CCNAME=FILE:" + k.Cache("svc", k.Export("svc")), "KRB5_CLIENT_KTNAME="}
+	url := func(user string, e *ensemble.Ensemble, params string) string {
+		return "zk://" + user + e.Hosts() + root + "?tick_time=500ms&session_timeout=6s" + params
+	}
+	execute := func(b *build, url string, env []string, args ...string) (int, string) {
+		t.Helper()
+		p := prepared(b.binary(t), args...)
+		p.cmd.Env = append(append(os.Environ(), "ZKLOCK_URL="+url), env...)
+		p.begin(t)
+		code := p.code(t)
+		out := p.stdout.String() + p.stderr.String()
+		if strings.Contains(out, "s3cret") {
+			t.Errorf("%v shows the password:\n%s", args, out)
+		}
+		return code, out
+	}
+	for name, c := range map[string]struct {
+		build *build
+		url   string
+		env   []string
+	}{
+		"digest-md5":       {built, url("svc:s3cret-canary@", digest, "&sasl=digest-md5"), nil},
+		"kerberos, keytab": {kerberized, url("svc@", kerberos, "&sasl=kerberos"), keytab},
+		"kerberos, cache":  {kerberized, url("", kerberos, "&sasl=kerberos"), cache},
+	} {
+		if code, out := execute(c.build, c.url, c.env, "run", "job", "--", "echo", "done"); code != 0 || !strings.Contains(out, "done") {
+			t.Errorf("%s: run: %d, %s", name, code, out)
+		}
+		if code, out := execute(c.build, c.url, c.env, "doctor"); code != 0 || !strings.HasSuffix(strings.TrimSpace(out), "ok") {
+			t.Errorf("%s: doctor: %d, %s", name, code, out)
+		}
+	}
+	plain := servers(t)
+	for name, c := range map[string]struct {
+		build *build
+		url   string
+		env   []string
+		says  []string
+	}{
+		"no SASL in the URL": {built, url("", digest, ""), nil, []string{"the servers demand another authentication", "sasl=digest-md5 and a user, or sasl=kerberos"}},
+		"wrong password":     {built, url("svc:s3cret-wrong@", digest, "&sasl=digest-md5"), nil, []string{"password is wrong", "make sasl and the identity in the URL fit"}},
+		"no SASL there":      {built, url("svc:s3cret-canary@", plain, "&sasl=digest-md5"), nil, []string{"the server has no SASL", "make sasl and the identity in the URL fit"}},
+		"another mechanism":  {built, url("svc:s3cret-canary@", kerberos, "&sasl=digest-md5"), nil, []string{"another mechanism, such as Kerberos"}},
+		"DIGEST-MD5 there":   {kerberized, url("svc@", digest, "&sasl=kerberos"), keytab, []string{"expects the mechanism DIGEST-MD5"}},
+	} {
+		code, out := execute(c.build, c.url, c.env, "doctor")
+		t.Logf("%s: doctor ended with %d:\n%s", name, code, out)
+		if code != 1 {
+			t.Errorf("%s: exit code %d, want 1", name, code)
+		}
+		for _, s := range c.says {
+			if !strings.Contains(out, s) {
+				t.Errorf("%s: nothing of %q:\n%s", name, s, out)
+			}
+		}
+	}
+	if code, out := execute(built, url("svc@", kerberos, "&sasl=kerberos"), keytab, "ls"); code == 0 || !strings.Contains(out, "contrib/kerberos") {
+		t.Errorf("the command without Kerberos: %d, %s", code, out)
+	}
+}
