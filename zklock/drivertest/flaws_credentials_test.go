@@ -48,7 +48,6 @@ func credentialsFlaws() []flaw {
 	return []flaw{
 		{"a session is not ended by its credentials", plain, []string{
 			"credentials/end the session of another connector",
-			"credentials/end a session that has no connection",
 		}},
 		{"a session is ended by any password", plain, []string{"credentials/with another password end nothing"}},
 		{"a session is ended although the context has", plain, []string{"credentials/are not used after the context has ended"}},
