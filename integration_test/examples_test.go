@@ -54,7 +54,7 @@ var commands = map[string]string{
 	"zklock doctor":                                        "TestCommandsOfTheDocsWork",
 	"go run ./examples/leader":                             "TestReadmeCommandsWork",
 	"go tool pprof -top -cum http://web-1:9464/debug/zklock/contention http://web-2:9464/debug/zklock/contention": "TestServicesUnderLoad",
-	"go tool pprof -peek 'lock orders' http://web-1:9464/debug/zklock/contention?seconds=30":                      "TestServicesUnderLoad",
+	"go tool pprof -peek 'lock orders' 'http://web-1:9464/debug/zklock/contention?seconds=30'":                    "TestServicesUnderLoad",
 	"go tool pprof -list 'shop..pay' http://web-1:9464/debug/zklock/contention":                                   "TestServicesUnderLoad",
 	"go tool pprof -http=: http://web-1:9464/debug/zklock/contention":                                             "TestServicesUnderLoad",
 	"curl 'http://web-1:9464/debug/zklock/held?debug=1'":                                                          "TestServicesUnderLoad",
