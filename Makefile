@@ -56,7 +56,10 @@ export SIDE_BY_SIDE := -p=$(shell echo $$(($(CPUS) + 1))) -parallel=$(shell echo
 
 # The tests with the race detector, and also the long ones: see internal/testkit/long. These keep the
 # processors busy, so there are as many at a time as processors.
-TEST := ZKLOCK_LONG=1 $(GO) test -race -shuffle=on -timeout=30m -skip='$(DOCUMENTS)'
+TEST := ZKLOCK_LONG=1 $(GO) test -race -shuffle=on -timeout=30m -skip='$(DOCUMENTS)|$(SOAKED)'
+
+# The tests that make soak-sasl runs: they need minutes, or a machine that does nothing else.
+SOAKED := ^Test(SASLConformance|SASLChaos|KerberosTicketsAreRenewed|LocksOutlastTheKDC)$$
 
 # The folders of all modules, and of those whose tests need nothing but what they start themselves.
 MODULES := . $(patsubst ./%/go.mod,%,$(shell find . -mindepth 2 -name go.mod))
@@ -260,6 +263,15 @@ soak: install ## simulation, checked model, chaos, the matrix, a mix of locks an
 .PHONY: soak-command
 soak-command: install ## COUNT runs of zklock run for each fault: was a command left when the next one started?
 	ZKLOCK_COMMAND_RUNS=$(COUNT) $(GO) test -count=1 -timeout=0 -v -run='^Test(CommandIsDead|FrozenWrapper)' ./integration_test/command
+
+.PHONY: soak-sasl
+soak-sasl: install ## SASL: the contract of drivers, chaos, tickets that are renewed for ten minutes, no KDC for five
+	ZKLOCK_LONG=1 ZKLOCK_TICKETS=10m ZKLOCK_KDC_DOWN=5m $(GO) test -count=1 -timeout=60m -v -run='$(SOAKED)' ./integration_test
+
+.PHONY: soak-sessions
+soak-sessions: install ## processes that share a session directory: 500 kills at random, 200 processes that die at once
+	ZKLOCK_LONG=1 ZKLOCK_KILLS=500 ZKLOCK_PROCESSES=200 $(GO) test -count=1 -timeout=60m -v \
+		-run='^Test(ProcessesKilledAtRandom|KilledHolderIsFollowedAtOnce|ManyProcessesDieAtOnce)$$' ./integration_test
 
 .PHONY: soak-election
 soak-election: install ## COUNT leaders whose server is cut off: did each stop before the next one led?

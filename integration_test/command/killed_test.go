@@ -35,7 +35,7 @@ func TestKilledRunIsFollowedAtOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kills := long.Count(t, "ZKLOCK_KILLS", 4, 50)
+	kills := long.Count(t, "ZKLOCK_KILLS", 4, 12)
 	for _, verb := range []string{"run", "elect"} {
 		t.Run(verb, func(t *testing.T) {
 			var took []time.Duration
@@ -76,7 +76,7 @@ func TestKilledRunIsFollowedAtOnce(t *testing.T) {
 				}
 			}
 			t.Logf("%d kills: half of the next commands ran within %v, the slowest after %v; %d after more than %v", kills, took[len(took)/2], took[len(took)-1], late, soon)
-			if late > 0 && long.On() || took[len(took)-1] > longTimeout/3 {
+			if late > 0 && os.Getenv("ZKLOCK_KILLS") != "" || took[len(took)-1] > longTimeout/3 {
 				t.Errorf("%d of %d commands ran more than %v after the kill, the slowest after %v", late, kills, soon, took[len(took)-1])
 			}
 		})

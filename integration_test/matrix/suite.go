@@ -47,7 +47,7 @@ var suites = []suite{
 	{name: "rights", limit: 10 * time.Minute, tests: []string{
 		"TestCredentialsComeFirstOnEveryConnection", "TestPingSaysWhichRightIsMissingOnRealServers", "TestWrongPasswordIsReportedByLocksOnRealServers",
 	}},
-	{name: "SASL", quick: true, limit: 15 * time.Minute, tests: []string{
+	{name: "SASL", limit: 15 * time.Minute, tests: []string{
 		"TestSASL", "TestSASLConformance", "TestSASLOnAnotherServer", "TestServersThatKnowNoSASL", "TestSASLRollingRestart",
 	}},
 	{name: "SASL chaos", limit: 20 * time.Minute, tests: []string{"TestSASLChaos"}},

@@ -64,7 +64,7 @@ func (w *world) busyDay() {
 // row stays, marked, until the reader selects something else.
 func TestReaderIsLeftAlone(t *testing.T) {
 	b, w := newBrowser(t), newWorld(t)
-	refreshes := long.Count(t, "ZKLOCK_INSPECT_REFRESHES", 5, 100)
+	refreshes := long.Count(t, "ZKLOCK_INSPECT_REFRESHES", 5, 30)
 	add, s := w.crowd()
 	var nodes []string
 	for i := range 200 {
