@@ -54,12 +54,12 @@ DOCUMENTS := ^Test(Documented|Imports|URLKeys|Design|ExamplesAre|CoreKeepsItsLay
 CPUS := $(shell getconf _NPROCESSORS_ONLN)
 export SIDE_BY_SIDE := -p=$(shell echo $$(($(CPUS) + 1))) -parallel=$(shell echo $$((2 * $(CPUS))))
 
+# The tests that make soak-sasl runs: they need minutes, or a machine that does nothing else.
+SOAKED := ^Test(SASLConformance|SASLChaos|KerberosTicketsAreRenewed|LocksOutlastTheKDC)$$
+
 # The tests with the race detector, and also the long ones: see internal/testkit/long. These keep the
 # processors busy, so there are as many at a time as processors.
 TEST := ZKLOCK_LONG=1 $(GO) test -race -shuffle=on -timeout=30m -skip='$(DOCUMENTS)|$(SOAKED)'
-
-# The tests that make soak-sasl runs: they need minutes, or a machine that does nothing else.
-SOAKED := ^Test(SASLConformance|SASLChaos|KerberosTicketsAreRenewed|LocksOutlastTheKDC)$$
 
 # The folders of all modules, and of those whose tests need nothing but what they start themselves.
 MODULES := . $(patsubst ./%/go.mod,%,$(shell find . -mindepth 2 -name go.mod))
