@@ -283,7 +283,23 @@ func TestManyProcessesDieAtOnce(t *testing.T) {
 		t.Errorf("the one that watches %d processes has %d descriptors", many, fds)
 	}
 	c := dial(t, zk.Hosts(), quick())
-	died := time.Now()
+	received := func() (n int) {
+		for _, s := range zk.Servers() {
+			answer, err := s.FourLetter("srvr")
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, rest, _ := strings.Cut(answer, "Received: ")
+			count, _, _ := strings.Cut(rest, "\n")
+			one, err := strconv.Atoi(strings.TrimSpace(count))
+			if err != nil {
+				t.Fatal(err)
+			}
+			n += one
+		}
+		return n
+	}
+	before, died := received(), time.Now()
 	for _, p := range fleet {
 		p.kill()
 	}
@@ -294,7 +310,7 @@ func TestManyProcessesDieAtOnce(t *testing.T) {
 		}
 		return len(sessionFiles(t, dir)) == 1
 	})
-	took := time.Since(died)
+	took, packets := time.Since(died), received()-before
 	names := 0
 	for info, err := range c.Locks(within(t), "") {
 		if err != nil {
@@ -307,8 +323,8 @@ func TestManyProcessesDieAtOnce(t *testing.T) {
 	if took > 8*time.Second {
 		t.Errorf("it took %v, want less than a session lives", took)
 	}
-	t.Logf("%d processes, killed at once: their names were free within %v; the survivor had %d descriptors and %d threads, %d and %d at most meanwhile",
-		many, took.Round(time.Millisecond), fds, threads, mostFDs, mostThreads)
+	t.Logf("%d processes, killed at once: their names were free within %v, the servers received %d packets; the survivor had %d descriptors and %d threads, %d and %d at most meanwhile",
+		many, took.Round(time.Millisecond), packets, fds, threads, mostFDs, mostThreads)
 	survivor.start()
 	survivor.await("done")
 }
