@@ -36,6 +36,7 @@ func TestParseURLReturnsTheLiteral(t *testing.T) {
 		"mem://?max_names=3":                        {Scheme: "mem", MaxNames: 3},
 		"mem://?create_root=false":                  {Scheme: "mem", RequireRoot: true},
 		"mem://?create_root=true":                   {Scheme: "mem"},
+		"mem://?session_dir=/run/x":                 {Scheme: "mem", SessionDir: "/run/x"},
 		"mem://?acl=creator":                        {Scheme: "mem", ACL: "creator"},
 		"mem://?acl=sasl:a%40R:cdrwa,ip:10.0.0.1:r": {Scheme: "mem", ACL: "sasl:a@R:cdrwa,ip:10.0.0.1:r"},
 		"keyed://h?tls_ca=a&tls_cert=":              {Scheme: "keyed", Hosts: []string{"h"}, DriverSettings: map[string]string{"tls_ca": "a", "tls_cert": ""}},
