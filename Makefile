@@ -265,13 +265,8 @@ soak-command: install ## COUNT runs of zklock run for each fault: was a command 
 	ZKLOCK_COMMAND_RUNS=$(COUNT) $(GO) test -count=1 -timeout=0 -v -run='^Test(CommandIsDead|FrozenWrapper)' ./integration_test/command
 
 .PHONY: soak-sasl
-soak-sasl: install ## SASL: the contract of drivers, chaos, tickets that are renewed for ten minutes, no KDC for five
-	ZKLOCK_LONG=1 ZKLOCK_TICKETS=10m ZKLOCK_KDC_DOWN=5m $(GO) test -count=1 -timeout=60m -v -run='$(SOAKED)' ./integration_test
-
-.PHONY: soak-sessions
-soak-sessions: install ## processes that share a session directory: 500 kills at random, 200 processes that die at once
-	ZKLOCK_LONG=1 ZKLOCK_KILLS=500 ZKLOCK_PROCESSES=200 $(GO) test -count=1 -timeout=60m -v \
-		-run='^Test(ProcessesKilledAtRandom|KilledHolderIsFollowedAtOnce|ManyProcessesDieAtOnce)$$' ./integration_test
+soak-sasl: install ## SASL: the contract of drivers, chaos, tickets that are renewed, and no KDC for a while
+	ZKLOCK_LONG=1 $(GO) test -count=1 -timeout=60m -v -run='$(SOAKED)' ./integration_test
 
 .PHONY: soak-election
 soak-election: install ## COUNT leaders whose server is cut off: did each stop before the next one led?

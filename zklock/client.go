@@ -51,7 +51,7 @@ func OpenConfig(cfg Config, opts ...Option) (_ *Client, err error) {
 		}
 	}
 	c.useHooks()
-	c.cfg.identify(&cfg)
+	cfg.identify(&c.cfg)
 	connector := cfg.Connector
 	if connector == nil {
 		if connector, err = cfg.connect(c); err != nil {

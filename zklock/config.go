@@ -105,7 +105,7 @@ func (c *Config) complete() (config, error) {
 }
 
 // identify sets the access list, and a text about the client's identity.
-func (cfg *config) identify(c *Config) {
+func (c *Config) identify(cfg *config) {
 	access := "creator"
 	switch {
 	case c.Connector == nil && (c.DriverSettings["sasl"] != "" || len(cfg.driverOptions) > 0):
