@@ -44,8 +44,8 @@ func credentialsTests() []test {
 			cred, closer := e.closer(s)
 			e.create(s, e.path("e"), nil, driver.Ephemeral)
 			cred.Password = driver.NewSecret("0123456789abcdef")
-			// The ensemble answers as if there were no such session.
-			e.ok(closer.CloseSession(e.ctx, cred), "close by a wrong password")
+			// The ensemble answers as if there were no such session, or not at all.
+			_ = closer.CloseSession(e.ctx, cred)
 			// A server may have cut the session's connection before it looked at the password.
 			_, err := s.Get(e.ctx, e.path("e"))
 			for errors.Is(err, driver.ErrConnLoss) {
