@@ -55,15 +55,10 @@ func credentialsFirst(t *testing.T, asked [][]int32) (used int) {
 	return used
 }
 
-// TestCredentialsComeFirstOnEveryConnection: a new connection has no credentials until the
-// client presents them. Requests that wait to be sent must not go out before them.
-func TestCredentialsComeFirstOnEveryConnection(t *testing.T) {
-	t.Parallel()
-	const kills = 25
-	e := sharedEnsemble(t)
-	w := newWiretap(t, e.Hosts())
-	hooks, refused := refusals()
-	c := dial(t, w.Addr(), owning(), zklock.WithHooks(hooks))
+// cutUnderLoad cuts a client's connections at random moments, while goroutines acquire locks on them. The
+// client loses no lock, and no acquisition fails.
+func cutUnderLoad(t *testing.T, c *zklock.Client, w *wiretap, kills int) {
+	t.Helper()
 	held := acquire(t, c.Mutex("held"))
 	ctx, stop := context.WithCancel(within(t))
 	defer stop()
@@ -95,6 +90,18 @@ func TestCredentialsComeFirstOnEveryConnection(t *testing.T) {
 		t.Errorf("the lock that was held all the time: %v", err)
 	}
 	release(t, held)
+}
+
+// TestCredentialsComeFirstOnEveryConnection: a new connection has no credentials until the
+// client presents them. Requests that wait to be sent must not go out before them.
+func TestCredentialsComeFirstOnEveryConnection(t *testing.T) {
+	t.Parallel()
+	const kills = 25
+	e := sharedEnsemble(t)
+	w := newWiretap(t, e.Hosts())
+	hooks, refused := refusals()
+	c := dial(t, w.Addr(), owning(), zklock.WithHooks(hooks))
+	cutUnderLoad(t, c, w, kills)
 	if used := credentialsFirst(t, w.asked(0)); used < kills {
 		t.Errorf("%d connections were used, want at least %d", used, kills)
 	}

@@ -5,13 +5,10 @@ import (
 	"crypto/sha1"
 	"encoding/base64"
 	"errors"
-	"math/rand/v2"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -193,37 +190,7 @@ func testSASLComesFirst(t *testing.T, servers *saslServers) {
 		w := newWiretap(t, e.Hosts())
 		hooks, refused := refusals()
 		c := id.dial(t, w.Addr(), []string{"pool_max_sessions", "1"}, zklock.WithHooks(hooks))
-		held := acquire(t, c.Mutex("held"))
-		ctx, stop := context.WithCancel(within(t))
-		defer stop()
-		var workers sync.WaitGroup
-		var done atomic.Int64
-		for i := range 4 {
-			workers.Go(func() {
-				for ctx.Err() == nil {
-					err := zklock.Do(ctx, c.Mutex([]string{"a", "b"}[i%2]), func(context.Context, *zklock.Lock) error { return nil }, zklock.WithoutHandover())
-					if err == nil {
-						done.Add(1)
-					} else if ctx.Err() == nil {
-						t.Errorf("%v", err)
-						return
-					}
-				}
-			})
-		}
-		for range kills {
-			before, work := c.Stats().Reconnects, done.Load()
-			pause := time.NewTimer(time.Duration(rand.IntN(30)) * time.Millisecond)
-			<-pause.C // so that the reset hits a random moment of the exchange
-			w.KillConns()
-			eventually(t, "the client has reconnected and goes on", func() bool { return c.Stats().Reconnects > before && done.Load() > work || t.Failed() })
-		}
-		stop()
-		workers.Wait()
-		if err := held.Verify(within(t)); err != nil {
-			t.Errorf("the lock that was held all the time: %v", err)
-		}
-		release(t, held)
+		cutUnderLoad(t, c, w, kills)
 		used := 0
 		for i, ops := range w.asked(0) {
 			for j, op := range ops {

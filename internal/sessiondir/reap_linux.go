@@ -107,7 +107,7 @@ func endHeld(ctx context.Context, f *os.File, closer func(Ensemble) (driver.Sess
 	}
 	defer d.close()
 	// The process may have ended the session itself, and the file with it.
-	if d.removed(f, rec.name()) {
+	if rec, err = d.read(f, rec.name()); err != nil || d.removed(f, rec.name()) {
 		return
 	}
 	me, err := self()
