@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gin-gonic/gin"
 	"github.com/go-chi/chi/v5"
 	chimiddleware "github.com/go-chi/chi/v5/middleware"
 	"github.com/labstack/echo/v4"
@@ -29,7 +30,10 @@ import (
 // after the loss of a session, a client needs some time to open another.
 const shortWait = 3 * time.Second
 
-func TestMain(m *testing.M) { leaks.Main(m) }
+func TestMain(m *testing.M) {
+	gin.SetMode(gin.ReleaseMode)
+	leaks.Main(m)
+}
 
 // world is an ensemble with a client.
 type world struct {
