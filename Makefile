@@ -59,7 +59,7 @@ SOAKED := ^Test(SASLConformance|SASLChaos|KerberosTicketsAreRenewed|LocksOutlast
 
 # The tests with the race detector, and also the long ones: see internal/testkit/long. These keep the
 # processors busy, so there are as many at a time as processors.
-TEST := ZKLOCK_LONG=1 $(GO) test -race -shuffle=on -timeout=45m -skip='$(DOCUMENTS)|$(SOAKED)'
+TEST := ZKLOCK_LONG=1 GOGC=400 $(GO) test -race -shuffle=on -timeout=45m -skip='$(DOCUMENTS)|$(SOAKED)'
 
 # The folders of all modules, and of those whose tests need nothing but what they start themselves.
 MODULES := . $(patsubst ./%/go.mod,%,$(shell find . -mindepth 2 -name go.mod))
@@ -152,7 +152,7 @@ test-servers: install ## of these, the tests on real servers
 
 .PHONY: test-figures
 test-figures: ## of these, memory, allocations and time, which the race detector changes
-	ZKLOCK_LONG=1 $(GO) test -count=1 -run='(Allocations|Memory|LittleTime|NextToNothing)$$' ./zklock ./middleware ./interceptors ./tracing
+	ZKLOCK_LONG=1 $(GO) test -count=1 -run='(Allocations|Memory|LittleTime|NextToNothing|NoHeartbeats|NeededAreForgotten)$$' ./zklock ./middleware ./interceptors ./tracing
 
 .PHONY: server
 server: ## a ZooKeeper server at 127.0.0.1 for trying things out, until it is interrupted; PORT=2181

@@ -304,8 +304,7 @@ var electionBugs = []struct {
 
 func TestElectionBugs(t *testing.T) {
 	t.Parallel()
-	ensemble.Require(t)
-	e := ensemble.Start(t, ensemble.Config{Servers: 3})
+	e := trioOfServers(t)
 	for _, b := range electionBugs {
 		t.Run(b.bug, func(t *testing.T) {
 			t.Parallel() // they mostly wait for sessions to expire

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/zklock/go-zklock/internal/testkit/ensemble"
+	"github.com/zklock/go-zklock/internal/testkit/long"
 	"github.com/zklock/go-zklock/zklock"
 )
 
@@ -15,9 +15,7 @@ import (
 // the lock, and then the other.
 func TestFreshNamesOfTwoClientsOnThreeServers(t *testing.T) {
 	t.Parallel()
-	ensemble.Require(t)
-	const count = 1000
-	e := ensemble.Start(t, ensemble.Config{Servers: 3})
+	e, count := trioOfServers(t), long.Count(t, "ZKLOCK_NAMES", 300, 1000)
 	holders := make([]atomic.Int32, count)
 	tokens := make([][]zklock.Token, count)
 	var wg sync.WaitGroup

@@ -28,6 +28,7 @@ import (
 	"github.com/zklock/go-zklock/examples/grpc/orderspb"
 	"github.com/zklock/go-zklock/interceptors"
 	"github.com/zklock/go-zklock/internal/testkit/ensemble"
+	"github.com/zklock/go-zklock/internal/testkit/long"
 	"github.com/zklock/go-zklock/zklock"
 )
 
@@ -195,11 +196,10 @@ func startGRPC(t *testing.T, env ...string) (cmd *exec.Cmd, says string) {
 // files that they count in.
 func TestGRPCServersTakeTurns(t *testing.T) {
 	t.Parallel()
-	const (
-		unary, streams, items = 2000, 200, 3
-		orders, callers       = 20, 40
-	)
-	zkServers := ensemble.Start(t, ensemble.Config{Servers: 3})
+	const items, orders, callers = 3, 20, 40
+	streams := long.Count(t, "ZKLOCK_STREAMS", 40, 200)
+	unary := 10 * streams
+	zkServers := trioOfServers(t)
 	params := quick("session_timeout", "4s")
 	root := rootOf(t)
 	at := func(i int) string {

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zklock/go-zklock/internal/testkit/ensemble"
 	"github.com/zklock/go-zklock/internal/testkit/long"
 	"github.com/zklock/go-zklock/zklock"
 )
@@ -17,11 +16,10 @@ import (
 // TestRecallStormOfProcesses: this process keeps a name, and others want it at the same time.
 func TestRecallStormOfProcesses(t *testing.T) {
 	long.Parallel(t)
-	ensemble.Require(t)
-	// A hundred processes may keep the keeper off the processors for longer than a short lease.
-	e := ensemble.Start(t, ensemble.Config{Servers: 3, MaxSessionTimeout: time.Minute})
+	e := trioOfServers(t)
 	const name = "x"
-	others := long.Count(t, "ZKLOCK_WAITERS", 12, 99)
+	others := long.Count(t, "ZKLOCK_WAITERS", 6, 99)
+	// A hundred processes may keep the keeper off the processors for longer than a short lease.
 	params := quick("keep", "1h", "pool_max_sessions", "1", "session_timeout", "1m")
 	url := func(server int) string {
 		return "zk://" + e.Server(server%3).Addr() + rootOf(t) + "?" + params.Encode()
@@ -79,9 +77,7 @@ func TestRecallStormOfProcesses(t *testing.T) {
 // want it at the same time. In each round another one is the keeper.
 func TestRecallStormOnServers(t *testing.T) {
 	long.Parallel(t)
-	ensemble.Require(t)
-	e := ensemble.Start(t, ensemble.Config{Servers: 3})
-	const rounds = 5
+	e, rounds := trioOfServers(t), long.Count(t, "ZKLOCK_RECALLS", 3, 5)
 	clients := long.Count(t, "ZKLOCK_WAITERS", 20, 100)
 	all := make([]*zklock.Client, clients)
 	for i := range all {

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zklock/go-zklock/internal/testkit/ensemble"
 	"github.com/zklock/go-zklock/internal/testkit/long"
 	"github.com/zklock/go-zklock/internal/testkit/proxy"
 	"github.com/zklock/go-zklock/zklock"
@@ -20,10 +19,9 @@ import (
 // as a writer, a reader, one of several names, or with a try.
 func TestKeptNamesOnThreeServers(t *testing.T) {
 	long.Parallel(t)
-	ensemble.Require(t)
-	e := ensemble.Start(t, ensemble.Config{Servers: 3})
+	e := trioOfServers(t)
 	const names, goroutines = 30, 10
-	length := long.Time(t, "ZKLOCK_MIX", 3*time.Second, 10*time.Second)
+	length := long.Time(t, "ZKLOCK_MIX", time.Second, 10*time.Second)
 	var clients []*zklock.Client
 	for i := range 3 {
 		clients = append(clients, dial(t, e.Server(i).Addr(), quick("keep", "1s")))

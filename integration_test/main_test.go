@@ -17,12 +17,24 @@ import (
 	"github.com/zklock/go-zklock/internal/testkit/ensemble"
 )
 
-// shared is the server of the tests that do not disturb their server. The first of these
-// tests starts it, and it ends with the process.
-var shared struct {
+// shared is the server, and trio the three servers, of the tests that do not disturb their
+// servers.
+var shared, trio sharedServers
+
+// sharedServers are started by the first test that uses them, and end with the process.
+type sharedServers struct {
 	once     sync.Once
 	ensemble *ensemble.Ensemble
 	err      error
+}
+
+func (s *sharedServers) get(t testing.TB, start func() (*ensemble.Ensemble, error)) *ensemble.Ensemble {
+	t.Helper()
+	s.once.Do(func() { s.ensemble, s.err = start() })
+	if s.err != nil {
+		t.Fatal(s.err)
+	}
+	return s.ensemble
 }
 
 // sharedEnsemble returns the shared server. A test that uses it must not disturb it, and
@@ -32,16 +44,21 @@ func sharedEnsemble(t testing.TB) *ensemble.Ensemble {
 	if os.Getenv(ensemble.ServersEnv) == "" {
 		ensemble.Require(t)
 	}
-	shared.once.Do(func() {
-		if shared.ensemble, shared.err = ensemble.Running(); shared.ensemble != nil || shared.err != nil {
-			return
+	return shared.get(t, func() (*ensemble.Ensemble, error) {
+		if e, err := ensemble.Running(); e != nil || err != nil {
+			return e, err
 		}
-		shared.ensemble, shared.err = ensemble.New(ensemble.Config{ContainerCheckInterval: time.Second})
+		return ensemble.New(ensemble.Config{ContainerCheckInterval: time.Second})
 	})
-	if shared.err != nil {
-		t.Fatal(shared.err)
-	}
-	return shared.ensemble
+}
+
+// trioOfServers returns the three servers. The same holds for a test that uses them.
+func trioOfServers(t testing.TB) *ensemble.Ensemble {
+	t.Helper()
+	ensemble.Require(t)
+	return trio.get(t, func() (*ensemble.Ensemble, error) {
+		return ensemble.New(ensemble.Config{Servers: 3, MaxSessionTimeout: time.Minute})
+	})
 }
 
 func TestMain(m *testing.M) {
@@ -58,8 +75,11 @@ func TestMain(m *testing.M) {
 	}
 	slog.SetDefault(searchedLog()) // drivers log there
 	code := m.Run()
-	if shared.ensemble != nil {
-		if err := shared.ensemble.Close(); err != nil {
+	for _, s := range []*sharedServers{&shared, &trio} {
+		if s.ensemble == nil {
+			continue
+		}
+		if err := s.ensemble.Close(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			code = max(code, 1)
 		}

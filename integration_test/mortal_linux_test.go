@@ -71,7 +71,7 @@ func TestProcessesKilledAtRandom(t *testing.T) {
 			for i := range r.fleet {
 				begin(i)
 			}
-			kills := long.Count(t, "ZKLOCK_KILLS", 20, 60)
+			kills := long.Count(t, "ZKLOCK_KILLS", 6, 60)
 			if c.stops != nil {
 				kills = max(kills/10, 10) // since each pause takes seconds
 			}

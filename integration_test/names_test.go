@@ -21,7 +21,7 @@ import (
 func TestNamesUsedOnceLeaveTheRootAsItWas(t *testing.T) {
 	long.Parallel(t)
 	ensemble.Require(t)
-	n := long.Count(t, "ZKLOCK_NAMES", 1000, 5000)
+	n := long.Count(t, "ZKLOCK_NAMES", 500, 5000)
 	server := ensemble.Start(t, ensemble.Config{ContainerCheckInterval: time.Hour})
 	raw := dialRaw(t, server.Hosts(), 10*time.Second)
 	c := dial(t, server.Hosts(), quick())

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/internal/testkit/ensemble"
+	"github.com/zklock/go-zklock/internal/testkit/long"
 )
 
 // TestTwoProcessesTakeTurnsInQueueOrder checks the exclusion with a file that only one
@@ -16,9 +17,7 @@ import (
 // the grants follow the queue.
 func TestTwoProcessesTakeTurnsInQueueOrder(t *testing.T) {
 	t.Parallel()
-	ensemble.Require(t)
-	const rounds = 50
-	zk := ensemble.Start(t, ensemble.Config{Servers: 3})
+	zk, rounds := trioOfServers(t), long.Count(t, "ZKLOCK_TURNS", 15, 50)
 	k := task{Role: "contend", Name: "turns", Rounds: rounds, Guard: filepath.Join(t.TempDir(), "held")}
 	var workers []*process
 	for i := range 2 {

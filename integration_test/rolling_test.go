@@ -82,7 +82,8 @@ func (c *chaos) versions() (all []string) {
 // TestReconfiguration replaces a server by another one under load: a fourth server is added,
 // and one that the clients use is removed and stopped. Later it replaces the fourth one again.
 func TestReconfiguration(t *testing.T) {
-	t.Parallel()
+	long.Parallel(t)
+	long.Test(t, "servers join and leave under load")
 	ensemble.Require(t)
 	c := &chaos{t: t, root: rootOf(t), mild: true, kinds: []kind{{"a server replaced, and replaced back", replaceServer}}}
 	config := rollingConfig

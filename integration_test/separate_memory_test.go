@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/testkit/long"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/election"
 )
@@ -24,7 +25,10 @@ const maxSeparateWaiter = 4096
 // TestSeparateWaitersMemoryOnAServer measures waiters of one process that wait for one name,
 // each with a place of its own. ZKLOCK_WAITERS sets their numbers: 1000,4000,10000.
 func TestSeparateWaitersMemoryOnAServer(t *testing.T) {
-	numbers := "250,1000"
+	numbers := "100,400"
+	if long.On() {
+		numbers = "250,1000"
+	}
 	if s := os.Getenv("ZKLOCK_WAITERS"); s != "" {
 		numbers = s
 	}

@@ -63,7 +63,7 @@ func TestKilledHolderIsFollowedAtOnce(t *testing.T) {
 		t.Run(fmt.Sprint(servers), func(t *testing.T) {
 			t.Parallel()
 			ensemble.Require(t)
-			kills := long.Count(t, "ZKLOCK_KILLS", 5, 20)
+			kills := long.Count(t, "ZKLOCK_KILLS", 3, 20)
 			zk := ensemble.Start(t, ensemble.Config{Servers: servers})
 			dir := filepath.Join(t.TempDir(), "sessions")
 			k := task{Role: "hold", Name: "x", URL: ensemble.URL(zk.Hosts(), rootOf(t), quick("session_dir", dir, "pool_max_sessions", "1"))}
@@ -252,7 +252,7 @@ func TestPasswordOfASessionStaysInItsFile(t *testing.T) {
 func TestManyProcessesDieAtOnce(t *testing.T) {
 	long.Parallel(t)
 	ensemble.Require(t)
-	many := long.Count(t, "ZKLOCK_PROCESSES", 20, 60)
+	many := long.Count(t, "ZKLOCK_PROCESSES", 8, 60)
 	zk := ensemble.Start(t, ensemble.Config{Servers: 3, Extra: []string{"maxClientCnxns=0"}})
 	dir := filepath.Join(t.TempDir(), "d")
 	k := task{Role: "hold", URL: ensemble.URL(zk.Hosts(), rootOf(t), quick("session_dir", dir, "pool_max_sessions", "1"))}

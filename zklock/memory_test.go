@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/internal/memcontrol"
+	"github.com/zklock/go-zklock/internal/testkit/long"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/election"
@@ -209,7 +210,10 @@ func TestWaitersMemory(t *testing.T) {
 // places of their own: what one needs must not grow with the number of those ahead of it. The
 // memory of the ensemble is subtracted. ZKLOCK_WAITERS sets the numbers: 1000,4000,10000.
 func TestSeparateWaitersMemory(t *testing.T) {
-	numbers := "500,2000"
+	numbers := "200,800"
+	if long.On() {
+		numbers = "500,2000"
+	}
 	if s := os.Getenv("ZKLOCK_WAITERS"); s != "" {
 		numbers = s
 	}
@@ -276,7 +280,7 @@ func separateWaiters(t *testing.T, kind string, n int64) {
 // Waiters share lists of a queue. If all waiters leave while one list is being read and another one
 // is wanted, the client forgets both. It keeps nothing of names that it has used once.
 func TestListsThatAreNotNeededAreForgotten(t *testing.T) {
-	const many = 1000
+	many := long.Count(t, "ZKLOCK_NAMES", 200, 1000)
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New(memdriver.WithLatency(100 * time.Millisecond))
 		holder, c := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
@@ -309,7 +313,7 @@ func TestListsThatAreNotNeededAreForgotten(t *testing.T) {
 				mustRelease(t, held)
 			}
 			time.Sleep(10 * time.Minute) // until the clients have forgotten the names
-			least = min(least, memory().minus(before).heap/many)
+			least = min(least, memory().minus(before).heap/int64(many))
 		}
 		if least > 32 {
 			t.Errorf("%d bytes of each name stay", least)

@@ -13,7 +13,9 @@ const (
 	// stallAfter is how long a server may take for the handshakes before the servers are asked.
 	stallAfter = 150 * time.Millisecond
 
-	// stallTime is how long it may take at least, if another server answers and it does not.
+	// stallTime is how long it may take at least, if another server answers and it does not. It may
+	// take longer if the other one's answer took longer than what is left of this: then this machine
+	// is slow, or the network is.
 	stallTime = 250 * time.Millisecond
 )
 
@@ -61,8 +63,7 @@ func (d *dialer) watch(a *attempt, server string) {
 	case <-a.ctx.Done():
 		return
 	}
-	late := time.NewTimer(stallTime - stallAfter)
-	defer late.Stop()
+	asked := time.Now()
 	var asking sync.WaitGroup
 	defer asking.Wait()
 	ctx, cancel := context.WithCancel(a.ctx)
@@ -86,6 +87,9 @@ func (d *dialer) watch(a *attempt, server string) {
 		return
 	case <-other:
 	}
+	took := time.Since(asked)
+	late := time.NewTimer(max(took, stallTime-stallAfter-took))
+	defer late.Stop()
 	select {
 	case <-own:
 	case <-a.ctx.Done():
