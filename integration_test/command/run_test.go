@@ -48,7 +48,7 @@ func TestRunExitCodes(t *testing.T) {
 	}
 	watch := observer(t, e)
 	held := newName(t)
-	lock, err := watch.Mutex(held).Acquire(t.Context())
+	lock, err := watch.Mutex(held).Acquire(t.Context(), zklock.WithLabel("night shift"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,6 +66,7 @@ func TestRunExitCodes(t *testing.T) {
 		{url, "--shell x -- kill${IFS}-9${IFS}$$", 128 + 9, ""},
 		{url, "--shell x -- kill${IFS}-9${IFS}0", 128 + 9, ""}, // the guard is killed, too
 		{url, "--try " + held + " -- true", 75, "another contender"},
+		{url, "--try " + held + " -- true", 75, fmt.Sprintf("/%d \"night shift\" holds %q, asked ", os.Getpid(), held)},
 		{url, "--wait 0 " + held + " -- true", 75, "another contender"},
 		{url, "--wait 5s " + held + " -- true", 75, "not acquired"}, // the time also counts until there is a session,
 		{url, "--try -E 0 " + held + " -- false", 0, "another contender"},

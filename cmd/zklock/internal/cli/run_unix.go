@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zklock/go-zklock/cmd/zklock/internal/run"
+	"github.com/zklock/go-zklock/internal/operator"
 	"github.com/zklock/go-zklock/internal/sessiondir"
 	"github.com/zklock/go-zklock/zklock"
 )
@@ -263,6 +264,7 @@ func (f *runFlags) acquire(ctx context.Context, client *zklock.Client, signals *
 				if code = f.exitCode; f.quiet {
 					return nil, &failure{code: code, err: o.err, silent: true}
 				}
+				return nil, fail(code, fmt.Errorf("%w%s", o.err, holding(client, names, o.err.Error())))
 			}
 			return nil, fail(code, o.err)
 		case sig := <-signals.Caught():
@@ -279,6 +281,27 @@ func (f *runFlags) acquire(ctx context.Context, client *zklock.Client, signals *
 		}
 	}
 }
+
+// holding says which processes hold the names, if the error of an acquisition does not: without a wait
+// it read nothing, and after a wait it names the contender ahead, which may wait itself.
+func holding(client *zklock.Client, names []string, said string) (text string) {
+	ctx, cancel := context.WithTimeout(context.Background(), holdingTime)
+	defer cancel()
+	now := time.Now()
+	for _, name := range names {
+		queue, err := client.Contenders(ctx, name)
+		if err != nil {
+			continue // what the acquisition has said is enough
+		}
+		if held := operator.Show(name, "", queue, nil).Holders(); len(held) > 0 && !strings.Contains(said, held[0].Named()) {
+			text += fmt.Sprintf("; %s holds %q, %s", held[0].Named(), name, held[0].Lasts(now))
+		}
+	}
+	return text
+}
+
+// holdingTime bounds the reading of queues for a message.
+const holdingTime = 2 * time.Second
 
 // releaseTime bounds the wait for the confirmation of a release. Afterwards the session is
 // closed, and with it the node goes.

@@ -158,7 +158,11 @@ func (w *eventWriter) write(e event, shown operator.Contender, now time.Time) er
 	if w.f == formatJSON {
 		return writeJSON(w.w, eventJSON{Time: rfc3339(now), Event: e.what, Name: w.name, Contender: &shown})
 	}
-	_, err := fmt.Fprintf(w.w, "%s  %-7s  %s  %-9s  %s  %s  %s\n", now.Format(clock), e.what, state(c), c.Mode, owner(c), dash(c.Label), node(c))
+	revoked := ""
+	if c.Revoked != "" {
+		revoked = "  asked to give it back: " + operator.Escape(c.Revoked)
+	}
+	_, err := fmt.Fprintf(w.w, "%s  %-7s  %s  %-9s  %s  %s  %s%s\n", now.Format(clock), e.what, state(c), c.Mode, owner(c), dash(c.Label), node(c), revoked)
 	return err
 }
 

@@ -78,6 +78,11 @@ func TestEventsWhileTheEnsembleIsGone(t *testing.T) {
 	if err := w.show([]zklock.Contender{holder}, now); err != nil || strings.Contains(b.String(), "\x1b") || !strings.HasSuffix(b.String(), "  a@0x1000000000000000\n") {
 		t.Errorf("%q, %v", b.String(), err)
 	}
+	b.Reset()
+	holder.Revoked = "maintenance\x1b"
+	if err := w.show([]zklock.Contender{holder}, now); err != nil || !strings.Contains(b.String(), "  changed  ") || !strings.HasSuffix(b.String(), `  asked to give it back: maintenance\x1b`+"\n") {
+		t.Errorf("%q, %v", b.String(), err)
+	}
 }
 
 // TestOverviewShowsTheBusiest: of many names, those with the most waiters, and then the oldest.

@@ -42,7 +42,7 @@ func Examine(ctx context.Context, p Patient) Report {
 		r.noQuorum("none of the servers gives out sessions")
 		return r
 	}
-	if r.ping(ctx, p) {
+	if r.ping(ctx, p, servers) {
 		r.queues(ctx, p.Client)
 	}
 	return r
@@ -166,13 +166,13 @@ func (r *Report) connections(p Patient, servers []server) {
 
 // ping reports whether a quorum answers, and the rights on the root. It reports whether the
 // queues can be read.
-func (r *Report) ping(ctx context.Context, p Patient) bool {
+func (r *Report) ping(ctx context.Context, p Patient, servers []server) bool {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	err := p.Client.Ping(ctx)
 	switch {
 	case err == nil:
-		r.ok("quorum", "a quorum of the servers answers")
+		r.ok("quorum", "a quorum of the servers answers%s", spare(servers))
 		r.ok("rights", "all that locks need on %s", p.URL.Root)
 		return true
 	case errors.Is(err, zklock.ErrRootMissing):
@@ -198,6 +198,20 @@ func (r *Report) ping(ctx context.Context, p Patient) bool {
 	}
 	r.noQuorum(err.Error())
 	return false
+}
+
+// spare says how many servers may stop, as far as the URL says which servers there are.
+func spare(servers []server) string {
+	if len(servers) < 2 {
+		return ""
+	}
+	up := 0
+	for _, s := range servers {
+		if s.err == nil {
+			up++
+		}
+	}
+	return fmt.Sprintf(": %d of the %d in the URL run; if these are all that vote, %d may stop", up, len(servers), max(0, up-len(servers)/2-1))
 }
 
 // noQuorum reports that no quorum answers.

@@ -50,13 +50,13 @@ var advisories = []advisory{
 	{
 		id:      "ZOOKEEPER-4785",
 		text:    "a server can lose transactions after restarts under load, and then grants locks by other data than the rest",
-		advice:  newest + ", or set forceSnapshotSync=true in zoo.cfg of all servers",
+		advice:  newest + ", or set forceSnapshotSync=true in zoo.cfg of all servers, which doctor cannot see",
 		affects: func(v version) bool { return v.less(version{3, 8, 4}) || v.in(version{3, 9, 0}, version{3, 9, 2}) },
 	},
 	{
 		id:      "ZOOKEEPER-4925",
 		text:    "a server can lose transactions after restarts under load, and then grants locks by other data than the rest",
-		advice:  newest + ", or set forceSnapshotSync=true in zoo.cfg of all servers",
+		advice:  newest + ", or set forceSnapshotSync=true in zoo.cfg of all servers, which doctor cannot see",
 		affects: func(v version) bool { return v == version{3, 9, 3} },
 	},
 	{
