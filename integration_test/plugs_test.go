@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/zklock/go-zklock/internal/testkit/long"
 )
 
 // cleanEnv is the environment variable that makes TestPlugsBuild begin with empty caches, as on a
@@ -76,6 +78,7 @@ func TestImportsGraphWithoutPlugs(t *testing.T) {
 // directives and its snippets builds.
 func TestPlugsBuild(t *testing.T) {
 	t.Parallel()
+	long.Test(t, "a module for each plug is built")
 	root, err := filepath.Abs("..")
 	if err != nil {
 		t.Fatal(err)

@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/zklock/go-zklock/internal/testkit/long"
 )
 
 // documented returns the lines of the shell code in documents.
@@ -94,6 +96,7 @@ func TestCommandsOfTheDocsWork(t *testing.T) {
 // TestInstalledFromAClone runs what docs/command.md says of the installation, in a clone of what
 // was committed last, and with an empty folder for the programs.
 func TestInstalledFromAClone(t *testing.T) {
+	long.Test(t, "a clone is built")
 	clone, bin := filepath.Join(t.TempDir(), "clone"), t.TempDir()
 	if out, err := exec.Command("git", "clone", "-q", "../..", clone).CombinedOutput(); err != nil {
 		t.Skipf("this is not a clone itself: git clone: %v\n%s", err, out)

@@ -7,11 +7,13 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zklock/go-zklock/internal/testkit/ensemble"
+	"github.com/zklock/go-zklock/internal/testkit/long"
 )
 
 // startThree runs an ensemble of three servers and returns its leader and followers.
 func startThree(t *testing.T, c ensemble.Config) (e *ensemble.Ensemble, leader *ensemble.Server, followers []*ensemble.Server) {
 	t.Helper()
+	long.Test(t, "all tests with servers use what it tests")
 	ensemble.Require(t)
 	c.Servers = 3
 	began := time.Now()

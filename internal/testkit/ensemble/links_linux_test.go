@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/zklock/go-zklock/internal/testkit/long"
 )
 
 // established counts the connections to a port of 127.0.0.1.
@@ -30,6 +32,7 @@ func established(t *testing.T, port int) int {
 // connections of the election ports would.
 func TestAllConnectionsBetweenServersPassThroughProxies(t *testing.T) {
 	t.Parallel()
+	long.Test(t, "all tests with three servers use what it tests")
 	Require(t)
 	e := Start(t, Config{Servers: 3})
 	check := func() (problem string) {
