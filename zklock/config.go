@@ -109,7 +109,7 @@ func (c *Config) identify(cfg *config) {
 	access := "creator"
 	switch {
 	case c.Connector == nil && (c.DriverSettings["sasl"] != "" || len(cfg.driverOptions) > 0):
-		cfg.Identity = strings.TrimSuffix("authenticated by SASL as "+c.User, " as ")
+		cfg.Identity = strings.TrimPrefix("as "+c.User+", authenticated by SASL", "as , ")
 	case c.Connector == nil && c.User != "":
 		cfg.Identity = fmt.Sprintf("as user %q (or the password is wrong: ZooKeeper accepts any password, and compares it with access lists only)", c.User)
 	default:

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -37,6 +38,10 @@ func keyType(id int32) string {
 	return fmt.Sprint(id)
 }
 
+// fallback is a setting of MIT Kerberos 1.18, and in the file of Fedora and Red Hat, which the library
+// refuses: take the host as it is given, and its canonical name if the KDC does not know that.
+var fallback = regexp.MustCompile(`(?mi)^([ \t]*dns_canonicalize_hostname[ \t]*=[ \t]*)fallback[ \t\r]*$`)
+
 // load reads the configuration. It is read for each connection, so it can be changed.
 func (s *settings) load() (*config.Config, error) {
 	file := s.file
@@ -52,7 +57,7 @@ func (s *settings) load() (*config.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the configuration of Kerberos: %w", err)
 	}
-	cfg, err := config.NewFromString(string(text))
+	cfg, err := config.NewFromString(fallback.ReplaceAllString(string(text), "${1}false"))
 	var unsupported config.UnsupportedDirective
 	if err != nil && !errors.As(err, &unsupported) {
 		return nil, fmt.Errorf("the configuration of Kerberos, %s (include and includedir are not supported): %w", file, err)

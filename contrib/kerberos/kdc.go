@@ -96,6 +96,12 @@ func ask(ctx context.Context, addr string, request []byte) ([]byte, error) {
 // passing are the errors of a KDC that may be gone at the next attempt.
 var passing = []int32{errorcode.KDC_ERR_SVC_UNAVAILABLE, errorcode.KRB_ERR_GENERIC, errorcode.KDC_ERR_CLIENT_NOTYET, errorcode.KDC_ERR_SERVICE_NOTYET}
 
+// What an administrator does about an old keytab, and about clocks.
+const (
+	adviceKey    = "its key in the keytab is not the one that the KDC has: export the keytab again"
+	adviceClocks = "the clocks of this machine and the KDC differ by more than five minutes: set them"
+)
+
 // explain adds to an error answer of a KDC what it means for a principal, and what to do.
 func explain(err error, about principal) error {
 	var refusal messages.KRBError
@@ -112,9 +118,9 @@ func explain(err error, about principal) error {
 	case errorcode.KDC_ERR_S_PRINCIPAL_UNKNOWN:
 		hint = "the KDC does not know this principal: if it is that of a server, its host is the canonical name of the host in the URL; compare it with the server's keytab"
 	case errorcode.KDC_ERR_PREAUTH_FAILED, errorcode.KRB_AP_ERR_BAD_INTEGRITY:
-		hint = "its key in the keytab is not the one that the KDC has: export the keytab again"
+		hint = adviceKey
 	case errorcode.KRB_AP_ERR_SKEW:
-		hint = "the clocks of this machine and the KDC differ by more than five minutes: set them"
+		hint = adviceClocks
 	case errorcode.KRB_AP_ERR_TKT_EXPIRED:
 		hint = "the ticket has expired: run kinit again"
 	case errorcode.KDC_ERR_ETYPE_NOSUPP:

@@ -123,7 +123,7 @@ func TestRefusals(t *testing.T) {
 	here := kerberos.WithConfigFile(k.ConfigFile())
 	keytab := k.Keytab("svc")
 	refuses(t, kerberos.Keytab("svc", keytab, here, kerberos.WithServerPrincipal("zookeeper/nowhere")), "zookeeper/nowhere@"+kdc.Realm, "does not know this principal")
-	refuses(t, kerberos.Keytab("svc@ELSEWHERE", keytab, here), "no AES key of svc@ELSEWHERE")
+	refuses(t, kerberos.Keytab("svc@ELSEWHERE", keytab, here), "no key of svc@ELSEWHERE, only of svc@"+kdc.Realm)
 	refuses(t, kerberos.Keytab("svc", keytab, here, kerberos.WithServerPrincipal("zookeeper/x@ELSEWHERE")), "krbtgt/ELSEWHERE@"+kdc.Realm)
 
 	old := filepath.Join(t.TempDir(), "old.keytab")
@@ -137,6 +137,8 @@ func TestRefusals(t *testing.T) {
 	k.Admin("modprinc", "+requires_preauth", "svc")
 	begins(t, kerberos.Keytab("svc", old, here))
 	k.Admin("cpw", "-randkey", "svc")
+	refuses(t, kerberos.Keytab("svc", old, here), "export the keytab again")
+	k.Admin("modprinc", "-requires_preauth", "svc")
 	refuses(t, kerberos.Keytab("svc", old, here), "export the keytab again")
 	k.Admin("modprinc", "-allow_tix", "svc")
 	refuses(t, kerberos.Keytab("svc", old, here), "locked")
@@ -162,8 +164,38 @@ func TestClockSkew(t *testing.T) {
 	}
 	k := start(t, kdc.Config{Env: []string{"LD_PRELOAD=" + library[0], "FAKETIME=+20m"}})
 	keytab := k.Keytab("svc")
+	refuses(t, kerberos.Keytab("svc", keytab, kerberos.WithConfigFile(k.ConfigFile())), "clocks")
 	k.Admin("modprinc", "+requires_preauth", "svc")
 	refuses(t, kerberos.Keytab("svc", keytab, kerberos.WithConfigFile(k.ConfigFile())), "clocks")
+}
+
+// TestKeytabWithOldKeys: a keytab has several keys of a principal, perhaps of one second. The one with
+// the highest version counts.
+func TestKeytabWithOldKeys(t *testing.T) {
+	t.Parallel()
+	k := start(t, kdc.Config{})
+	keytab := k.Keytab("svc")
+	k.Admin("modprinc", "+requires_preauth", "svc")
+	for range 3 {
+		k.Admin("ktadd", "-k", keytab, "svc")
+	}
+	begins(t, kerberos.Keytab("svc", keytab, kerberos.WithConfigFile(k.ConfigFile())))
+}
+
+// TestStockConfiguration: what the file of Fedora and Red Hat sets.
+func TestStockConfiguration(t *testing.T) {
+	t.Parallel()
+	k := start(t, kdc.Config{})
+	text, err := os.ReadFile(k.ConfigFile())
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "krb5.conf")
+	stock := strings.Replace("includedir /etc/krb5.conf.d/\n"+string(text), "[libdefaults]", "[libdefaults]\n    dns_canonicalize_hostname = fallback\n    qualify_shortname = \"\"", 1)
+	if err := os.WriteFile(file, []byte(stock), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	begins(t, kerberos.Keytab("svc", k.Keytab("svc"), kerberos.WithConfigFile(file)))
 }
 
 // TestExpiredCache: the tickets of a cache have expired, and are replaced.

@@ -28,8 +28,8 @@ func WithServerPrincipal(name string) Option {
 
 // WithHostAsGiven makes the servers' principals from the hosts as the URL has them. By default
 // HOST is the canonical name, as Java's clients form it: the name that the host's address has
-// in DNS, if that name has the address too. The setting dns_canonicalize_hostname=false or
-// rdns=false of krb5.conf has the same effect.
+// in DNS, if that name has the address too. In krb5.conf, dns_canonicalize_hostname=false or
+// fallback, or rdns=false, has the same effect.
 func WithHostAsGiven() Option {
 	return option(func(s *settings) { s.asIs = true })
 }

@@ -74,6 +74,11 @@ func parseKeytab(file string, b []byte) (*keytab.Keytab, error) {
 	if err := guard(func() error { return keys.Unmarshal(b) }); err != nil {
 		return nil, fmt.Errorf("keytab %s is malformed: %w", file, err)
 	}
+	for i := range keys.Entries {
+		// Of several keys, the library takes the one with the latest time, and the newest may have the
+		// same time as others, or none: the version decides.
+		keys.Entries[i].Timestamp = time.Unix(int64(keys.Entries[i].KVNO), 0)
+	}
 	return keys, nil
 }
 
@@ -115,7 +120,7 @@ func loadCache(name string) (*ticket, error) {
 	}
 	b, err := os.ReadFile(file)
 	if err != nil {
-		return nil, fmt.Errorf("the credential cache: %w: run kinit", err)
+		return nil, fmt.Errorf("the credential cache: %w: run kinit, with KRB5CCNAME=FILE:/path for both if klist shows another cache", err)
 	}
 	return parseCache(file, b)
 }

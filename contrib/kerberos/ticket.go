@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/jcmturner/gokrb5/v8/credentials"
@@ -13,6 +15,7 @@ import (
 	"github.com/jcmturner/gokrb5/v8/iana/nametype"
 	"github.com/jcmturner/gokrb5/v8/iana/patype"
 	"github.com/jcmturner/gokrb5/v8/keytab"
+	"github.com/jcmturner/gokrb5/v8/krberror"
 	"github.com/jcmturner/gokrb5/v8/messages"
 	"github.com/jcmturner/gokrb5/v8/types"
 
@@ -59,6 +62,9 @@ func (k *kdc) initial(ctx context.Context, client principal, keys *keytab.Keytab
 	}
 	request.ReqBody.EType = typesIn(keys, client, request.ReqBody.EType)
 	if len(request.ReqBody.EType) == 0 {
+		if others := principalsIn(keys, client); len(others) > 0 {
+			return nil, fmt.Errorf("the keytab has no key of %v, only of %s: correct the user of the client, default_realm in krb5.conf, or the keytab (%w)", client, strings.Join(others, ", "), driver.ErrAuthFailed)
+		}
 		return nil, fmt.Errorf("the keytab has no AES key of %v: %s (%w)", client, adviceAES, driver.ErrAuthFailed)
 	}
 	reply, err := k.exchange(ctx, client.realm, &request)
@@ -82,9 +88,25 @@ func (k *kdc) readInitial(client principal, keys *keytab.Keytab, request message
 	}
 	creds := credentials.NewFromPrincipalName(client.name, client.realm).WithKeytab(keys)
 	if err := guard(func() error { return verified(granted.Verify(k.cfg, creds, request)) }); err != nil {
-		return nil, fmt.Errorf("the KDC's reply for %v does not fit: %w", client, err)
+		return nil, k.explainReply(err, client, granted.DecryptedEncPart.AuthTime)
 	}
 	return newTicket(client, granted.Ticket, granted.DecryptedEncPart), nil
+}
+
+// explainReply adds to the error of the first reply for a client what to do. A KDC that demands no
+// pre-authentication does not notice an old key or another time: the client does.
+func (k *kdc) explainReply(err error, client principal, at time.Time) error {
+	hint := ""
+	var e krberror.Krberror
+	switch {
+	case errors.As(err, &e) && e.RootCause == krberror.DecryptingError:
+		hint = adviceKey
+	case !at.IsZero() && time.Since(at).Abs() > k.cfg.LibDefaults.Clockskew:
+		hint = adviceClocks
+	default:
+		return fmt.Errorf("the KDC's reply for %v does not fit: %w", client, err)
+	}
+	return fmt.Errorf("the KDC's reply for %v does not fit: %w: %s (%w)", client, err, hint, driver.ErrAuthFailed)
 }
 
 // marshaler is a request of the library.
@@ -96,6 +118,20 @@ func (k *kdc) exchange(ctx context.Context, realm string, request marshaler) ([]
 		return nil, err
 	}
 	return k.send(ctx, realm, b)
+}
+
+// principalsIn returns the principals that a keytab has keys of; none if the client is among them.
+func principalsIn(keys *keytab.Keytab, client principal) (names []string) {
+	for _, e := range keys.Entries {
+		name := strings.Join(e.Principal.Components, "/") + "@" + e.Principal.Realm
+		if name == client.String() {
+			return nil
+		}
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // typesIn returns those of the types that the keytab has keys of.

@@ -110,7 +110,7 @@ func parseSASL(u driver.URL) (*sasl, error) {
 	known := append([]string{saslDigestMD5}, slices.Sorted(maps.Keys(mechanisms))...)
 	mechanismsMu.Unlock()
 	if !ok {
-		return nil, fmt.Errorf("zkdriver: key %q: the mechanism is not known (known: %s): kerberos needs the import of github.com/zklock/go-zklock/contrib/kerberos",
+		return nil, fmt.Errorf("zkdriver: key %q: the mechanism is not known (known: %s): kerberos needs the import of github.com/zklock/go-zklock/contrib/kerberos, or the command built from cmd/zklock/zklock-kerberos",
 			keySASL, strings.Join(known, ", "))
 	}
 	m, err := open(u)

@@ -86,7 +86,11 @@ func (a *authentication) run(w io.Writer, r *bufio.Reader) error {
 		case done:
 			return nil
 		case token == nil && sent == 0:
-			return a.refuse("the server has no SASL: leave it out on the client, or give the server a JAAS section Server and authProvider.sasl", nil)
+			text := "the server has no SASL: leave it out on the client, or give the server a JAAS section Server and authProvider.sasl"
+			if len(response) > 0 { // which the server may have refused, with allowSaslFailedClients
+				text += ". Or it refused the client, and allowSaslFailedClients hides that: its log has the reason"
+			}
+			return a.refuse(text, nil)
 		case token == nil:
 			// allowSaslFailedClients: the connection would go on without an identity.
 			return a.refuse(fmt.Sprintf("the server did not accept the SASL authentication (%s), and would go on without an identity: the user is unknown there, or the password is wrong", a.mechanism), nil)
