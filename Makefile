@@ -45,6 +45,10 @@ export ZKLOCK_TEST_REQUIRED := 1
 # The folder for databases that this machine lacks.
 export ZKLOCK_TEST_DATABASES := $(CURDIR)/bin/databases
 
+# The archive of the classes of the servers that tests start. Java does without it if it does not fit.
+CLASSES := $(CURDIR)/bin/classes.jsa
+export ZKLOCK_TEST_JAVA := -XX:SharedArchiveFile=$(CLASSES)
+
 # The tests of documents, snippets, figures, layers, and of what mutants change: make check runs
 # these, and no other target.
 DOCUMENTS := ^Test(Documented|Imports|URLKeys|Design|ExamplesAre|CoreKeepsItsLayers|TypesStaySmall|MutantsApply|ExpectedTests)
@@ -124,17 +128,21 @@ oldest: ## vet the root module with the oldest Go that its go.mod allows, and ru
 	$(GO) vet ./...
 	$(GO) test ./zklock/internal/lease ./zklock/internal/queue ./zklock/fence ./zklock/once
 
+$(CLASSES):
+	@.ci/install
+	@.ci/classes $@
+
 .PHONY: install
 install: ## install the packages that the tests need and this machine lacks (apt-get)
 	@.ci/install
 
 .PHONY: test
-test: ## all tests but the long ones, on real ZooKeepers, and without the race detector
+test: $(CLASSES) ## all tests but the long ones, on real ZooKeepers, and without the race detector
 	@.ci/test $(GOTESTSUM) '$(DOCUMENTS)'
 
 # The packages that take longest come first.
 .PHONY: test-all test-core test-adapters test-servers
-test-all: install ## all tests, also the long ones, with the race detector
+test-all: install $(CLASSES) ## all tests, also the long ones, with the race detector
 	@.ci/databases $(ZKLOCK_TEST_DATABASES)
 	$(TEST) ./integration_test ./zklock ./integration_test/command ./internal/testkit/ensemble work
 	@$(MAKE) --no-print-directory test-figures

@@ -49,8 +49,8 @@ func TestProcessesKilledAtRandom(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			ensemble.Require(t)
-			if c.stops != nil {
-				long.Test(t, "processes are stopped for many seconds")
+			if c.name != "three servers" {
+				long.Test(t, "processes are killed in four more ways")
 			}
 			if c.space && os.Geteuid() != 0 {
 				t.Skip("only root can make a namespace of PIDs")

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/internal/testkit/ensemble"
+	"github.com/zklock/go-zklock/internal/testkit/long"
 	"github.com/zklock/go-zklock/internal/testkit/proxy"
 	"github.com/zklock/go-zklock/zklock"
 )
@@ -233,7 +234,8 @@ func TestHolderThatReconnectsToADeposedLeaderKnowsBeforeTheNextGetsIn(t *testing
 // TestHolderBehindACutObserverKnowsBeforeTheNextGetsIn: an observer answers pings and reads
 // after it was cut off from the leader, as a follower does.
 func TestHolderBehindACutObserverKnowsBeforeTheNextGetsIn(t *testing.T) {
-	t.Parallel()
+	long.Parallel(t)
+	long.Test(t, "as that with a cut follower, with four servers")
 	ensemble.Require(t)
 	e := ensemble.Start(t, ensemble.Config{Servers: 4, Observers: 1, TickTime: sampleTick, SyncLimit: sampleSyncLimit})
 	observer := e.Server(3)

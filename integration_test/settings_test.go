@@ -14,6 +14,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zklock/go-zklock/internal/testkit/ensemble"
+	"github.com/zklock/go-zklock/internal/testkit/long"
 	"github.com/zklock/go-zklock/internal/testkit/wait"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
@@ -164,7 +165,8 @@ func TestLocalSessions(t *testing.T) {
 // TestLocalSessionsWithoutUpgrade: such servers refuse ephemeral nodes, and so all locks. The
 // error says so.
 func TestLocalSessionsWithoutUpgrade(t *testing.T) {
-	t.Parallel()
+	long.Parallel(t)
+	long.Test(t, "three servers with settings of their own")
 	ensemble.Require(t)
 	e := ensemble.Start(t, ensemble.Config{Servers: 3, Extra: []string{"localSessionsEnabled=true"}})
 	for _, server := range e.Servers() {
@@ -220,7 +222,8 @@ func TestQuotaIsNamed(t *testing.T) {
 // TestReadOnlyServerGrantsNothing: a server that has lost its quorum and goes on as a read-only
 // one does not serve locks. When the quorum is back, they work again.
 func TestReadOnlyServerGrantsNothing(t *testing.T) {
-	t.Parallel()
+	long.Parallel(t)
+	long.Test(t, "two of three servers go and come back")
 	ensemble.Require(t)
 	e := ensemble.Start(t, ensemble.Config{Servers: 3, JavaOptions: []string{"-Dreadonlymode.enabled=true"}})
 	c := dial(t, e.Server(0).Addr(), quick("connect_timeout", "3s"))

@@ -15,6 +15,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zklock/go-zklock/internal/testkit/ensemble"
+	"github.com/zklock/go-zklock/internal/testkit/long"
 	"github.com/zklock/go-zklock/internal/testkit/proxy"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
@@ -207,7 +208,8 @@ func TestSilentTLSServerIsGivenUp(t *testing.T) {
 // TestCertificatesRotate: client and server get certificates of another authority. The
 // client keeps its session and its lock.
 func TestCertificatesRotate(t *testing.T) {
-	t.Parallel()
+	long.Parallel(t)
+	long.Test(t, "servers with certificates of their own")
 	first, second := newAuthority(t, "first"), newAuthority(t, "second")
 	files := newPEMFiles(t)
 	e := secureEnsemble(t, first.issue(time.Hour, "server", "localhost"), []*authority{first, second}, ensemble.Config{})

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/internal/testkit/ensemble"
+	"github.com/zklock/go-zklock/internal/testkit/long"
 	"github.com/zklock/go-zklock/internal/testkit/proxy"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/fence"
@@ -69,7 +70,8 @@ func TestConnectionThatComesBackSendsNothing(t *testing.T) {
 // TestAnotherLeaderSendsNothing: if the servers elect another leader, the command gets no signal
 // and goes on.
 func TestAnotherLeaderSendsNothing(t *testing.T) {
-	t.Parallel()
+	long.Parallel(t)
+	long.Test(t, "three servers, whose leader is cut off")
 	e := ownServers(t)
 	p := start(t, quickURL(e.Hosts()), nil, "run", "--grace", "0s", newName(t), "--", "bash", "-c", traps)
 	p.prints(t, "ready\n")

@@ -125,6 +125,9 @@ func TestTerminalBelongsToTheCommand(t *testing.T) {
 	}
 }
 
+// jobOfFG is the line that fg of bash prints. A key that is pressed before may show in front of it.
+const jobOfFG = `"$ZKLOCK" run "$LOCK" -- cat` + "\r\n"
+
 // TestTerminalStopsTheJob: when the key that stops a job is pressed, the shell gets the terminal.
 // The job can go on later, in the foreground.
 func TestTerminalStopsTheJob(t *testing.T) {
@@ -142,7 +145,7 @@ func TestTerminalStopsTheJob(t *testing.T) {
 	term.shows(t, "zklock: stopped: the lock goes to others from ")
 	term.shows(t, "stopped with 148") // 128 and the number of TSTP
 	term.press(t, "two\n")
-	term.shows(t, "shell: two")
+	term.shows(t, "shell: two\r\n"+jobOfFG)
 	term.press(t, "three\n")
 	term.shows(t, "three\r\nthree\r\n")
 	term.press(t, ctrlC)
@@ -178,7 +181,7 @@ func TestTerminalIsGivenToAJobThatComesForward(t *testing.T) {
 		fg
 		echo "code $?"`)
 	term.press(t, "one\n")
-	term.shows(t, "shell: one")
+	term.shows(t, "shell: one\r\n"+jobOfFG)
 	term.press(t, "two\n")
 	term.shows(t, "two\r\ntwo\r\n")
 	term.press(t, ctrlC)

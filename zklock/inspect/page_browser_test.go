@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/testkit/long"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/inspect"
 )
@@ -203,6 +204,7 @@ func TestKeyboardAlone(t *testing.T) {
 // With ten thousand names of which one is stuck, the head line and the first row say so at once. The
 // page has twenty rows; the others can be reached, and the filter finds a name while the reader types.
 func TestPageWithTenThousandNames(t *testing.T) {
+	long.Test(t, "ten thousand names")
 	b, w := newBrowser(t), newWorld(t)
 	w.hold(w.web.Mutex("job-5000"), "row 7")
 	w.wait(w.jobs.Mutex("job-5000"), "row 8")

@@ -226,8 +226,12 @@ func (s *Server) command(in Installation) []string {
 		// The releases that refuse DIGEST-MD5 do so in FIPS mode, their default.
 		args = append(args, "-Djava.security.auth.login.config="+filepath.Join(s.dir, "conf", "jaas.conf"), "-Dzookeeper.fips-mode=false")
 	}
+	args = append(args, strings.Fields(os.Getenv(JavaEnv))...)
 	args = append(args, c.JavaOptions...)
+	// The class path has no folder: java uses no archive of classes then.
 	return append(args,
-		"-cp", filepath.Join(s.dir, "conf")+string(os.PathListSeparator)+in.ClassPath,
+		"-Dlog4j.configuration=file:"+filepath.Join(s.dir, "conf", "log4j.properties"),
+		"-Dlogback.configurationFile="+filepath.Join(s.dir, "conf", "logback.xml"),
+		"-cp", in.ClassPath,
 		"org.apache.zookeeper.server.quorum.QuorumPeerMain", filepath.Join(s.dir, "zoo.cfg"))
 }

@@ -20,6 +20,10 @@ const RequiredEnv = "ZKLOCK_TEST_REQUIRED"
 // to run instead of the distribution's.
 const HomeEnv = "ZOOKEEPER_HOME"
 
+// JavaEnv is the environment variable that has further options for the Java machines of all servers.
+// .ci/classes sets it to make an archive of their classes, and make to have it used.
+const JavaEnv = "ZKLOCK_TEST_JAVA"
+
 // debianJars is the folder where Debian's packages install jars.
 const debianJars = "/usr/share/java"
 
