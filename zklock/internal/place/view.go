@@ -49,7 +49,7 @@ func (v *View) Look(ctx context.Context) (Queue, error) {
 				return Queue{}, v.cfg.explain(err, v.Path)
 			}
 		}
-		if gone, err := v.watchHead(ctx); err != nil || !gone {
+		if gone, err := v.watchHead(ctx); !gone {
 			return v.last, v.cfg.explain(err, v.Path)
 		}
 		// The children have changed since they were listed.
@@ -90,7 +90,7 @@ func (v *View) list(ctx context.Context) error {
 }
 
 // watchHead arms the watch on the first contender, if that is a writer or may be kept, and
-// updates its entry with what the read shows. gone means that its node does not exist.
+// updates its entry with what the read shows. gone means that its node does not exist, whatever err is.
 func (v *View) watchHead(ctx context.Context) (gone bool, err error) {
 	q := v.last[v.cfg.Dialect.Family]
 	if len(q) == 0 || q[0].Kind.Mode != queue.Exclusive && !q[0].MayBeKept() {
@@ -98,15 +98,14 @@ func (v *View) watchHead(ctx context.Context) (gone bool, err error) {
 		return false, nil
 	}
 	first := &q[0]
-	if v.head != nil && v.name == first.Name && v.head.Fires() == nil {
-		return false, nil
+	if v.head != nil && v.name == first.Name {
+		if e := v.head.Fires(); e == nil || e.Type == driver.EventDeleted {
+			return e != nil, nil // once it is deleted, the event of the children is on its way
+		}
 	}
 	w, _, err := v.Watches.Watch(ctx, v.Path+"/"+first.Name)
-	if errors.Is(err, driver.ErrNoNode) {
-		return true, nil
-	}
 	if err != nil {
-		return false, err
+		return errors.Is(err, driver.ErrNoNode), err
 	}
 	v.head, v.name = w, first.Name
 	*first = entryOf(first.Node, w.Node, false)
