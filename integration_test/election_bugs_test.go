@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/internal/testkit/ensemble"
+	"github.com/zklock/go-zklock/internal/testkit/long"
 	"github.com/zklock/go-zklock/internal/testkit/proxy"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/election"
@@ -304,6 +305,7 @@ var electionBugs = []struct {
 
 func TestElectionBugs(t *testing.T) {
 	t.Parallel()
+	long.Test(t, "sessions have to expire")
 	e := trioOfServers(t)
 	for _, b := range electionBugs {
 		t.Run(b.bug, func(t *testing.T) {

@@ -104,7 +104,7 @@ func campaign(c *zklock.Client, name string) (func() error, error) {
 // election again and again, all at the same time: more than a hundred changes of the leader,
 // and never two leaders.
 func TestElectionContests(t *testing.T) {
-	long.Parallel(t)
+	t.Parallel()
 	long.Test(t, "nine processes of three libraries")
 	hosts, root := sharedEnsemble(t).Hosts(), rootOf(t)
 	conn := dialRaw(t, hosts, patience)

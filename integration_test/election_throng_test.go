@@ -87,6 +87,7 @@ func (c *throng) settle(t *testing.T) {
 // list of the queue: so many candidates were ahead once that it is cheaper than a look at each.
 func TestThousandCandidatesChangeTheirLeader(t *testing.T) {
 	long.Parallel(t)
+	long.Test(t, "a thousand candidates")
 	c := newThrong(t, calm(t).Hosts(), quick("session_timeout", calmTimeout.String(), "pool_max_sessions", "1", "connect_timeout", patience.String()))
 	term := receive(t, "the first term", c.began)
 	c.settle(t)

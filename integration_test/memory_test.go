@@ -74,6 +74,7 @@ func link(t *testing.T) *proxy.Proxy {
 // each reconnect, as package zklock does, gets each change once, and its memory does not
 // grow.
 func TestMemoryOfWatchesIsFlatOverReconnects(t *testing.T) {
+	long.Test(t, "it measures memory")
 	p := link(t)
 	connect := func(host string) driver.Session {
 		c, err := zkdriver.Driver{}.OpenConnector(driver.URL{Scheme: "zk", Hosts: []string{host}})

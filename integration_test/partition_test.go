@@ -234,7 +234,7 @@ func TestHolderThatReconnectsToADeposedLeaderKnowsBeforeTheNextGetsIn(t *testing
 // TestHolderBehindACutObserverKnowsBeforeTheNextGetsIn: an observer answers pings and reads
 // after it was cut off from the leader, as a follower does.
 func TestHolderBehindACutObserverKnowsBeforeTheNextGetsIn(t *testing.T) {
-	long.Parallel(t)
+	t.Parallel()
 	long.Test(t, "as that with a cut follower, with four servers")
 	ensemble.Require(t)
 	e := ensemble.Start(t, ensemble.Config{Servers: 4, Observers: 1, TickTime: sampleTick, SyncLimit: sampleSyncLimit})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/zklock/go-zklock/internal/testkit/long"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
 )
@@ -223,6 +224,7 @@ func TestRevocationTogetherWithCurator(t *testing.T) {
 // the nodes of Curator's mutex, so it gets the request, and goes on leading.
 func TestRevocationOfCuratorsLeaders(t *testing.T) {
 	t.Parallel()
+	long.Test(t, "processes of another library")
 	hosts, root := sharedEnsemble(t).Hosts(), rootOf(t)
 	p := curatorPeers(t, 1, hosts)[0]
 	p.expect(t, "ready")

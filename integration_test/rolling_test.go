@@ -82,7 +82,7 @@ func (c *chaos) versions() (all []string) {
 // TestReconfiguration replaces a server by another one under load: a fourth server is added,
 // and one that the clients use is removed and stopped. Later it replaces the fourth one again.
 func TestReconfiguration(t *testing.T) {
-	long.Parallel(t)
+	t.Parallel()
 	long.Test(t, "servers join and leave under load")
 	ensemble.Require(t)
 	c := &chaos{t: t, root: rootOf(t), mild: true, kinds: []kind{{"a server replaced, and replaced back", replaceServer}}}

@@ -251,6 +251,7 @@ func TestPasswordOfASessionStaysInItsFile(t *testing.T) {
 // all others, with one connection for each session.
 func TestManyProcessesDieAtOnce(t *testing.T) {
 	long.Parallel(t)
+	long.Test(t, "many processes")
 	ensemble.Require(t)
 	many := long.Count(t, "ZKLOCK_PROCESSES", 8, 60)
 	zk := ensemble.Start(t, ensemble.Config{Servers: 3, Extra: []string{"maxClientCnxns=0"}})

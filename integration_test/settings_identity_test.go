@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/internal/testkit/ensemble"
+	"github.com/zklock/go-zklock/internal/testkit/long"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
 )
@@ -53,6 +54,7 @@ func TestServerThatRequiresACertificate(t *testing.T) {
 // TestServerThatRequiresX509: servers that demand the scheme x509 of every session, also on the
 // plain port, serve clients with a certificate. Their error for others says what is missing.
 func TestServerThatRequiresX509(t *testing.T) {
+	long.Test(t, "servers with certificates of their own")
 	ours := newAuthority(t, "ours")
 	files := newPEMFiles(t)
 	client := ours.issue(time.Hour, "service")

@@ -135,6 +135,7 @@ func listensEverywhere(t *testing.T, port string) (all, known bool) {
 // proven as usual.
 func TestLocalSessions(t *testing.T) {
 	t.Parallel()
+	long.Test(t, "three servers with settings of their own")
 	ensemble.Require(t)
 	e := ensemble.Start(t, ensemble.Config{Servers: 3, Extra: []string{"localSessionsEnabled=true", "localSessionsUpgradingEnabled=true"}})
 	zxid := func() int64 {
@@ -165,7 +166,7 @@ func TestLocalSessions(t *testing.T) {
 // TestLocalSessionsWithoutUpgrade: such servers refuse ephemeral nodes, and so all locks. The
 // error says so.
 func TestLocalSessionsWithoutUpgrade(t *testing.T) {
-	long.Parallel(t)
+	t.Parallel()
 	long.Test(t, "three servers with settings of their own")
 	ensemble.Require(t)
 	e := ensemble.Start(t, ensemble.Config{Servers: 3, Extra: []string{"localSessionsEnabled=true"}})
@@ -222,7 +223,7 @@ func TestQuotaIsNamed(t *testing.T) {
 // TestReadOnlyServerGrantsNothing: a server that has lost its quorum and goes on as a read-only
 // one does not serve locks. When the quorum is back, they work again.
 func TestReadOnlyServerGrantsNothing(t *testing.T) {
-	long.Parallel(t)
+	t.Parallel()
 	long.Test(t, "two of three servers go and come back")
 	ensemble.Require(t)
 	e := ensemble.Start(t, ensemble.Config{Servers: 3, JavaOptions: []string{"-Dreadonlymode.enabled=true"}})

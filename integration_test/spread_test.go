@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/internal/testkit/ensemble"
+	"github.com/zklock/go-zklock/internal/testkit/long"
 )
 
 // TestSessionsBeginOnDifferentServers: the sessions of a client are on as many servers as
@@ -13,6 +14,7 @@ import (
 // begins with the number of the server that it began on.
 func TestSessionsBeginOnDifferentServers(t *testing.T) {
 	t.Parallel()
+	long.Test(t, "servers of its own")
 	ensemble.Require(t)
 	const servers = 3
 	e := ensemble.Start(t, ensemble.Config{Servers: servers})

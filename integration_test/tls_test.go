@@ -134,6 +134,7 @@ func TestServerIsVerified(t *testing.T) {
 // checks first that the server accepts another client that asks for it.
 func TestOldTLSIsRefused(t *testing.T) {
 	t.Parallel()
+	long.Test(t, "servers with certificates of their own")
 	ours := newAuthority(t, "ours")
 	files := newPEMFiles(t)
 	ca := files.write("ca.pem", ours.pem)
@@ -208,7 +209,7 @@ func TestSilentTLSServerIsGivenUp(t *testing.T) {
 // TestCertificatesRotate: client and server get certificates of another authority. The
 // client keeps its session and its lock.
 func TestCertificatesRotate(t *testing.T) {
-	long.Parallel(t)
+	t.Parallel()
 	long.Test(t, "servers with certificates of their own")
 	first, second := newAuthority(t, "first"), newAuthority(t, "second")
 	files := newPEMFiles(t)

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/testkit/long"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/faultdriver"
@@ -58,6 +59,8 @@ func TestEveryTwoRequestsMayBeLost(t *testing.T) {
 	far := 1
 	if os.Getenv("ZKLOCK_PAIRS") == "all" {
 		far = math.MaxInt
+	} else {
+		long.Test(t, "every request is lost together with the next one")
 	}
 	kinds := []faultdriver.Fault{faultdriver.Drop(), faultdriver.LoseReply(), faultdriver.LateAfter(8 * time.Millisecond)}
 	for _, sc := range scenarios {

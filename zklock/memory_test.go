@@ -72,6 +72,7 @@ func memory() usage {
 // TestHeldLocksMemory holds many names on two sessions, each with its watch, in three
 // rounds. Memory that is not freed shows in the figures of the later rounds.
 func TestHeldLocksMemory(t *testing.T) {
+	long.Test(t, "it measures memory")
 	many := crowdSize(t)
 	synctest.Test(t, func(t *testing.T) {
 		c, e := forgetfulClient(t)
@@ -120,6 +121,7 @@ func TestHeldLocksMemory(t *testing.T) {
 // TestKeptNamesMemory keeps many names on two sessions, each with a watch on its node and one
 // on its queue, in three rounds.
 func TestKeptNamesMemory(t *testing.T) {
+	long.Test(t, "it measures memory")
 	many := crowdSize(t)
 	synctest.Test(t, func(t *testing.T) {
 		c, e := forgetfulConfig(t, zklock.Config{Keep: time.Minute, KeepMax: 1_000_000}, zklock.WithKeepAfter(0))
@@ -173,6 +175,7 @@ func watchesAlone(many int64) usage {
 // Stacks come in a few sizes, and a goroutine that has done anything at all has a larger
 // one than a fresh goroutine. The library must not need more than the second size.
 func TestWaitersMemory(t *testing.T) {
+	long.Test(t, "it measures memory")
 	many := crowdSize(t)
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := forgetfulClient(t)
@@ -210,6 +213,7 @@ func TestWaitersMemory(t *testing.T) {
 // places of their own: what one needs must not grow with the number of those ahead of it. The
 // memory of the ensemble is subtracted. ZKLOCK_WAITERS sets the numbers: 1000,4000,10000.
 func TestSeparateWaitersMemory(t *testing.T) {
+	long.Test(t, "it measures memory")
 	numbers := "200,800"
 	if long.On() {
 		numbers = "500,2000"

@@ -70,7 +70,7 @@ func TestConnectionThatComesBackSendsNothing(t *testing.T) {
 // TestAnotherLeaderSendsNothing: if the servers elect another leader, the command gets no signal
 // and goes on.
 func TestAnotherLeaderSendsNothing(t *testing.T) {
-	long.Parallel(t)
+	t.Parallel()
 	long.Test(t, "three servers, whose leader is cut off")
 	e := ownServers(t)
 	p := start(t, quickURL(e.Hosts()), nil, "run", "--grace", "0s", newName(t), "--", "bash", "-c", traps)

@@ -42,7 +42,7 @@ type stage struct {
 
 // long matches the tests that take more than a second. They run only for mutants that
 // they are expected to find.
-const long = `^(TestSimulation|TestSimulationRepeatsItself|TestEveryTwoRequestsMayBeLost|TestEveryRequestMayBeLost|TestCancelledWaitsLeaveNothing|TestHeldLocksMemory|TestWaitersMemory)$`
+const long = `^(TestSimulation|TestSimulationRepeatsItself|TestEveryRequestMayBeLost|TestCancelledWaitsLeaveNothing)$`
 
 // stages returns the test runs for a mutant, the cheapest first. Together they take less
 // than a minute on a machine without other work.
