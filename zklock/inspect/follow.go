@@ -161,7 +161,11 @@ func (i *inspector) followList(ctx context.Context, prefix string, every time.Du
 			return
 		}
 		show(l, err)
-		if !wait(ctx, max(every, (listShare-1)*time.Since(began))) {
+		pause := every
+		if err == nil { // an error may have waited for a connection, which costs the servers nothing
+			pause = max(every, (listShare-1)*time.Since(began))
+		}
+		if !wait(ctx, pause) {
 			return
 		}
 	}

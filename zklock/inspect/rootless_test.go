@@ -11,6 +11,7 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/inspect"
+	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
 // followed begins a stream of events of a handler, which goes on until the test ends.
@@ -101,4 +102,29 @@ func TestNameIsFollowedAfterAnError(t *testing.T) {
 			t.Errorf("the page does not show the holder:\n%s", text)
 		}
 	})
+}
+
+// An outage ends while the list's last reading waits for a connection, or right after it has failed: the
+// next reading begins at once, however long that one took.
+func TestListIsReadSoonAfterAnOutage(t *testing.T) {
+	for _, length := range []time.Duration{15 * time.Second, 20 * time.Second, 33 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			w.hold(w.jobs.Mutex("orders/42"), "refund 7")
+			page := followed(t, w.web, "")
+			if text := page(); !strings.Contains(text, "orders/42") {
+				t.Fatalf("before an outage: %s", text)
+			}
+			w.ensemble.Partition(memdriver.AroundClients(0).Reset())
+			time.Sleep(length)
+			if text := page(); !strings.Contains(text, `data-error="1"`) || !strings.Contains(text, "orders/42") {
+				t.Errorf("in an outage: %s", text)
+			}
+			w.ensemble.Heal()
+			time.Sleep(5 * time.Second)
+			if text := page(); !strings.Contains(text, `data-silent="0" data-error=""`) {
+				t.Errorf("five seconds after an outage of %v: %s", length, text)
+			}
+		})
+	}
 }
