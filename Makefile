@@ -45,9 +45,8 @@ export ZKLOCK_TEST_REQUIRED := 1
 # The folder for databases that this machine lacks.
 export ZKLOCK_TEST_DATABASES := $(CURDIR)/bin/databases
 
-# The archive of the classes of the servers that tests start. Java does without it if it does not fit.
-CLASSES := $(CURDIR)/bin/classes.jsa
-export ZKLOCK_TEST_JAVA := -XX:SharedArchiveFile=$(CLASSES)
+# The archive of the classes of the servers that tests start, which .ci/classes makes.
+export ZKLOCK_TEST_CLASSES := $(CURDIR)/bin/classes.jsa
 
 # The tests of documents, snippets, figures, layers, and of what mutants change: make check runs
 # these, and no other target.
@@ -79,7 +78,7 @@ heading = @printf '\n== %s\n' '$(1)'
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
-	@echo "Before a change is merged: .ci/run, about 30 minutes. CONTRIBUTING.md has the minutes of each target."
+	@echo "Before a change is merged: .ci/run, about 50 minutes. CONTRIBUTING.md has the minutes of each target."
 
 .PHONY: check
 check: api ## all checks without a server: format, vet, staticcheck, go.mod, imports, documentation
@@ -128,21 +127,18 @@ oldest: ## vet the root module with the oldest Go that its go.mod allows, and ru
 	$(GO) vet ./...
 	$(GO) test ./zklock/internal/lease ./zklock/internal/queue ./zklock/fence ./zklock/once
 
-$(CLASSES):
-	@.ci/install
-	@.ci/classes $@
-
 .PHONY: install
 install: ## install the packages that the tests need and this machine lacks (apt-get)
 	@.ci/install
 
 .PHONY: test
-test: $(CLASSES) ## all tests but the long ones, on real ZooKeepers, and without the race detector
+test: ## all tests but the long ones, on real ZooKeepers, and without the race detector
 	@.ci/test $(GOTESTSUM) '$(DOCUMENTS)'
 
 # The packages that take longest come first.
 .PHONY: test-all test-core test-adapters test-servers
-test-all: install $(CLASSES) ## all tests, also the long ones, with the race detector
+test-all: install ## all tests, also the long ones, with the race detector
+	@.ci/classes
 	@.ci/databases $(ZKLOCK_TEST_DATABASES)
 	$(TEST) ./integration_test ./zklock ./integration_test/command ./internal/testkit/ensemble work
 	@$(MAKE) --no-print-directory test-figures

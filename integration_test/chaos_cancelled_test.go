@@ -91,7 +91,7 @@ func TestThousandsOfCancelledWaitsLeaveNothing(t *testing.T) {
 		return after.goroutines <= before.goroutines+2*clients && after.watches <= before.watches+1
 	})
 	t.Logf("after %d waits: %+v; after %d waits: %+v", first, before, waits, after)
-	if after.heap > before.heap+slackHeap {
+	if long.On() && after.heap > before.heap+slackHeap { // fewer waits could hide in the slack
 		t.Errorf("the heap grew from %d to %d bytes", before.heap, after.heap)
 	}
 	if !held.Valid() {

@@ -214,10 +214,7 @@ func TestWaitersMemory(t *testing.T) {
 // memory of the ensemble is subtracted. ZKLOCK_WAITERS sets the numbers: 1000,4000,10000.
 func TestSeparateWaitersMemory(t *testing.T) {
 	long.Test(t, "it measures memory")
-	numbers := "200,800"
-	if long.On() {
-		numbers = "500,2000"
-	}
+	numbers := "500,2000"
 	if s := os.Getenv("ZKLOCK_WAITERS"); s != "" {
 		numbers = s
 	}

@@ -38,8 +38,9 @@ func keyType(id int32) string {
 	return fmt.Sprint(id)
 }
 
-// fallback is a setting of MIT Kerberos 1.18, and in the file of Fedora and Red Hat, which the library
-// refuses: take the host as it is given, and its canonical name if the KDC does not know that.
+// fallback matches a value that MIT Kerberos 1.18 added and that the file of Fedora and Red Hat has: take
+// the host as given, and its canonical name if the KDC does not know that. The library refuses it, so it
+// is read as false.
 var fallback = regexp.MustCompile(`(?mi)^([ \t]*dns_canonicalize_hostname[ \t]*=[ \t]*)fallback[ \t\r]*$`)
 
 // load reads the configuration. It is read for each connection, so it can be changed.

@@ -99,7 +99,7 @@ var passing = []int32{errorcode.KDC_ERR_SVC_UNAVAILABLE, errorcode.KRB_ERR_GENER
 // What an administrator does about an old keytab, and about clocks.
 const (
 	adviceKey    = "its key in the keytab is not the one that the KDC has: export the keytab again"
-	adviceClocks = "the clocks of this machine and the KDC differ by more than five minutes: set them"
+	adviceClocks = "the clocks of this machine and the KDC differ by more than clockskew in krb5.conf allows, five minutes by default: set them"
 )
 
 // explain adds to an error answer of a KDC what it means for a principal, and what to do.

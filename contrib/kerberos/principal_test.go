@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"net"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/jcmturner/gokrb5/v8/config"
@@ -115,6 +117,20 @@ func TestConfigurations(t *testing.T) {
 	for name, want := range map[string]string{"/a": "/a", "FILE:/a": "/a", "/a:b": "/a:b", "": "", "KCM:": "", "relative": "relative"} {
 		if got, err := cacheFile(name); got != want || (err == nil) != (want != "") {
 			t.Errorf("%q: %q, %v", name, got, err)
+		}
+	}
+}
+
+// TestFallbackTakesTheHostAsGiven: the value in the file of Fedora and Red Hat.
+func TestFallbackTakesTheHostAsGiven(t *testing.T) {
+	for value, canonical := range map[string]bool{"fallback": false, "FALLBACK\t": false, "false": false, "true": true} {
+		file := filepath.Join(t.TempDir(), "krb5.conf")
+		if err := os.WriteFile(file, []byte("[libdefaults]\n\tdns_canonicalize_hostname = "+value+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		cfg, err := (&settings{file: file}).load()
+		if err != nil || cfg.LibDefaults.DNSCanonicalizeHostname != canonical {
+			t.Errorf("%q: %v, %+v", value, err, cfg)
 		}
 	}
 }

@@ -120,7 +120,7 @@ func loadCache(name string) (*ticket, error) {
 	}
 	b, err := os.ReadFile(file)
 	if err != nil {
-		return nil, fmt.Errorf("the credential cache: %w: run kinit, with KRB5CCNAME=FILE:/path for both if klist shows another cache", err)
+		return nil, fmt.Errorf("the credential cache: %w: run kinit; if klist shows another cache, set KRB5CCNAME=FILE:/path for kinit and for this program", err)
 	}
 	return parseCache(file, b)
 }

@@ -42,7 +42,7 @@ func TestDoctorFindsAnEnsembleHealthy(t *testing.T) {
 			t.Errorf("nothing of %s:\n%s", s.Addr(), found)
 		}
 	}
-	for _, text := range []string{"follower", "leader", "has container znodes", "30s, as asked for", "500ms is not less", "maxClientCnxns", "a quorum of the servers answers", "all that locks need on " + root, "sequence", "clock", "orphans", "foreign"} {
+	for _, text := range []string{"follower", "leader", "has container znodes", "30s, as asked for", "500ms is not less", "maxClientCnxns", "a quorum of the servers answers: 3 of the 3 in the URL run; if these are all that vote, 1 can stop", "all that locks need on " + root, "sequence", "clock", "orphans", "foreign"} {
 		if !strings.Contains(found, text) {
 			t.Errorf("nothing of %q:\n%s", text, found)
 		}
@@ -81,7 +81,7 @@ func TestDoctorFindsServersThatAreDown(t *testing.T) {
 	followers := e.Followers()
 	followers[0].Kill()
 	code, found, end := examined(t, urlOf(e.Hosts()))
-	if code != 1 || !strings.Contains(end, "start the server "+followers[0].Addr()) || !strings.Contains(found, "it refuses connections") || strings.Contains(end, "2.") || !strings.Contains(found, "a quorum of the servers answers") {
+	if code != 1 || !strings.Contains(end, "start the server "+followers[0].Addr()) || !strings.Contains(found, "it refuses connections") || strings.Contains(end, "2.") || !strings.Contains(found, "a quorum of the servers answers: 2 of the 3 in the URL run; if these are all that vote, none can stop") {
 		t.Errorf("%d, %q:\n%s", code, end, found)
 	}
 	followers[1].Kill()

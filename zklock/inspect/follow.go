@@ -162,7 +162,7 @@ func (i *inspector) followList(ctx context.Context, prefix string, every time.Du
 		}
 		show(l, err)
 		pause := every
-		if err == nil { // an error may have waited for a connection, which costs the servers nothing
+		if unanswered(err) == nil { // else it has waited for a connection, which costs the servers nothing
 			pause = max(every, (listShare-1)*time.Since(began))
 		}
 		if !wait(ctx, pause) {

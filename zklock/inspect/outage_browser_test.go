@@ -15,8 +15,8 @@ import (
 )
 
 // Real servers are away for 20 seconds, once killed and once stopped with their connections left open:
-// the page is grey meanwhile, says live at no time, keeps its table, and is live again afterwards, with
-// what has changed. The lock is held all the time, since its session is longer than the outage.
+// the page becomes grey, does not say live until the servers are back, keeps its table, and is live again
+// afterwards, with what has changed. The lock is held all the time, since its session is longer than the outage.
 func TestOutageOfServersIsShown(t *testing.T) {
 	long.Test(t, "three servers are away for a while")
 	for how, away := range map[string]struct{ begin, end func(*ensemble.Server) error }{

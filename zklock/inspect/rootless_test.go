@@ -105,7 +105,7 @@ func TestNameIsFollowedAfterAnError(t *testing.T) {
 }
 
 // An outage ends while the list's last reading waits for a connection, or right after it has failed: the
-// next reading begins at once, however long that one took.
+// next reading begins after the usual two seconds, however long that one took.
 func TestListIsReadSoonAfterAnOutage(t *testing.T) {
 	for _, length := range []time.Duration{15 * time.Second, 20 * time.Second, 33 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {

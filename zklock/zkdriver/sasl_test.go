@@ -215,6 +215,7 @@ func TestSASLRefusals(t *testing.T) {
 		says    string
 	}{
 		"no SASL at the server":      {digest, []func(*link, req){answer(0, null)}, "has no SASL"},
+		"refused and allowed":        {with(&turns{last: 2}), []func(*link, req){answer(0, null)}, "allowSaslFailedClients hides that"},
 		"another mechanism":          {digest, []func(*link, req){answer(-115, null)}, "fips-mode"},
 		"another one, required":      {digest, []func(*link, req){answer(-124, null)}, "fips-mode"},
 		"wrong password":             {digest, []func(*link, req){challenge, answer(-115, null)}, "password is wrong"},

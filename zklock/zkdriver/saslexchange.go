@@ -88,7 +88,7 @@ func (a *authentication) run(w io.Writer, r *bufio.Reader) error {
 		case token == nil && sent == 0:
 			text := "the server has no SASL: leave it out on the client, or give the server a JAAS section Server and authProvider.sasl"
 			if len(response) > 0 { // which the server may have refused, with allowSaslFailedClients
-				text += ". Or it refused the client, and allowSaslFailedClients hides that: its log has the reason"
+				text += "; or it refused the client, and allowSaslFailedClients hides that: its log has the reason"
 			}
 			return a.refuse(text, nil)
 		case token == nil:

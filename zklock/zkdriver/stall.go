@@ -13,9 +13,9 @@ const (
 	// stallAfter is how long a server may take for the handshakes before the servers are asked.
 	stallAfter = 150 * time.Millisecond
 
-	// stallTime is how long it may take at least, if another server answers and it does not. It may
-	// take longer if the other one's answer took longer than what is left of this: then this machine
-	// is slow, or the network is.
+	// stallTime is the least time that it has, if another server answers and it does not. After the
+	// other one's answer it has at least as long again as that took: if that was long, this machine or
+	// the network is slow.
 	stallTime = 250 * time.Millisecond
 )
 

@@ -226,9 +226,13 @@ func (s *Server) command(in Installation) []string {
 		// The releases that refuse DIGEST-MD5 do so in FIPS mode, their default.
 		args = append(args, "-Djava.security.auth.login.config="+filepath.Join(s.dir, "conf", "jaas.conf"), "-Dzookeeper.fips-mode=false")
 	}
-	args = append(args, strings.Fields(os.Getenv(JavaEnv))...)
+	if archive := os.Getenv(ClassesEnv); archive != "" {
+		if _, err := os.Stat(archive); err == nil {
+			args = append(args, "-XX:SharedArchiveFile="+archive)
+		}
+	}
 	args = append(args, c.JavaOptions...)
-	// The class path has no folder: java uses no archive of classes then.
+	// No folder is in the class path: with one, java would use no archive of classes.
 	return append(args,
 		"-Dlog4j.configuration=file:"+filepath.Join(s.dir, "conf", "log4j.properties"),
 		"-Dlogback.configurationFile="+filepath.Join(s.dir, "conf", "logback.xml"),

@@ -20,9 +20,9 @@ const RequiredEnv = "ZKLOCK_TEST_REQUIRED"
 // to run instead of the distribution's.
 const HomeEnv = "ZOOKEEPER_HOME"
 
-// JavaEnv is the environment variable that has further options for the Java machines of all servers.
-// .ci/classes sets it to make an archive of their classes, and make to have it used.
-const JavaEnv = "ZKLOCK_TEST_JAVA"
+// ClassesEnv is the environment variable that names an archive of the servers' classes, which .ci/classes
+// makes. Servers use it if it is there. Java ignores one that does not fit.
+const ClassesEnv = "ZKLOCK_TEST_CLASSES"
 
 // debianJars is the folder where Debian's packages install jars.
 const debianJars = "/usr/share/java"

@@ -54,7 +54,7 @@ func (v *View) Look(ctx context.Context) (Queue, error) {
 		}
 		// The children have changed since they were listed.
 		v.Watches.Drop(v.queue)
-		v.queue = nil
+		v.queue, v.head = nil, nil // a server that lags may still list the first node: then it is read
 	}
 }
 
@@ -90,7 +90,7 @@ func (v *View) list(ctx context.Context) error {
 }
 
 // watchHead arms the watch on the first contender, if that is a writer or may be kept, and
-// updates its entry with what the read shows. gone means that its node does not exist, whatever err is.
+// updates its entry with what the read shows. If gone, its node does not exist, and err does not matter.
 func (v *View) watchHead(ctx context.Context) (gone bool, err error) {
 	q := v.last[v.cfg.Dialect.Family]
 	if len(q) == 0 || q[0].Kind.Mode != queue.Exclusive && !q[0].MayBeKept() {

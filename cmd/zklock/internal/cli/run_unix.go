@@ -282,8 +282,9 @@ func (f *runFlags) acquire(ctx context.Context, client *zklock.Client, signals *
 	}
 }
 
-// holding says which processes hold the names, if the error of an acquisition does not: without a wait
-// it read nothing, and after a wait it names the contender ahead, which may wait itself.
+// holding says of each name which process holds it, or one of those that do, if the error of an
+// acquisition does not: without a wait it read nothing, and after a wait it names the contender ahead,
+// which may wait itself.
 func holding(client *zklock.Client, names []string, said string) (text string) {
 	ctx, cancel := context.WithTimeout(context.Background(), holdingTime)
 	defer cancel()
@@ -293,14 +294,14 @@ func holding(client *zklock.Client, names []string, said string) (text string) {
 		if err != nil {
 			continue // what the acquisition has said is enough
 		}
-		if held := operator.Show(name, "", queue, nil).Holders(); len(held) > 0 && !strings.Contains(said, held[0].Named()) {
+		if held := operator.Show(name, "", queue, nil).Holders(); len(held) > 0 && !strings.Contains(said, "held by "+held[0].Named()) {
 			text += fmt.Sprintf("; %s holds %q, %s", held[0].Named(), name, held[0].Lasts(now))
 		}
 	}
 	return text
 }
 
-// holdingTime bounds the reading of queues for a message.
+// holdingTime bounds the reading of queues for a message. A signal in it ends nothing earlier.
 const holdingTime = 2 * time.Second
 
 // releaseTime bounds the wait for the confirmation of a release. Afterwards the session is

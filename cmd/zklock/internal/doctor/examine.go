@@ -200,18 +200,25 @@ func (r *Report) ping(ctx context.Context, p Patient, servers []server) bool {
 	return false
 }
 
-// spare says how many servers may stop, as far as the URL says which servers there are.
+// spare says how many servers can stop, as far as the URL says which servers there are.
 func spare(servers []server) string {
 	if len(servers) < 2 {
 		return ""
 	}
-	up := 0
+	up, all := 0, 0
 	for _, s := range servers {
-		if s.err == nil {
+		if s.srvr["mode"] == "observer" {
+			continue
+		}
+		if all++; s.err == nil {
 			up++
 		}
 	}
-	return fmt.Sprintf(": %d of the %d in the URL run; if these are all that vote, %d may stop", up, len(servers), max(0, up-len(servers)/2-1))
+	can := "none can"
+	if spare := up - all/2 - 1; spare > 0 {
+		can = fmt.Sprintf("%d can", spare)
+	}
+	return fmt.Sprintf(": %d of the %d in the URL run; if these are all that vote, %s stop", up, all, can)
 }
 
 // noQuorum reports that no quorum answers.

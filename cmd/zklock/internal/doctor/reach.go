@@ -71,7 +71,7 @@ func adviceOn(p Patient, s server) string {
 		return fmt.Sprintf("look at the host and the network of %s, or correct the URL", s.host)
 	case errors.Is(s.err, errUnknownHost):
 		return fmt.Sprintf("correct the host %s in the URL, or the name service", s.host)
-	case p.URL.Params.Has("sasl") && s.err != nil && !s.isDown():
+	case strings.Contains(s.err.Error(), "SASL"):
 		return fmt.Sprintf("do what the text says about SASL, such as making a KDC reachable, or look at the log of %s", s.host)
 	}
 	return fmt.Sprintf("start the server %s, or correct the URL", s.host)
