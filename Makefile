@@ -53,9 +53,9 @@ export ZKLOCK_TEST_CLASSES := $(CURDIR)/bin/classes.jsa
 DOCUMENTS := ^Test(Documented|Imports|URLKeys|Design|ExamplesAre|CoreKeepsItsLayers|TypesStaySmall|MutantsApply|ExpectedTests)
 
 # Most tests wait most of the time. So make test runs more packages at a time than there are
-# processors, and in each of them more tests.
+# processors, and in each of them more tests. .ci/test names first the packages that take longest.
 CPUS := $(shell getconf _NPROCESSORS_ONLN)
-export SIDE_BY_SIDE := -p=$(shell echo $$(($(CPUS) + 1))) -parallel=$(shell echo $$((2 * $(CPUS))))
+export SIDE_BY_SIDE := -p=$(shell echo $$(($(CPUS) + 2))) -parallel=$(shell echo $$((2 * $(CPUS))))
 
 # The tests that make soak-sasl runs: they need minutes, or a machine that does nothing else.
 SOAKED := ^Test(SASLConformance|SASLChaos|KerberosTicketsAreRenewed|LocksOutlastTheKDC)$$
