@@ -186,7 +186,7 @@ const perCut = 4
 func TestLeaderBehindACutFollowerStopsFirst(t *testing.T) {
 	t.Parallel()
 	long.Test(t, "as that of a lock, with three servers of its own")
-	leaders := long.Count(t, "ZKLOCK_ELECTION_CUTS", perCut, 2*perCut)
+	leaders := long.Count(t, "ZKLOCK_ELECTION_CUTS", 2*perCut, 2*perCut)
 	e, _, _ := sampleEnsemble(t)
 	t.Cleanup(e.Heal) // before the clients are closed
 	done := 0

@@ -253,7 +253,7 @@ func TestManyProcessesDieAtOnce(t *testing.T) {
 	long.Parallel(t)
 	long.Test(t, "many processes")
 	ensemble.Require(t)
-	many := long.Count(t, "ZKLOCK_PROCESSES", 8, 60)
+	many := long.Count(t, "ZKLOCK_PROCESSES", 60, 60)
 	zk := ensemble.Start(t, ensemble.Config{Servers: 3, Extra: []string{"maxClientCnxns=0"}})
 	dir := filepath.Join(t.TempDir(), "d")
 	k := task{Role: "hold", URL: ensemble.URL(zk.Hosts(), rootOf(t), quick("session_dir", dir, "pool_max_sessions", "1"))}
