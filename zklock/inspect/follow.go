@@ -39,6 +39,11 @@ type state struct {
 	err    error          // why the ensemble did not answer; list and lock are those of the last answer
 }
 
+// blank reports whether the ensemble has never answered the feed, so that there is nothing to show.
+func (s state) blank() bool {
+	return unanswered(s.err) != nil && s.list.Locks == nil && s.lock.Name == ""
+}
+
 // load reads the state of a view once.
 func (i *inspector) load(ctx context.Context, v view) state {
 	s := state{at: time.Now(), here: i.here()}

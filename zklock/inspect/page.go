@@ -29,6 +29,7 @@ type page struct {
 	At     time.Time // when the ensemble gave what is shown
 	Silent int64     // since when it does not answer, as in the events
 	Error  string
+	Blank  bool // the Error is all that is known
 }
 
 // servePage answers with the page, in HTML or, with ?format=text, as text. While a page is open that
@@ -43,7 +44,7 @@ func (i *inspector) servePage(w http.ResponseWriter, r *http.Request) {
 	p.Silent = i.silent()
 	code := http.StatusOK
 	if s.err != nil {
-		p.Error, code = s.err.Error(), status(s.err)
+		p.Error, p.Blank, code = s.err.Error(), s.blank(), status(s.err)
 	}
 	var b bytes.Buffer
 	kind := "text/html; charset=utf-8"

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/internal/testkit/long"
+	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/inspect"
 	"github.com/zklock/go-zklock/zklock/memdriver"
@@ -140,6 +141,55 @@ func TestOutageIsShownAtOnce(t *testing.T) {
 		}
 		w.ensemble.Heal()
 		b.until(live + ` && !document.body.classList.contains("stale") && ` + contains("orders/42"))
+	}
+}
+
+// In an outage a stream breaks, and the server of the page begins to read the ensemble anew: it has no
+// answer to show. The page keeps its table, with the error, and is live again afterwards.
+func TestTableOutlastsServersWithoutOne(t *testing.T) {
+	b, w := newBrowser(t), newWorld(t)
+	shop(w)
+	cfg, err := zklock.ParseURL("mem://?connect_timeout=500ms")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Connector = w.ensemble.Connector()
+	c, err := zklock.OpenConfig(cfg, zklock.WithLogger(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	before, after := inspect.Handler(w.web), inspect.Handler(c)
+	var restarted atomic.Bool
+	srv := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if restarted.Load() {
+			after.ServeHTTP(rw, r)
+		} else {
+			before.ServeHTTP(rw, r)
+		}
+	}))
+	t.Cleanup(func() { b.open("about:blank"); srv.Close() })
+	for _, query := range []string{"", "?name=orders%2F42"} {
+		restarted.Store(false)
+		b.open(srv.URL + "/" + query)
+		b.until(live + " && " + contains("orders/42"))
+		rows := b.value(`document.querySelectorAll("tbody tr").length`)
+		w.ensemble.Partition(memdriver.AroundClients(0).Reset())
+		restarted.Store(true)
+		srv.CloseClientConnections()
+		b.until(contains("no usable ZooKeeper session for 500ms"))
+		if now := b.value(`document.querySelectorAll("tbody tr").length`); now != rows || b.value(`document.body.classList.contains("stale")`) != "true" {
+			t.Errorf("%q: %s rows before the outage, %s in it:\n%s", query, rows, now, b.value("document.body.innerText"))
+		}
+		if query == "" {
+			b.open(srv.URL + "/") // a page that knows nothing says no numbers
+			b.until(contains("no usable ZooKeeper session for 500ms"))
+			if b.value(contains("0 names")) == "true" {
+				t.Errorf("a page without an answer:\n%s", b.value("document.body.innerText"))
+			}
+		}
+		w.ensemble.Heal()
+		b.until(live + " && " + contains("orders/42") + " && !" + contains("no usable ZooKeeper session"))
 	}
 }
 

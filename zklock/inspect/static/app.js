@@ -145,6 +145,13 @@ function show() {
   if (state.textContent !== text) state.textContent = text;
 }
 
+// keep adds to an answer without content what the page shows. The server has begun to read the ensemble
+// in an outage, after the stream had broken or in another process: this page knows more than it.
+function keep(next) {
+  delete next.dataset.blank;
+  for (const child of main.children) if (!child.matches(".error")) next.append(next.ownerDocument.importNode(child, true));
+}
+
 let busy = false, again = false, retry = 0, refreshed = 0;
 const pause = 200; // from one fetch to the next, at least
 async function refresh() {
@@ -161,6 +168,7 @@ async function refresh() {
       if (asked !== location.href) { again = true; continue; } // the reader has typed since
       const next = new DOMParser().parseFromString(text, "text/html").querySelector("main");
       if (!next) throw new Error("this is another page");
+      if (next.dataset.blank && !main.dataset.blank) keep(next);
       update(next);
       silent = Number(main.dataset.silent);
       fetched = Date.now();
