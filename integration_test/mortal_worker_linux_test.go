@@ -135,7 +135,8 @@ func (w *worker) mortalCycle(ctx context.Context, c *zklock.Client, b *board) er
 		}
 		b.beats[n][w.task.Mortal.Worker].Store(now)
 		for other := range mortals {
-			if beat := b.beats[n][other].Load(); other != w.task.Mortal.Worker && beat >= began {
+			// A beat after now proves nothing: this process may have been stopped since, and have lost the lock.
+			if beat := b.beats[n][other].Load(); other != w.task.Mortal.Worker && beat >= began && beat <= now {
 				w.print(report{What: "violation", Err: fmt.Sprintf("name-%d: process %d worked under it at %d, and process %d has held it since %d", n, other, beat, w.task.Mortal.Worker, began)})
 			}
 		}
