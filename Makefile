@@ -62,7 +62,7 @@ SOAKED := ^Test(SASLConformance|SASLChaos|KerberosTicketsAreRenewed|LocksOutlast
 
 # The tests with the race detector, and also the long ones: see internal/testkit/long. These keep the
 # processors busy, so there are as many at a time as processors.
-TEST := ZKLOCK_LONG=1 GOGC=200 GOMEMLIMIT=1GiB $(GO) test -race -shuffle=on -timeout=45m -skip='$(DOCUMENTS)|$(SOAKED)'
+TEST := ZKLOCK_LONG=1 GOGC=200 GOMEMLIMIT=4GiB $(GO) test -race -shuffle=on -timeout=45m -skip='$(DOCUMENTS)|$(SOAKED)'
 
 # The folders of all modules, and of those whose tests need nothing but what they start themselves.
 MODULES := . $(patsubst ./%/go.mod,%,$(shell find . -mindepth 2 -name go.mod))
