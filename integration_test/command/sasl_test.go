@@ -91,4 +91,9 @@ func TestDoctorAndRunWithSASL(t *testing.T) {
 	if code, out := execute(built, url("svc@", kerberos, "&sasl=kerberos"), keytab, "ls"); code == 0 || !strings.Contains(out, "contrib/kerberos") {
 		t.Errorf("the command without Kerberos: %d, %s", code, out)
 	}
+	k.Stop()
+	code, out := execute(kerberized, url("svc@", kerberos, "&sasl=kerberos"), keytab, "doctor")
+	if code != 1 || !strings.Contains(out, "no KDC of realm ZKLOCK.TEST answers") || !strings.Contains(out, "such as making a KDC reachable") {
+		t.Errorf("doctor without a KDC: %d, %s", code, out)
+	}
 }

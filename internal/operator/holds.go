@@ -12,7 +12,6 @@ import (
 type Holds struct {
 	mu     sync.Mutex
 	looks  map[string]look // guarded by mu; by name; only names with contenders
-	round  time.Time       // guarded by mu; when the round under way began
 	rounds time.Time       // guarded by mu; when the newest full round began: names without a look were not in use then
 }
 
@@ -24,6 +23,9 @@ type look struct {
 
 // waiting says that a contender did not hold.
 const waiting Millis = -1
+
+// forgotten is how old a look is when it is of no use. End forgets earlier, but some rounds have no End.
+const forgotten = 10 * time.Minute
 
 // between is how far apart two looks may be, so that what happened in between has a time.
 const between = 15 * time.Second
@@ -64,20 +66,41 @@ func (h *Holds) see(name string, queue []Contender) {
 	}
 }
 
-// Begin begins a round: a look at all names.
-func (h *Holds) Begin() {
+// Begin begins a round: a look at all names, or some of them. It returns the time for End.
+func (h *Holds) Begin() time.Time {
+	now := time.Now()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.round = time.Now()
+	h.forget(now.Add(-forgotten))
+	return now
 }
 
-// End ends a round that has seen all names in use. It forgets those that were not seen.
-func (h *Holds) End() {
+// End ends a round, which has seen all names that have been in use since it began. It forgets those that
+// were not seen. Several rounds may be under way at the same time.
+func (h *Holds) End(began time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.rounds = h.round
+	if h.rounds.Before(began) {
+		h.rounds = began
+	}
+	h.forget(began)
+}
+
+// Unchanged says that the queues are as in the last looks at them until now: the caller has watched them.
+func (h *Holds) Unchanged() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.rounds = time.Now()
 	for name, l := range h.looks {
-		if l.at.Before(h.round) {
+		l.at = h.rounds
+		h.looks[name] = l
+	}
+}
+
+// forget forgets the looks before some time.
+func (h *Holds) forget(before time.Time) {
+	for name, l := range h.looks {
+		if l.at.Before(before) {
 			delete(h.looks, name)
 		}
 	}

@@ -109,10 +109,24 @@ func TestHolds(t *testing.T) {
 		time.Sleep(time.Minute)
 		see("C", "") // it was granted the lock some time in a minute
 		see("D", "0s")
-		h.Begin()
+		began := h.Begin()
 		time.Sleep(time.Second)
-		h.End() // x was not in use
+		h.End(began) // x was not in use
 		see("E", "0s")
+		early := h.Begin()
+		see("E", "1s")
+		late := h.Begin()
+		h.End(early) // the other round has not seen x yet
+		see("E", "2s")
+		h.End(late)
+		see("E", "3s")
+		time.Sleep(time.Minute)
+		h.Unchanged()
+		see("F", "0s")
+		time.Sleep(2 * forgotten)
+		if h.Begin(); len(h.looks) != 0 {
+			t.Errorf("%d looks of long ago are kept", len(h.looks))
+		}
 		var fresh Holds
 		h2 := locksOf("y: A")[0]
 		fresh.see("y", h2.Contenders)

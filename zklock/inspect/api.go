@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/zklock/go-zklock/internal/operator"
 	"github.com/zklock/go-zklock/zklock"
@@ -24,35 +25,47 @@ const (
 	maxLimit     = 100_000
 )
 
-// read reads the names that start with prefix, limit of them at most.
-func (i *inspector) read(ctx context.Context, prefix string, limit int) (l list, err error) {
+// read reads the names that start with prefix, limit of them at most. took is how long the servers worked
+// for it: the time from the first answer on, without the wait for a connection.
+func (i *inspector) read(ctx context.Context, prefix string, limit int) (l list, took time.Duration, err error) {
 	i.pulse.begin()
 	defer func() { i.pulse.end(unanswered(err)) }()
-	all := prefix == ""
-	if all {
-		i.holds.Begin()
-	}
+	began, all := i.holds.Begin(), prefix == ""
+	var first time.Time
 	l.Locks = []operator.Lock{}
 	for info, err := range i.client.Locks(ctx, prefix) {
 		if err != nil && info.Name == "" {
-			return list{}, err
+			return list{}, 0, err
 		}
 		i.pulse.answer()
+		if first.IsZero() {
+			first = time.Now()
+		}
 		if len(l.Locks) == limit {
 			l.More = true
 			break
 		}
-		found := operator.Show(info.Name, info.Path, info.Contenders, &i.holds)
-		if err != nil {
-			found.Error = err.Error()
-		}
-		l.Locks = append(l.Locks, found)
+		l.Locks = append(l.Locks, i.show(info, err))
+		all = all && err == nil
 	}
 	i.pulse.answer()
 	if all && !l.More {
-		i.holds.End()
+		i.holds.End(began)
 	}
-	return l, nil
+	if !first.IsZero() {
+		took = time.Since(first)
+	}
+	return l, took, nil
+}
+
+// show returns a queue, or why it is not known.
+func (i *inspector) show(info zklock.LockInfo, err error) operator.Lock {
+	if err != nil {
+		l := operator.Show(info.Name, info.Path, nil, nil)
+		l.Error = err.Error()
+		return l
+	}
+	return operator.Show(info.Name, info.Path, info.Contenders, &i.holds)
 }
 
 // unanswered returns an error if it says that the ensemble did not answer.
@@ -89,7 +102,7 @@ func (i *inspector) serveList(w http.ResponseWriter, r *http.Request) {
 		}
 		limit = n
 	}
-	l, err := i.read(r.Context(), r.FormValue("prefix"), limit)
+	l, _, err := i.read(r.Context(), r.FormValue("prefix"), limit)
 	answer(w, l, err)
 }
 

@@ -52,7 +52,7 @@ func (i *inspector) load(ctx context.Context, v view) state {
 			return s
 		}
 	}
-	s.list, s.err = i.read(ctx, v.prefix, maxLimit)
+	s.list, _, s.err = i.read(ctx, v.prefix, maxLimit)
 	return s
 }
 
@@ -128,9 +128,11 @@ func (i *inspector) watchName(ctx context.Context, name string, show func(state)
 			if ctx.Err() != nil {
 				return
 			}
-			s := state{lock: operator.Show(name, path, queue, &i.holds)}
-			if err != nil && !isRootMissing(err) {
-				s = state{err: err}
+			var s state
+			if err == nil || isRootMissing(err) {
+				s.lock = operator.Show(name, path, queue, &i.holds)
+			} else {
+				s.err = err
 			}
 			if ended = err; unanswered(err) == nil {
 				i.pulse.answer()
@@ -160,17 +162,12 @@ func wait(ctx context.Context, d time.Duration) bool {
 // followList calls show with the list, again and again until ctx ends.
 func (i *inspector) followList(ctx context.Context, prefix string, every time.Duration, show func(list, error)) {
 	for {
-		began := time.Now()
-		l, err := i.read(ctx, prefix, maxLimit)
+		l, took, err := i.read(ctx, prefix, maxLimit)
 		if ctx.Err() != nil {
 			return
 		}
 		show(l, err)
-		pause := every
-		if unanswered(err) == nil { // else it has waited for a connection, which costs the servers nothing
-			pause = max(every, (listShare-1)*time.Since(began))
-		}
-		if !wait(ctx, pause) {
+		if !wait(ctx, max(every, (listShare-1)*took)) {
 			return
 		}
 	}

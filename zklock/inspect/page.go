@@ -79,6 +79,8 @@ func pageOf(q query, s state) page {
 		p.Total = totalOf(s)
 		rows := rowsOf(s, q.Filter, q.Sort)
 		p.Found = len(rows)
+		q.Page = min(q.Page, max(1, pages(q.Rows, p.Found))) // names have gone since the link was made
+		p.Query = q
 		from := min((q.Page-1)*q.Rows, p.Found)
 		p.Rows = rows[from:min(from+q.Rows, p.Found)]
 	}
@@ -105,7 +107,7 @@ var pageTemplate = template.Must(template.New("page.html").Funcs(template.FuncMa
 	"blockers":   blockers,
 	"add":        func(a, b int) int { return a + b },
 	"count":      thousands,
-	"pages":      func(rows, found int) int { return (found + rows - 1) / rows },
+	"pages":      pages,
 	"manyRows":   func() int { return manyRows },
 	"fewRows":    func() int { return fewRows },
 	"many":       many,
@@ -114,6 +116,9 @@ var pageTemplate = template.Must(template.New("page.html").Funcs(template.FuncMa
 	},
 	"named": func(name string, c operator.Contender) part { return part{Name: name, Contender: c} },
 }).ParseFS(static, "static/page.html"))
+
+// pages returns how many pages the rows found fill.
+func pages(rows, found int) int { return (found + rows - 1) / rows }
 
 // link returns a link to another page: keys and values in turn.
 func link(pairs ...string) string {

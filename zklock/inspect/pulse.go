@@ -15,17 +15,17 @@ const silence = 3 * time.Second
 type pulse struct {
 	mu      sync.Mutex
 	reading int       // guarded by mu; readings under way
+	ended   time.Time // guarded by mu; when the newest reading ended
 	failed  bool      // guarded by mu; the newest reading to end has failed
-	asked   time.Time // guarded by mu; when the readings under way began to be without an answer
-	last    time.Time // guarded by mu; the newest answer
+	asked   time.Time // guarded by mu; the newest answer, or the first question after it
 }
 
-// begin counts a reading.
+// begin counts a reading. A failure of long ago, when a page was open last, says nothing about now.
 func (p *pulse) begin() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.reading++; p.reading == 1 {
-		p.asked = time.Now()
+	if p.reading++; p.reading == 1 && (!p.failed || time.Since(p.ended) > 3*acrossEvery) {
+		p.asked, p.failed = time.Now(), false
 	}
 }
 
@@ -33,8 +33,7 @@ func (p *pulse) begin() {
 func (p *pulse) answer() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.last = time.Now()
-	p.asked, p.failed = p.last, false
+	p.asked, p.failed = time.Now(), false
 }
 
 // end ends a reading, with its error if the ensemble did not answer.
@@ -42,20 +41,16 @@ func (p *pulse) end(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.reading--
-	p.failed = err != nil
+	p.ended, p.failed = time.Now(), err != nil
 }
 
-// silent returns since when the ensemble has not answered; the zero time if it does. last is the
-// newest answer, or the time of the question if there was none.
+// silent returns since when the ensemble has not answered; the zero time if it does.
 func (p *pulse) silent(c *zklock.Client) (since time.Time) {
 	st := c.Stats()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.failed || st.Open > 0 && st.Connected == 0 || p.reading > 0 && time.Since(p.asked) > silence {
-		if p.last.IsZero() {
-			return p.asked
-		}
-		return p.last
+		return p.asked
 	}
 	return time.Time{}
 }

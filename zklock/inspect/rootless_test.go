@@ -105,7 +105,7 @@ func TestNameIsFollowedAfterAnError(t *testing.T) {
 }
 
 // An outage ends while the list's last reading waits for a connection, or right after it has failed: the
-// next reading begins after the usual two seconds, however long that one took.
+// next readings begin after the usual two seconds, however long that one took.
 func TestListIsReadSoonAfterAnOutage(t *testing.T) {
 	for _, length := range []time.Duration{15 * time.Second, 20 * time.Second, 33 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
@@ -125,6 +125,47 @@ func TestListIsReadSoonAfterAnOutage(t *testing.T) {
 			if text := page(); !strings.Contains(text, `data-silent="0" data-error=""`) {
 				t.Errorf("five seconds after an outage of %v: %s", length, text)
 			}
+			w.hold(w.jobs.Mutex("orders/43"), "refund 8")
+			time.Sleep(5 * time.Second)
+			if text := page(); !strings.Contains(text, "orders/43") {
+				t.Errorf("ten seconds after an outage of %v: %s", length, text)
+			}
 		})
 	}
+}
+
+// The page says since when the ensemble has not answered: since the first question without an answer, or
+// the last answer if it followed the ensemble then. What happened when no page was open is not known.
+func TestSilenceBeginsWithAQuestion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		h := inspect.Handler(w.web)
+		silence := func() time.Duration {
+			t.Helper()
+			text := get(t, h, "/?format=text").Body.String()
+			_, since, found := strings.Cut(text, "no answer from the ensemble since ")
+			at, err := time.Parse(time.RFC3339, strings.Fields(since + " -")[0])
+			if !found || err != nil {
+				t.Fatalf("%v: %s", err, text)
+			}
+			return time.Since(at).Round(2 * time.Second)
+		}
+		for range 2 { // the second outage is like the first
+			w.hold(w.jobs.Mutex("orders/42"), "refund 7")
+			if text := get(t, h, "/?format=text").Body.String(); !strings.Contains(text, "orders/42") || strings.Contains(text, "no answer") {
+				t.Fatalf("no outage: %s", text)
+			}
+			time.Sleep(3 * time.Hour)
+			w.ensemble.Partition(memdriver.AroundClients(0).Reset())
+			time.Sleep(time.Minute)
+			if d := silence(); d != 10*time.Second {
+				t.Errorf("silent for %v, want connect_timeout, the length of the first question", d)
+			}
+			if d := silence(); d != 20*time.Second {
+				t.Errorf("silent for %v after the second question, want 20s", d)
+			}
+			w.ensemble.Heal()
+			time.Sleep(time.Minute)
+		}
+	})
 }

@@ -13,11 +13,11 @@ import (
 
 // writeText writes the page as text, for terminals.
 func (p page) writeText(w io.Writer) {
+	if p.Silent != 0 {
+		fmt.Fprintf(w, "no answer from the ensemble since %s\n", time.UnixMilli(p.Silent).Format(time.RFC3339))
+	}
 	if p.Error != "" {
 		fmt.Fprintln(w, operator.Escape(p.Error))
-		if p.Silent != 0 {
-			fmt.Fprintf(w, "no answer since %s\n", time.UnixMilli(p.Silent).Format(time.TimeOnly))
-		}
 		return
 	}
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)

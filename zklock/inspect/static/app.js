@@ -145,6 +145,8 @@ function show() {
   if (state.textContent !== text) state.textContent = text;
 }
 
+let shown = main.dataset.blank ? null : location.search; // the query of the table
+
 // keep adds to an answer without content what the page shows. The server has begun to read the ensemble
 // in an outage, after the stream had broken or in another process: this page knows more than it.
 function keep(next) {
@@ -168,12 +170,13 @@ async function refresh() {
       if (asked !== location.href) { again = true; continue; } // the reader has typed since
       const next = new DOMParser().parseFromString(text, "text/html").querySelector("main");
       if (!next) throw new Error("this is another page");
-      if (next.dataset.blank && !main.dataset.blank) keep(next);
+      if (!next.dataset.blank) shown = location.search;
+      else if (shown === location.search) keep(next);
       update(next);
       silent = Number(main.dataset.silent);
       fetched = Date.now();
+      failed = false;
     } while (again);
-    failed = false;
   } catch {
     failed = true;
     retry = setTimeout(refresh, 2000); // there may be no further event
@@ -202,7 +205,7 @@ setInterval(tick, 1000);
 
 // The filter works while the reader types. It changes the list only: of other pages, it leads there.
 let typing = 0;
-if (document.querySelector(".list, .total") && !new URLSearchParams(location.search).has("host") && !new URLSearchParams(location.search).has("session")) {
+if (!["name", "host", "session"].some((key) => new URLSearchParams(location.search).get(key))) {
   filter.addEventListener("input", () => {
     clearTimeout(typing);
     typing = setTimeout(() => {

@@ -42,7 +42,7 @@ type overviewRow struct {
 // look reads the names in use. It keeps as many rows as are shown, and a few more.
 func look(ctx context.Context, c *zklock.Client, prefix string, limit int, holds *operator.Holds) overview {
 	o := overview{limit: limit, holds: holds, at: time.Now()}
-	holds.Begin()
+	began := holds.Begin()
 	for info, err := range c.Locks(ctx, prefix) {
 		if err != nil {
 			if !isRootMissing(err) {
@@ -55,7 +55,7 @@ func look(ctx context.Context, c *zklock.Client, prefix string, limit int, holds
 		o.add(info)
 	}
 	if o.problem == nil {
-		holds.End()
+		holds.End(began)
 	}
 	o.trim()
 	return o

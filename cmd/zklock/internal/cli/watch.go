@@ -122,6 +122,9 @@ type eventJSON struct {
 
 // show writes what has changed.
 func (w *eventWriter) show(queue []zklock.Contender, now time.Time) error {
+	if w.known {
+		w.holds.Unchanged() // the client has watched the queue
+	}
 	found := events(w.last, queue, !w.known)
 	before, after := operator.Show(w.name, "", w.last, nil).Contenders, operator.Show(w.name, "", queue, &w.holds).Contenders
 	if !w.known && w.last != nil && len(queue) == 0 { // after an outage, there is no other event

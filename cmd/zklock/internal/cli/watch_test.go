@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock"
@@ -83,6 +84,40 @@ func TestEventsWhileTheEnsembleIsGone(t *testing.T) {
 	if err := w.show([]zklock.Contender{holder}, now); err != nil || !strings.Contains(b.String(), "  changed  ") || !strings.HasSuffix(b.String(), `  asked to give it back: maintenance\x1b`+"\n") {
 		t.Errorf("%q, %v", b.String(), err)
 	}
+}
+
+// TestWatchKnowsSinceWhenItHolds: watch sees each grant, however long after the change before. What was
+// there at its start, or has changed in an outage, is not known.
+func TestWatchKnowsSinceWhenItHolds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var b strings.Builder
+		w := &eventWriter{w: &b, f: formatJSON, name: "x"}
+		at := func(node string, held bool) zklock.Contender {
+			return zklock.Contender{Node: node, Zxid: 7, Held: held}
+		}
+		for _, queue := range [][]zklock.Contender{{at("a", true), at("b", false)}, {at("b", true)}, nil, {at("c", true)}} {
+			if err := w.show(queue, time.Now()); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Minute)
+		}
+		if err := errors.Join(w.unknown(errors.New("gone"), time.Now()), w.show([]zklock.Contender{at("d", true)}, time.Now())); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for line := range strings.Lines(b.String()) {
+			var e eventJSON
+			if err := json.Unmarshal([]byte(line), &e); err != nil {
+				t.Fatal(err)
+			}
+			if e.Contender != nil && e.Contender.Held && e.Event != "left" {
+				got = append(got, fmt.Sprint(e.Event, " ", e.Contender.Node, " ", e.Contender.HeldSince != 0))
+			}
+		}
+		if text := strings.Join(got, ", "); text != "present a false, granted b true, arrived c true, present d false" {
+			t.Error(text)
+		}
+	})
 }
 
 // TestOverviewShowsTheBusiest: of many names, those with the most waiters, and then the oldest.
