@@ -10,11 +10,13 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/zklock/go-zklock/internal/testkit/long"
+	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/inspect"
 )
@@ -107,6 +109,42 @@ func TestPageIsLiveAgainAfterErrors(t *testing.T) {
 	down.Store(false)
 	w.hold(w.jobs.Mutex("x"), "row 0")
 	b.until(live + " && " + contains("row 0"))
+}
+
+// Of a queue that changes all the time one fetch fails. The page is live again, although a further event
+// always waits.
+func TestBusyPageIsLiveAfterAnError(t *testing.T) {
+	b, w := newBrowser(t), newWorld(t)
+	h := inspect.Handler(w.web)
+	var fails atomic.Bool
+	srv := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if !strings.HasSuffix(r.URL.Path, "/events") && r.Header.Get("Sec-Fetch-Dest") == "empty" {
+			time.Sleep(100 * time.Millisecond) // a slow link, so that the next event is there first
+			if fails.CompareAndSwap(true, false) {
+				http.Error(rw, "bad gateway", http.StatusBadGateway)
+				return
+			}
+		}
+		h.ServeHTTP(rw, r)
+	}))
+	t.Cleanup(func() { b.open("about:blank"); srv.Close() })
+	ctx, cancel := context.WithCancel(t.Context())
+	var busy sync.WaitGroup
+	defer busy.Wait()
+	defer cancel()
+	busy.Go(func() {
+		for n := 0; ctx.Err() == nil; n++ {
+			if l, err := w.jobs.Mutex("x").Acquire(ctx, zklock.WithLabel(fmt.Sprint("row ", n))); err == nil {
+				time.Sleep(20 * time.Millisecond)
+				_ = l.Release(context.Background())
+			}
+		}
+	})
+	b.open(srv.URL + "/?name=x")
+	b.until(live + " && " + contains("row"))
+	b.value(`states = []; new MutationObserver(() => states.push(state.textContent)).observe(state, {childList: true, characterData: true, subtree: true})`)
+	fails.Store(true)
+	b.until(`states.some((s) => s.startsWith("no answer from the server of this page")) && ` + live)
 }
 
 // The page has another background in light and in dark. ZKLOCK_INSPECT_PICTURES keeps the

@@ -19,7 +19,7 @@ const dialLimit = 2 * time.Second
 // What keeps a server from giving out sessions.
 var (
 	errRefused     = errors.New("it refuses connections: no server runs there")
-	errNoRoute     = fmt.Errorf("no connection within %v: the host is down, or the network drops packets", dialLimit)
+	errNoRoute     = errors.New("no connection: the host is down, or the network drops or refuses packets")
 	errNotServing  = errors.New("it runs, and is in no quorum")
 	errHangs       = fmt.Errorf("it accepts connections and answers nothing for %v: it hangs", serverLimit)
 	errUnknownHost = errors.New("the name of the host is not known")
@@ -40,7 +40,7 @@ func reachable(ctx context.Context, u driver.URL, host string) (silent bool, err
 		return false, errRefused
 	case errors.As(err, &unknown):
 		return false, fmt.Errorf("%w: %w", errUnknownHost, err)
-	case dialing.Err() != nil:
+	case dialing.Err() != nil, errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
 		return false, errNoRoute
 	default:
 		return false, err
@@ -71,10 +71,12 @@ func adviceOn(p Patient, s server) string {
 		return fmt.Sprintf("look at the host and the network of %s, or correct the URL", s.host)
 	case errors.Is(s.err, errUnknownHost):
 		return fmt.Sprintf("correct the host %s in the URL, or the name service", s.host)
+	case errors.Is(s.err, errRefused):
+		return fmt.Sprintf("start the server %s, or correct the URL", s.host)
 	case strings.Contains(s.err.Error(), "SASL"):
 		return fmt.Sprintf("do what the text says about SASL, such as making a KDC reachable, or look at the log of %s", s.host)
 	}
-	return fmt.Sprintf("start the server %s, or correct the URL", s.host)
+	return fmt.Sprintf("look at the log of %s: it runs, and gives out no session", s.host)
 }
 
 // isDown reports whether a server gives out no session for a reason that is known, and that a

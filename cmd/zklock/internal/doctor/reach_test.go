@@ -2,7 +2,9 @@ package doctor
 
 import (
 	"bufio"
+	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"testing"
@@ -55,6 +57,23 @@ func TestReachable(t *testing.T) {
 		}
 		if (server{err: got}).isDown() != (want != nil) {
 			t.Errorf("%s: isDown is wrong for %v", host, got)
+		}
+	}
+}
+
+// Advice to start a server is for one that does not run.
+func TestAdviceOnServers(t *testing.T) {
+	for want, err := range map[string]error{
+		"start the server zk1:2181, or correct the URL":                                                    errRefused,
+		"look at the host and the network of zk1:2181, or correct the URL":                                 errNoRoute,
+		"look at the log of zk1:2181, and at the other servers: it has to reach more than half of them":    errNotServing,
+		"look at the log of zk1:2181: it runs, and gives out no session":                                   context.DeadlineExceeded,
+		"do what the text says about SASL, such as making a KDC reachable, or look at the log of zk1:2181": errors.New("SASL (GSSAPI): no KDC of realm R answers"),
+		"correct the user and the password":                                                                driver.ErrAuthFailed,
+		"look at the process, the disk and the log of zk1:2181, and restart it":                            errHangs,
+	} {
+		if got := adviceOn(Patient{}, server{host: "zk1:2181", err: fmt.Errorf("connect: %w", err)}); got != want {
+			t.Errorf("%v: %q, want %q", err, got, want)
 		}
 	}
 }
