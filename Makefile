@@ -155,8 +155,8 @@ test-servers: install ## of these, the tests on real servers
 	$(TEST) ./integration_test/... ./internal/testkit/...
 
 .PHONY: test-figures
-test-figures: ## of these, memory, allocations and time, which the race detector changes
-	ZKLOCK_LONG=1 $(GO) test -count=1 -run='(Allocations|Memory|LittleTime|NextToNothing|NoHeartbeats|NeededAreForgotten)$$' ./zklock ./middleware ./interceptors ./tracing
+test-figures: ## of these, memory, allocations and time, which the race detector changes, and thousands of sessions and locks
+	ZKLOCK_LONG=1 $(GO) test -count=1 -run='(Allocations|Memory|LittleTime|NextToNothing|NoHeartbeats|NoWrites|NeededAreForgotten|BeforeTheNextGrant|BeforeCloseLetsOthersIn)$$' ./zklock ./integration_test ./middleware ./interceptors ./tracing
 
 .PHONY: server
 server: ## a ZooKeeper server at 127.0.0.1 for trying things out, until it is interrupted; PORT=2181
@@ -274,7 +274,7 @@ soak-sasl: install ## SASL: the contract of drivers, chaos, tickets that are ren
 
 .PHONY: soak-election
 soak-election: install ## COUNT leaders whose server is cut off: did each stop before the next one led?
-	ZKLOCK_ELECTION_CUTS=$(COUNT) $(GO) test -count=1 -timeout=0 -v -run='^TestLeaderBehindACut' ./integration_test
+	ZKLOCK_LONG=1 ZKLOCK_ELECTION_CUTS=$(COUNT) $(GO) test -count=1 -timeout=0 -v -run='^TestLeaderBehindACut' ./integration_test
 
 .PHONY: cover
 cover: install ## the coverage of the tests, by function: cover.out

@@ -200,7 +200,7 @@ func TestGRPCServersTakeTurns(t *testing.T) {
 	streams := long.Count(t, "ZKLOCK_STREAMS", 40, 200)
 	unary := 10 * streams
 	zkServers := trioOfServers(t)
-	params := quick("session_timeout", "4s")
+	params := quick()
 	root := rootOf(t)
 	at := func(i int) string {
 		return grpcURLEnv + "=" + withCanary(ensemble.URL(zkServers.Server(i).Addr(), root, params))

@@ -39,13 +39,14 @@ func TestProcessesKilledAtRandom(t *testing.T) {
 		servers int
 		space   bool
 		stops   func(r *mortalRun, p *process) // now and then done to a process, in addition to the kills
+		freezes bool
 		always  bool
 	}{
-		{"one server", 1, false, nil, false},
-		{"three servers", 3, false, nil, true},
-		{"namespaces of PIDs", 1, true, nil, false},
-		{"stopped for a while", 3, false, (*mortalRun).stop, false},
-		{"frozen for a while", 1, false, (*mortalRun).freeze, false},
+		{name: "one server", servers: 1},
+		{name: "three servers", servers: 3, always: true},
+		{name: "namespaces of PIDs", servers: 1, space: true},
+		{name: "stopped for a while", servers: 3, stops: (*mortalRun).stop},
+		{name: "frozen for a while", servers: 1, stops: (*mortalRun).freeze, freezes: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -55,6 +56,12 @@ func TestProcessesKilledAtRandom(t *testing.T) {
 			}
 			if c.space && os.Geteuid() != 0 {
 				t.Skip("only root can make a namespace of PIDs")
+			}
+			if c.freezes {
+				if err := os.Mkdir(freezer+"zklock-test", 0o700); err != nil {
+					t.Skipf("this machine has no freezer: %v", err)
+				}
+				_ = os.Remove(freezer + "zklock-test")
 			}
 			zk := ensemble.Start(t, ensemble.Config{Servers: c.servers})
 			r := &mortalRun{t: t, dir: filepath.Join(t.TempDir(), "d"), space: c.space, dead: make(map[*process]time.Time), slept: make(map[*process]bool)}
@@ -123,11 +130,14 @@ func (r *mortalRun) stop(p *process) {
 	}
 }
 
+// freezer is where groups of control that can be frozen are.
+const freezer = "/sys/fs/cgroup/freezer/"
+
 // freeze freezes a process for a while, with the whole group of control that it alone is in.
 func (r *mortalRun) freeze(p *process) {
-	group := filepath.Join("/sys/fs/cgroup/freezer", "zklock-"+strconv.Itoa(p.cmd.Process.Pid))
+	group := freezer + "zklock-" + strconv.Itoa(p.cmd.Process.Pid)
 	if err := os.Mkdir(group, 0o700); err != nil {
-		r.t.Skipf("this machine has no freezer: %v", err)
+		r.t.Fatal(err)
 	}
 	r.slept[p] = true
 	write := func(file, text string) {
@@ -139,7 +149,7 @@ func (r *mortalRun) freeze(p *process) {
 	write("freezer.state", "FROZEN")
 	time.Sleep(pauses())
 	write("freezer.state", "THAWED")
-	if err := os.WriteFile("/sys/fs/cgroup/freezer/cgroup.procs", []byte(strconv.Itoa(p.cmd.Process.Pid)), 0); err == nil {
+	if err := os.WriteFile(freezer+"cgroup.procs", []byte(strconv.Itoa(p.cmd.Process.Pid)), 0); err == nil {
 		_ = os.Remove(group)
 	}
 }

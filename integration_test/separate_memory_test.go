@@ -22,9 +22,9 @@ import (
 // and watches.
 const maxSeparateWaiter = 4096
 
-// TestSeparateWaitersMemoryOnAServer measures waiters of one process that wait for one name,
+// TestSeparateWaitersOnAServerMemory measures waiters of one process that wait for one name,
 // each with a place of its own. ZKLOCK_WAITERS sets their numbers: 1000,4000,10000.
-func TestSeparateWaitersMemoryOnAServer(t *testing.T) {
+func TestSeparateWaitersOnAServerMemory(t *testing.T) {
 	long.Test(t, "it measures memory")
 	numbers := "250,1000"
 	if s := os.Getenv("ZKLOCK_WAITERS"); s != "" {

@@ -145,7 +145,7 @@ func (l *laboratory) run(ctx context.Context, pkg string, number int, s stage) (
 	defer cancel()
 	cmd := exec.CommandContext(ctx, l.binary(pkg), args...)
 	cmd.Dir = filepath.Join(l.root, filepath.FromSlash(pkg))
-	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d", switchVariable, number))
+	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d", switchVariable, number), "ZKLOCK_LONG=")
 	if s.seeds > 0 {
 		cmd.Env = append(cmd.Env, fmt.Sprintf("ZKLOCK_RUNS=%d", s.seeds), "ZKLOCK_SEED=", "ZKLOCK_FOR=")
 	}

@@ -1,20 +1,24 @@
 package ensemble
 
 import (
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"os"
 	"sync"
 	"testing"
 )
 
 // Ports are picked below the ranges that systems use for binds to port 0 and for outgoing
 // connections (Linux: from 32768, others: from 49152). So no other process gets a
-// server's port by chance while the server is down for a moment.
+// server's port by chance while the server is down for a moment; tests have slices of their own.
 const (
 	firstPort = 12000
 	lastPort  = 32000
+
+	// slice is how many of them one process picks from, so that it does not get those of a server
+	// that another process has stopped for a moment.
+	slice = 500
 )
 
 // taken has the ports that this process has given out.
@@ -48,8 +52,9 @@ func pickPort() (int, error) {
 	if taken.ports == nil {
 		taken.ports = make(map[int]bool)
 	}
-	for range 1000 {
-		port := firstPort + rand.IntN(lastPort-firstPort)
+	first := firstPort + os.Getpid()%((lastPort-firstPort)/slice)*slice
+	for range 10 * slice {
+		port := first + rand.IntN(slice)
 		if taken.ports[port] {
 			continue
 		}
@@ -63,7 +68,7 @@ func pickPort() (int, error) {
 		taken.ports[port] = true
 		return port, nil
 	}
-	return 0, errors.New("found no free port in 1000 tries")
+	return 0, fmt.Errorf("found no free port from %d to %d", first, first+slice-1)
 }
 
 // FreePort returns a port for another server than a ZooKeeper, until the test is over.
