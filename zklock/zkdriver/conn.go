@@ -89,7 +89,7 @@ func (c *conn) next() error {
 		}
 		if err == nil {
 			if err = c.sasl.run(c.Conn, c.r); err != nil {
-				c.session.refuse(err)
+				c.session.attachFailed(err)
 			} else {
 				err = c.session.establish(c, resp)
 			}

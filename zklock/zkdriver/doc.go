@@ -58,8 +58,9 @@
 // # Refused by SASL
 //
 // A server prolongs a session when a client attaches to it, also if it then refuses the client's
-// identity. So a session whose newest attach was refused is given up when it has had no connection
-// for its timeout, or is closed. The driver logs that as a warning.
+// identity. So a session whose newest attach was not authenticated is given up when it has had no
+// connection for its timeout; while it is being closed, also when every server has refused. The
+// driver logs that as a warning.
 //
 // # Implementation
 //

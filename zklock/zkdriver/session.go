@@ -49,7 +49,7 @@ type session struct {
 	expired    bool          // guarded by mu
 	closing    bool          // Close was called; guarded by mu
 	lost       time.Time     // when the newest established connection broke; guarded by mu
-	refused    error         // why the newest attach was not authenticated; nil if it was; guarded by mu
+	attachErr  error         // why the newest attach was not authenticated; nil if it was; guarded by mu
 	given      error         // why the session was given up; nil if it was not; guarded by mu
 	state      driver.State  // guarded by mu
 	changed    chan struct{} // closed and replaced when state or generation change; guarded by mu
@@ -200,7 +200,7 @@ func (s *session) establish(c *conn, resp connectResponse) error {
 	s.sent = c.sent
 	s.server = c.server
 	s.up = true
-	s.refused = nil
+	s.attachErr = nil
 	c.generation, c.counted = s.generation+1, true
 	established.add(c.server, 1)
 	s.setLocked(driver.Connected, s.generation+1)
