@@ -72,7 +72,8 @@ func loadKeytab(file string) (*keytab.Keytab, error) {
 func parseKeytab(file string, b []byte) (*keytab.Keytab, error) {
 	keys := keytab.New()
 	if err := guard(func() error { return keys.Unmarshal(b) }); err != nil {
-		return nil, fmt.Errorf("keytab %s is malformed: %w", file, err)
+		// The library's error has the bytes of the file, and so the keys: it is not shown.
+		return nil, fmt.Errorf("keytab %s is malformed, or is being written", file)
 	}
 	for i := range keys.Entries {
 		// Of several keys, the library takes the one with the latest time, and the newest may have the
