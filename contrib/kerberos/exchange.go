@@ -71,6 +71,7 @@ func (x *exchange) request() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	t.doubtful.Store(true)
 	return frame(idRequest, b), nil
 }
 
@@ -113,6 +114,7 @@ func (x *exchange) verify(token []byte) error {
 	if part.CTime.Unix() != x.authenticator.CTime.Unix() || part.Cusec != x.authenticator.Cusec {
 		return errors.New("the server has not proven its identity: its reply is to another request")
 	}
+	x.ticket.doubtful.Store(false)
 	if len(part.Subkey.KeyValue) > 0 {
 		if !isAES(part.Subkey.KeyType) {
 			return fmt.Errorf("the server has chosen a key of type %s, and only AES is supported", keyType(part.Subkey.KeyType))

@@ -21,11 +21,12 @@ type Mechanism struct {
 	settings settings
 	names    names
 
-	mu       sync.Mutex
-	tgt      *ticket            // guarded by mu; of the client's realm
-	tickets  map[string]*ticket // guarded by mu; of the servers, by principal
-	fetching chan struct{}      // guarded by mu; closed when the fetch that is under way has ended; nil: there is none
-	again    time.Time          // guarded by mu; after a failed fetch: not before then, if there is a ticket
+	turn chan struct{} // holds a value while a caller asks the KDC
+	tgt  *ticket       // of the client's realm; the caller that has the turn uses it
+
+	mu      sync.Mutex
+	tickets map[string]*ticket // guarded by mu; of the servers, by principal
+	again   time.Time          // guarded by mu; after a failed fetch: not before then, if there is a ticket
 }
 
 const (
@@ -35,6 +36,10 @@ const (
 
 	// patience bounds the wait for the KDC if there is a ticket that can be used instead.
 	patience = time.Second
+
+	// exchangeTime is what an exchange with a server may take. A younger ticket is not replaced
+	// because no server has accepted it yet.
+	exchangeTime = time.Second
 )
 
 // Keytab returns a mechanism that authenticates as a principal with the principal's keys from a
@@ -53,7 +58,7 @@ func Cache(file string, opts ...Option) *Mechanism {
 }
 
 func newMechanism(s source, opts []Option) *Mechanism {
-	m := &Mechanism{source: s, tickets: make(map[string]*ticket)}
+	m := &Mechanism{source: s, turn: make(chan struct{}, 1), tickets: make(map[string]*ticket)}
 	for _, o := range opts {
 		if o != nil {
 			o.apply(&m.settings)
@@ -87,61 +92,65 @@ func (m *Mechanism) Start(ctx context.Context, host string) (zkdriver.Exchange, 
 
 // ticket returns a ticket for a server. One caller at a time asks the KDC.
 func (m *Mechanism) ticket(ctx context.Context, cfg *config.Config, server principal) (*ticket, error) {
-	key := server.String()
-	for {
-		now := time.Now()
-		m.mu.Lock()
-		t := m.tickets[key]
-		usable := t != nil && now.Before(t.end)
-		wait := m.fetching
-		if usable && (now.Before(t.renew) || wait != nil || now.Before(m.again)) {
-			m.mu.Unlock()
-			return t, nil
-		}
-		if wait == nil {
-			done := make(chan struct{})
-			m.fetching = done
-			tgt := m.tgt
-			m.mu.Unlock()
-			return m.fetch(ctx, cfg, server, tgt, t, usable, done)
-		}
-		m.mu.Unlock()
-		select {
-		case <-wait:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
+	old, due := m.known(server)
+	if !due {
+		return old, nil
 	}
-}
-
-// fetch asks the KDC for a ticket, on behalf of all callers that wait for done. If it gets none,
-// it returns old, if that is usable.
-func (m *Mechanism) fetch(ctx context.Context, cfg *config.Config, server principal, tgt, old *ticket, usable bool, done chan struct{}) (*ticket, error) {
-	if usable {
+	if old != nil {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, patience)
 		defer cancel()
 	}
-	k := &kdc{cfg}
-	fresh, err := m.source.grant(ctx, k, tgt)
-	var t *ticket
-	if err == nil {
-		t, err = k.serviceTicket(ctx, fresh, server)
+	select {
+	case m.turn <- struct{}{}:
+	default:
+		if old != nil {
+			return old, nil
+		}
+		select {
+		case m.turn <- struct{}{}:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
 	}
+	defer func() { <-m.turn }()
+	if t, due := m.known(server); !due {
+		return t, nil // another caller has fetched it
+	}
+	t, err := m.fetch(ctx, &kdc{cfg}, server)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.fetching = nil
-	close(done)
-	if fresh != nil {
-		m.tgt = fresh
-	}
-	if err == nil {
+	switch {
+	case err == nil:
 		m.tickets[server.String()] = t
 		return t, nil
-	}
-	m.again = time.Now().Add(pauseAfterFailure)
-	if usable {
+	case old != nil:
+		m.again = time.Now().Add(pauseAfterFailure)
 		return old, nil
 	}
 	return nil, err
+}
+
+// known returns the ticket for a server, and whether the KDC is to be asked for another one. The ticket
+// is nil if there is none, or if it has expired.
+func (m *Mechanism) known(server principal) (t *ticket, due bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := time.Now()
+	t = m.tickets[server.String()]
+	if t == nil || !now.Before(t.end) {
+		return nil, true
+	}
+	refused := t.doubtful.Load() && now.Sub(t.got) > exchangeTime
+	return t, (refused || !now.Before(t.renew)) && !now.Before(m.again)
+}
+
+// fetch asks the KDC for a ticket. The caller has the turn.
+func (m *Mechanism) fetch(ctx context.Context, k *kdc, server principal) (*ticket, error) {
+	tgt, err := m.source.grant(ctx, k, m.tgt)
+	if err != nil {
+		return nil, err
+	}
+	m.tgt = tgt
+	return k.serviceTicket(ctx, tgt, server)
 }

@@ -16,14 +16,9 @@ func (m *Mechanism) age(renew, end time.Duration) {
 	defer m.mu.Unlock()
 	m.again = time.Time{}
 	now := time.Now()
-	older := func(t *ticket) *ticket {
-		n := *t
-		n.renew, n.end = now.Add(renew), now.Add(end)
-		return &n
-	}
-	m.tgt = older(m.tgt)
-	for name, t := range m.tickets {
-		m.tickets[name] = older(t)
+	m.tgt.renew, m.tgt.end = now.Add(renew), now.Add(end)
+	for _, t := range m.tickets {
+		t.renew, t.end = now.Add(renew), now.Add(end)
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 // source is where ticket-granting tickets come from. Its methods are not called concurrently.
 type source interface {
 	// grant returns a ticket-granting ticket. old is the one that it returned before; nil if
-	// there is none. It returns old, with an error or without, if there is no newer one.
+	// there is none. It returns old if that is valid and there is no newer one.
 	grant(ctx context.Context, k *kdc, old *ticket) (*ticket, error)
 }
 

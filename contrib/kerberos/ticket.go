@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/jcmturner/gokrb5/v8/credentials"
@@ -22,20 +23,25 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
-// ticket is a ticket of the client, for a server or for a realm's ticket-granting service. It is
-// immutable.
+// ticket is a ticket of the client, for a server or for a realm's ticket-granting service. Only
+// doubtful changes.
 type ticket struct {
 	client principal
 	ticket messages.Ticket
 	key    types.EncryptionKey
+	got    time.Time // from the KDC
 	end    time.Time // it expires
 	renew  time.Time // it is to be renewed from then on
 	till   time.Time // it can be renewed until then; zero: it cannot
+
+	// doubtful is set while a server that was sent the ticket has not accepted it. A server that
+	// refuses a ticket does not say so: the connection ends.
+	doubtful atomic.Bool
 }
 
 // newTicket returns a ticket with what the KDC's reply says about it.
 func newTicket(client principal, t messages.Ticket, p messages.EncKDCRepPart) *ticket {
-	n := &ticket{client: client, ticket: t, key: p.Key, end: p.EndTime, till: p.RenewTill}
+	n := &ticket{client: client, ticket: t, key: p.Key, got: time.Now(), end: p.EndTime, till: p.RenewTill}
 	n.renew = renewal(p.StartTime, p.AuthTime, n.end)
 	return n
 }
