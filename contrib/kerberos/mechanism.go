@@ -2,11 +2,14 @@ package kerberos
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
 
 	"github.com/jcmturner/gokrb5/v8/config"
+	"github.com/jcmturner/gokrb5/v8/iana/errorcode"
+	"github.com/jcmturner/gokrb5/v8/messages"
 
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/zkdriver"
@@ -147,10 +150,30 @@ func (m *Mechanism) known(server principal) (t *ticket, due bool) {
 
 // fetch asks the KDC for a ticket. The caller has the turn.
 func (m *Mechanism) fetch(ctx context.Context, k *kdc, server principal) (*ticket, error) {
-	tgt, err := m.source.grant(ctx, k, m.tgt)
+	had := m.tgt
+	tgt, err := m.source.grant(ctx, k, had)
 	if err != nil {
 		return nil, err
 	}
 	m.tgt = tgt
-	return k.serviceTicket(ctx, tgt, server)
+	t, err := k.serviceTicket(ctx, tgt, server)
+	if tgt != had || !refusesClient(err) {
+		return t, err
+	}
+	// The KDC may have had other keys when it granted the ticket.
+	if tgt, err := m.source.grant(ctx, k, nil); err == nil {
+		if t, err := k.serviceTicket(ctx, tgt, server); err == nil {
+			m.tgt = tgt
+			return t, nil
+		}
+	}
+	return nil, err
+}
+
+// refusesClient reports whether an error is the answer of a KDC that refuses a request for another
+// reason than the server that it names. KDCs of MIT answer KRB_ERR_GENERIC to a ticket-granting
+// ticket that they cannot read.
+func refusesClient(err error) bool {
+	var refusal messages.KRBError
+	return errors.As(err, &refusal) && refusal.ErrorCode != errorcode.KDC_ERR_S_PRINCIPAL_UNKNOWN
 }

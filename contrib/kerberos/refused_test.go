@@ -87,3 +87,33 @@ func TestRefusedTicket(t *testing.T) {
 		t.Error("the ticket that was refused is used again")
 	}
 }
+
+// TestRefusedGrantingTicket: the KDC gets a new key, and refuses the ticket-granting tickets that
+// clients have. A client has another one at once, or when kinit has run.
+func TestRefusedGrantingTicket(t *testing.T) {
+	t.Parallel()
+	mit.Require(t)
+	k := mit.Start(t, mit.Config{})
+	k.Add("zookeeper/localhost")
+	k.Add("zookeeper/zk2")
+	keytab := k.Keytab("svc")
+	for name, source := range map[string]func() source{
+		"keytab": func() source { return &keytabSource{"svc", keytab} },
+		"cache":  func() source { return &cacheSource{file: k.Cache("svc", keytab)} },
+	} {
+		m := newMechanism(source(), []Option{WithConfigFile(k.ConfigFile()), WithHostAsGiven()})
+		if _, err := m.Start(t.Context(), "localhost"); err != nil {
+			t.Fatal(name, err)
+		}
+		k.Admin("cpw", "-randkey", "krbtgt/"+mit.Realm)
+		if name == "cache" {
+			if _, err := m.Start(t.Context(), "zk2"); err == nil {
+				t.Error("the KDC accepts a ticket-granting ticket with another key than its own")
+			}
+			k.Cache("svc", keytab)
+		}
+		if _, err := m.Start(t.Context(), "zk2"); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
