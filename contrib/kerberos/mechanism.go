@@ -29,7 +29,6 @@ type Mechanism struct {
 
 	mu      sync.Mutex
 	tickets map[string]*ticket // guarded by mu; of the servers, by principal
-	again   time.Time          // guarded by mu; after a failed fetch: not before then, if there is a ticket
 }
 
 const (
@@ -128,7 +127,7 @@ func (m *Mechanism) ticket(ctx context.Context, cfg *config.Config, server princ
 		m.tickets[server.String()] = t
 		return t, nil
 	case old != nil:
-		m.again = time.Now().Add(pauseAfterFailure)
+		old.again = time.Now().Add(pauseAfterFailure)
 		return old, nil
 	}
 	return nil, err
@@ -145,7 +144,7 @@ func (m *Mechanism) known(server principal) (t *ticket, due bool) {
 		return nil, true
 	}
 	refused := t.doubtful.Load() && now.Sub(t.got) > exchangeTime
-	return t, (refused || !now.Before(t.renew)) && !now.Before(m.again)
+	return t, (refused || !now.Before(t.renew)) && !now.Before(t.again)
 }
 
 // fetch asks the KDC for a ticket. The caller has the turn.

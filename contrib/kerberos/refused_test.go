@@ -58,9 +58,8 @@ func TestRefusedTicket(t *testing.T) {
 		return keys
 	}
 	later := func() { // the ticket is no longer fresh, and no fetch has just failed
-		m.again = time.Time{}
 		ticket := m.theTicket(t)
-		ticket.got = ticket.got.Add(-time.Minute)
+		ticket.got, ticket.again = ticket.got.Add(-time.Minute), time.Time{}
 	}
 	first := export()
 	if !authenticates(t, m, first) {

@@ -14,11 +14,10 @@ import (
 func (m *Mechanism) age(renew, end time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.again = time.Time{}
 	now := time.Now()
 	m.tgt.renew, m.tgt.end = now.Add(renew), now.Add(end)
 	for _, t := range m.tickets {
-		t.renew, t.end = now.Add(renew), now.Add(end)
+		t.renew, t.end, t.again = now.Add(renew), now.Add(end), time.Time{}
 	}
 }
 
@@ -79,10 +78,9 @@ func TestRenewal(t *testing.T) {
 				t.Errorf("%s: without a KDC: %v, want the old ticket", name, err)
 			}
 		}
-		if m.mu.Lock(); time.Until(m.again) <= 0 {
+		if time.Until(old.again) <= 0 {
 			t.Errorf("%s: the next caller asks the KDC again", name)
 		}
-		m.mu.Unlock()
 		m.age(-2*time.Second, -time.Second)
 		if err := begin(); err == nil || !strings.Contains(err.Error(), "no KDC of realm") {
 			t.Errorf("%s: with an expired ticket: %v", name, err)
@@ -115,5 +113,26 @@ func TestRenewedElsewhere(t *testing.T) {
 	}
 	if left := time.Until(m.theTicket(t).end); left < 50*time.Minute {
 		t.Errorf("%v are left of a ticket that was replaced by one of an hour", left)
+	}
+}
+
+// TestUnknownServer: the KDC does not know one of the servers. The tickets for the others are renewed
+// all the same.
+func TestUnknownServer(t *testing.T) {
+	t.Parallel()
+	mit.Require(t)
+	k := mit.Start(t, mit.Config{})
+	k.Add("zookeeper/localhost")
+	m := Keytab("svc", k.Keytab("svc"), WithConfigFile(k.ConfigFile()), WithHostAsGiven())
+	if _, err := m.Start(t.Context(), "localhost"); err != nil {
+		t.Fatal(err)
+	}
+	m.age(-time.Second, time.Minute)
+	old := m.theTicket(t)
+	if _, err := m.Start(t.Context(), "nowhere"); err == nil {
+		t.Error("the KDC grants a ticket for a server that it does not know")
+	}
+	if _, err := m.Start(t.Context(), "localhost"); err != nil || m.theTicket(t) == old {
+		t.Errorf("the ticket was not renewed, %v", err)
 	}
 }

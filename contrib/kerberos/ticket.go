@@ -24,7 +24,7 @@ import (
 )
 
 // ticket is a ticket of the client, for a server or for a realm's ticket-granting service. Only
-// doubtful changes.
+// again and doubtful change.
 type ticket struct {
 	client principal
 	ticket messages.Ticket
@@ -33,6 +33,10 @@ type ticket struct {
 	end    time.Time // it expires
 	renew  time.Time // it is to be renewed from then on
 	till   time.Time // it can be renewed until then; zero: it cannot
+
+	// again is set when a ticket was to be renewed and could not be: not before then. It is guarded by
+	// Mechanism.mu.
+	again time.Time
 
 	// doubtful is set while a server that was sent the ticket has not accepted it. A server that
 	// refuses a ticket does not say so: the connection ends.
