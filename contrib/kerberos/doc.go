@@ -20,6 +20,9 @@
 // A Mechanism keeps a ticket for each server, and renews it when four fifths of its life are
 // over. A keytab gives new tickets for ever. Of a credential cache, the file is read again when
 // its ticket is to be renewed, for a program such as k5start may have done it; if not, the KDC
-// is asked to renew it. While no KDC answers, the tickets that there are
-// serve until they expire. A connection that is authenticated outlasts its ticket.
+// is asked to renew it. While no KDC answers, the tickets that there are serve until they expire. A
+// ticket that a server may have refused is replaced for the next connection. A connection that is
+// authenticated outlasts its ticket.
+//
+// A Mechanism has one identity: it takes no ticket of a principal that has replaced its own in the file.
 package kerberos

@@ -49,7 +49,7 @@ const (
 // default realm of krb5.conf. If it is "", it is the first one in the file. The file is read
 // for each ticket-granting ticket, so keys can be replaced.
 func Keytab(principal, file string, opts ...Option) *Mechanism {
-	return newMechanism(&keytabSource{principal, file}, opts)
+	return newMechanism(&keytabSource{principal: principal, file: file}, opts)
 }
 
 // Cache returns a mechanism that authenticates with the tickets in a credential cache, such as

@@ -97,7 +97,7 @@ func TestRefusedGrantingTicket(t *testing.T) {
 	k.Add("zookeeper/zk2")
 	keytab := k.Keytab("svc")
 	for name, source := range map[string]func() source{
-		"keytab": func() source { return &keytabSource{"svc", keytab} },
+		"keytab": func() source { return &keytabSource{principal: "svc", file: keytab} },
 		"cache":  func() source { return &cacheSource{file: k.Cache("svc", keytab)} },
 	} {
 		m := newMechanism(source(), []Option{WithConfigFile(k.ConfigFile()), WithHostAsGiven()})

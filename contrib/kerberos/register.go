@@ -42,5 +42,5 @@ func fromURL(u driver.URL) (zkdriver.Mechanism, error) {
 			return nil, errors.New("the credential cache is of " + t.client.String() + ", and the URL's user is " + want.String())
 		}
 	}
-	return Cache(""), nil
+	return newMechanism(&cacheSource{principal: t.client.String()}, nil), nil
 }

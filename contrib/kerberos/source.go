@@ -23,7 +23,10 @@ type source interface {
 }
 
 // keytabSource has the client's keys.
-type keytabSource struct{ principal, file string }
+type keytabSource struct {
+	principal string // "": the first one in the file; after the first ticket, that of the ticket
+	file      string
+}
 
 func (s *keytabSource) grant(ctx context.Context, k *kdc, old *ticket) (*ticket, error) {
 	now := time.Now()
@@ -58,6 +61,7 @@ func (s *keytabSource) initial(ctx context.Context, k *kdc) (*ticket, error) {
 	if err != nil {
 		return nil, fmt.Errorf("keytab %s: %w", s.file, err)
 	}
+	s.principal = client.String()
 	return t, nil
 }
 
@@ -84,7 +88,10 @@ func parseKeytab(file string, b []byte) (*keytab.Keytab, error) {
 }
 
 // cacheSource has tickets that another program has fetched.
-type cacheSource struct{ file string }
+type cacheSource struct {
+	file      string
+	principal string // of all tickets; "": that of the first one
+}
 
 func (s *cacheSource) grant(ctx context.Context, k *kdc, old *ticket) (*ticket, error) {
 	now := time.Now()
@@ -92,12 +99,16 @@ func (s *cacheSource) grant(ctx context.Context, k *kdc, old *ticket) (*ticket, 
 		return old, nil
 	}
 	t, err := loadCache(s.file)
+	if err == nil && s.principal != "" && s.principal != t.client.String() {
+		err = fmt.Errorf("the credential cache is of %v now, and the client is %s: run kinit for that one, or use a cache of its own (%w)", t.client, s.principal, driver.ErrAuthFailed)
+	}
 	if err != nil {
 		if old != nil && now.Before(old.end) {
 			return old, nil
 		}
 		return nil, err
 	}
+	s.principal = t.client.String()
 	if old != nil && old.end.After(t.end) {
 		t = old // it was renewed here
 	}
