@@ -64,6 +64,13 @@ func readRefusal(reply []byte) error {
 	return nil
 }
 
+// refusalCode returns the code of a KDC's error answer; 0 if an error is another one.
+func refusalCode(err error) int32 {
+	var refusal messages.KRBError
+	_ = errors.As(err, &refusal)
+	return refusal.ErrorCode
+}
+
 // ask sends a request to one KDC and returns the reply.
 func ask(ctx context.Context, addr string, request []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, kdcTimeout)

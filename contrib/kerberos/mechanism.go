@@ -2,14 +2,12 @@ package kerberos
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
 
 	"github.com/jcmturner/gokrb5/v8/config"
 	"github.com/jcmturner/gokrb5/v8/iana/errorcode"
-	"github.com/jcmturner/gokrb5/v8/messages"
 
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/zkdriver"
@@ -78,11 +76,14 @@ func (m *Mechanism) Start(ctx context.Context, host string) (zkdriver.Exchange, 
 	if err != nil {
 		return nil, err
 	}
-	server, err := m.principal(ctx, cfg, host)
+	server, known, err := m.principal(ctx, cfg, host)
 	if err != nil {
 		return nil, err
 	}
 	t, err := m.ticket(ctx, cfg, server)
+	if !known && refusalCode(err) == errorcode.KDC_ERR_S_PRINCIPAL_UNKNOWN {
+		return nil, fmt.Errorf("the KDC does not know %v, and DNS has not answered what the canonical name of %s is: set rdns = false in krb5.conf if the principals of the servers have the hosts of the URL", server, host)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("no ticket for %v: %w", server, err)
 	}
@@ -156,10 +157,10 @@ func (m *Mechanism) fetch(ctx context.Context, k *kdc, server principal) (*ticke
 	}
 	m.tgt = tgt
 	t, err := k.serviceTicket(ctx, tgt, server)
-	if tgt != had || !refusesClient(err) {
+	if code := refusalCode(err); tgt != had || code == 0 || code == errorcode.KDC_ERR_S_PRINCIPAL_UNKNOWN {
 		return t, err
 	}
-	// The KDC may have had other keys when it granted the ticket.
+	// The KDC may have had other keys when it granted the ticket. MIT's answers KRB_ERR_GENERIC then.
 	if tgt, err := m.source.grant(ctx, k, nil); err == nil {
 		if t, err := k.serviceTicket(ctx, tgt, server); err == nil {
 			m.tgt = tgt
@@ -167,12 +168,4 @@ func (m *Mechanism) fetch(ctx context.Context, k *kdc, server principal) (*ticke
 		}
 	}
 	return nil, err
-}
-
-// refusesClient reports whether an error is the answer of a KDC that refuses a request for another
-// reason than the server that it names. KDCs of MIT answer KRB_ERR_GENERIC to a ticket-granting
-// ticket that they cannot read.
-func refusesClient(err error) bool {
-	var refusal messages.KRBError
-	return errors.As(err, &refusal) && refusal.ErrorCode != errorcode.KDC_ERR_S_PRINCIPAL_UNKNOWN
 }

@@ -41,21 +41,25 @@ func parsePrincipal(text string, cfg *config.Config) (principal, error) {
 // service is the first part of the servers' principals.
 const service = "zookeeper"
 
-// principal returns the principal of the server on a host.
-func (m *Mechanism) principal(ctx context.Context, cfg *config.Config, host string) (principal, error) {
+// principal returns the principal of the server on a host. known is false if it may be another one,
+// since DNS has not answered.
+func (m *Mechanism) principal(ctx context.Context, cfg *config.Config, host string) (p principal, known bool, err error) {
 	s := &m.settings
 	if s.server != "" {
-		return parsePrincipal(s.server, cfg)
+		p, err = parsePrincipal(s.server, cfg)
+		return p, true, err
 	}
+	known = true
 	if !s.asIs && cfg.LibDefaults.DNSCanonicalizeHostname && cfg.LibDefaults.RDNS {
-		host = m.names.canonical(ctx, net.DefaultResolver, host)
+		host, known = m.names.canonical(ctx, net.DefaultResolver, host)
 	}
 	host = strings.ToLower(host)
 	name := service + "/" + host
 	if realm := cfg.ResolveRealm(host); realm != "" {
 		name += "@" + realm
 	}
-	return parsePrincipal(name, cfg)
+	p, err = parsePrincipal(name, cfg)
+	return p, known, err
 }
 
 // resolver looks up names and addresses. net.Resolver implements it.
@@ -71,47 +75,60 @@ type names struct {
 	of map[string]found // guarded by mu; by host
 }
 
-// found is a canonical name, and when it was found.
+// found is what DNS has said about a host.
 type found struct {
-	name string
-	at   time.Time
+	name  string    // the canonical name; "": DNS has not answered
+	until time.Time // then DNS is asked again
 }
 
 const (
 	// nameLife is how long a name is used without another look.
 	nameLife = time.Minute
 
-	// lookPatience bounds a look for a name that is known.
-	lookPatience = time.Second
+	// firstLook and laterLook bound a look for a name that is not known, and for one that is. They leave
+	// time for the KDC.
+	firstLook = 2 * time.Second
+	laterLook = time.Second
 )
 
 // canonical returns the name of a host as Java's clients find it: the name of the host's first
-// address, if that name has the address too; else the host as it is given.
-func (n *names) canonical(ctx context.Context, r resolver, host string) string {
+// address, if that name has the address too; else the host as it is given. known is false if DNS has
+// not answered: another name may be the canonical one.
+func (n *names) canonical(ctx context.Context, r resolver, host string) (name string, known bool) {
 	n.mu.Lock()
-	known, ok := n.of[host]
+	f := n.of[host]
 	n.mu.Unlock()
-	if ok {
-		if time.Since(known.at) < nameLife {
-			return known.name
-		}
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, lookPatience)
-		defer cancel()
-	}
-	name, answered := look(ctx, r, host)
-	if !answered && ok {
-		return known.name
-	}
-	if answered {
+	if !time.Now().Before(f.until) {
+		f = f.renewed(ctx, r, host)
 		n.mu.Lock()
-		defer n.mu.Unlock()
 		if n.of == nil {
 			n.of = make(map[string]found)
 		}
-		n.of[host] = found{name, time.Now()}
+		n.of[host] = f
+		n.mu.Unlock()
 	}
-	return name
+	if f.name == "" {
+		return host, false
+	}
+	return f.name, true
+}
+
+// renewed looks for the name of a host again. Without an answer it keeps the name that there is.
+func (f found) renewed(ctx context.Context, r resolver, host string) found {
+	limit := firstLook
+	if f.name != "" {
+		limit = laterLook
+	}
+	bounded, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	name, answered := look(bounded, r, host)
+	switch {
+	case answered:
+		return found{name, time.Now().Add(nameLife)}
+	case ctx.Err() == nil: // the caller has not given up
+		f.until = time.Now().Add(pauseAfterFailure)
+	}
+	return f
 }
 
 // look looks up the canonical name of a host. answered is false if DNS did not answer.

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/jcmturner/gokrb5/v8/config"
 	"github.com/jcmturner/gokrb5/v8/keytab"
@@ -64,17 +66,59 @@ func TestCanonicalNames(t *testing.T) {
 		"unknown": "unknown",
 	} {
 		var n names
-		if got := n.canonical(t.Context(), d, host); got != want {
-			t.Errorf("%s: %s, want %s", host, got, want)
+		got, known := n.canonical(t.Context(), d, host)
+		if unanswered := host == "zk4" || host == "unknown"; got != want || known == unanswered {
+			t.Errorf("%s: %s, %v, want %s", host, got, known, want)
 		}
 	}
 	// Once a name is known, it outlasts the DNS server.
 	n := names{of: map[string]found{"zk4": {name: "zk4.example.test"}, "zk2": {name: "was.example.test"}}}
-	if got := n.canonical(t.Context(), d, "zk4"); got != "zk4.example.test" {
-		t.Errorf("without an answer: %s", got)
+	if got, known := n.canonical(t.Context(), d, "zk4"); got != "zk4.example.test" || !known {
+		t.Errorf("without an answer: %s, %v", got, known)
 	}
-	if got := n.canonical(t.Context(), d, "zk2"); got != "zk2" {
-		t.Errorf("the name is gone: %s", got)
+	if got, known := n.canonical(t.Context(), d, "zk2"); got != "zk2" || !known {
+		t.Errorf("the name is gone: %s, %v", got, known)
+	}
+}
+
+// silentDNS is a resolver that knows addresses, and whose question for a name is not answered.
+type silentDNS struct {
+	dns
+	asked int
+}
+
+func (d *silentDNS) LookupAddr(ctx context.Context, _ string) ([]string, error) {
+	d.asked++
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// TestDNSDoesNotAnswer: the wait for DNS leaves time for the KDC, and does not begin anew for each connection.
+func TestDNSDoesNotAnswer(t *testing.T) {
+	for _, known := range []string{"", "zk1.example.test"} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // as the driver's
+			defer cancel()
+			var n names
+			want := "zk1"
+			if known != "" {
+				n.of, want = map[string]found{"zk1": {name: known}}, known
+			}
+			d := &silentDNS{dns: dns{addrs: map[string]string{"zk1": "10.0.0.1"}}}
+			for range 3 {
+				if got, _ := n.canonical(ctx, d, "zk1"); got != want || ctx.Err() != nil {
+					t.Errorf("%q: %s, want %s; the context: %v", known, got, want, ctx.Err())
+				}
+			}
+			if d.asked != 1 {
+				t.Errorf("%q: DNS was asked %d times for 3 connections, want 1", known, d.asked)
+			}
+			time.Sleep(nameLife)
+			_, _ = n.canonical(t.Context(), d, "zk1")
+			if d.asked != 2 {
+				t.Errorf("%q: DNS was asked %d times, want 2: it may answer again", known, d.asked)
+			}
+		})
 	}
 }
 
@@ -94,7 +138,7 @@ func TestServerPrincipals(t *testing.T) {
 		{"127.0.0.1", "", "zookeeper/localhost@R", nil}, // by /etc/hosts
 	} {
 		m := Keytab("svc", "file", c.opts...)
-		got, err := m.principal(t.Context(), testConfig(t, c.lines), c.host)
+		got, _, err := m.principal(t.Context(), testConfig(t, c.lines), c.host)
 		if (err == nil) != (c.want != "") || err == nil && got.String() != c.want {
 			t.Errorf("%+v: %v, %v", c, got, err)
 		}

@@ -2,11 +2,13 @@ package kerberos
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	mit "github.com/zklock/go-zklock/internal/testkit/kdc"
+	"github.com/zklock/go-zklock/zklock/driver"
 )
 
 // age makes all tickets of a mechanism older: they are to be renewed, or expire, after those
@@ -134,5 +136,21 @@ func TestUnknownServer(t *testing.T) {
 	}
 	if _, err := m.Start(t.Context(), "localhost"); err != nil || m.theTicket(t) == old {
 		t.Errorf("the ticket was not renewed, %v", err)
+	}
+}
+
+// TestUncertainServer: the KDC does not know the server's principal. While DNS has not said that this
+// is its name, another attempt may succeed.
+func TestUncertainServer(t *testing.T) {
+	t.Parallel()
+	mit.Require(t)
+	k := mit.Start(t, mit.Config{})
+	m := Keytab("svc", k.Keytab("svc"), WithConfigFile(k.ConfigFile()))
+	for known, text := range map[string]string{"": "DNS has not answered", "zk1": "the KDC does not know this principal"} {
+		m.names.of = map[string]found{"zk1": {name: known, until: time.Now().Add(time.Hour)}}
+		_, err := m.Start(t.Context(), "zk1")
+		if errors.Is(err, driver.ErrAuthFailed) != (known != "") || err == nil || !strings.Contains(err.Error(), text) {
+			t.Errorf("%q: %v", known, err)
+		}
 	}
 }
