@@ -6,8 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jcmturner/gokrb5/v8/config"
@@ -32,13 +35,13 @@ type kdc struct{ cfg *config.Config }
 // send sends a request to the KDCs of a realm, one after the other, until one answers. It uses
 // TCP, which all KDCs speak. An error answer of a KDC is a messages.KRBError.
 func (k *kdc) send(ctx context.Context, realm string, request []byte) ([]byte, error) {
-	n, addrs, err := k.cfg.GetKDCs(realm, true)
-	if err != nil || n == 0 {
-		return nil, fmt.Errorf("krb5.conf has no KDC of realm %s (%w)", realm, driver.ErrAuthFailed)
+	addrs, err := k.addrs(ctx, realm)
+	if err != nil {
+		return nil, err
 	}
 	var failed error
-	for i := range n {
-		reply, err := ask(ctx, addrs[i+1], request)
+	for _, addr := range addrs {
+		reply, err := ask(ctx, addr, request)
 		if err != nil && ctx.Err() != nil {
 			return nil, fmt.Errorf("no KDC of realm %s has answered yet: %w", realm, ctx.Err())
 		}
@@ -53,6 +56,48 @@ func (k *kdc) send(ctx context.Context, realm string, request []byte) ([]byte, e
 		return reply, readRefusal(reply)
 	}
 	return nil, fmt.Errorf("no KDC of realm %s answers: %w", realm, failed)
+}
+
+// addrs returns the addresses of the KDCs of a realm, in the order in which they are asked.
+func (k *kdc) addrs(ctx context.Context, realm string) (addrs []string, err error) {
+	for _, r := range k.cfg.Realms {
+		if r.Realm == realm {
+			addrs = append(addrs, r.KDC...)
+		}
+	}
+	if len(addrs) == 0 && k.cfg.LibDefaults.DNSLookupKDC {
+		return addrsInDNS(ctx, realm)
+	}
+	if len(addrs) == 0 {
+		return nil, fmt.Errorf("krb5.conf has no KDC of realm %s (%w)", realm, driver.ErrAuthFailed)
+	}
+	for i, addr := range addrs {
+		// The library has added the port to names, but not to addresses of IPv6.
+		if _, _, err := net.SplitHostPort(addr); err != nil {
+			addrs[i] = net.JoinHostPort(strings.Trim(addr, "[]"), "88")
+		}
+	}
+	rand.Shuffle(len(addrs), func(i, j int) { addrs[i], addrs[j] = addrs[j], addrs[i] })
+	return addrs, nil
+}
+
+// addrsInDNS returns the addresses of the KDCs that DNS names for a realm.
+func addrsInDNS(ctx context.Context, realm string) (addrs []string, err error) {
+	_, records, err := net.DefaultResolver.LookupSRV(ctx, "kerberos", "tcp", realm)
+	for _, r := range records {
+		if host := strings.TrimSuffix(r.Target, "."); host != "" { // "." means that there is none
+			addrs = append(addrs, net.JoinHostPort(host, strconv.Itoa(int(r.Port))))
+		}
+	}
+	switch {
+	case len(addrs) > 0:
+		return addrs, nil
+	case err == nil || missing(err):
+		return nil, fmt.Errorf("neither krb5.conf nor DNS has a KDC of realm %s (%w)", realm, driver.ErrAuthFailed)
+	case ctx.Err() != nil:
+		err = ctx.Err()
+	}
+	return nil, fmt.Errorf("krb5.conf has no KDC of realm %s, and DNS has not answered: %w", realm, err)
 }
 
 // readRefusal returns a KDC's error answer; nil if a reply is another one.
