@@ -2,6 +2,7 @@ package zkdriver_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -25,13 +26,14 @@ const opSASL = 102
 // turns is a mechanism whose client says "one" and "two", in answer to whatever the server
 // says. After last turns it is done; if it is silent then, it sends nothing with the last one.
 type turns struct {
+	name    string // "": TURNS
 	last    int
 	silent  bool
 	start   func(ctx context.Context, host string) error // nil: no error
 	started atomic.Int32
 }
 
-func (*turns) Name() string { return "TURNS" }
+func (m *turns) Name() string { return cmp.Or(m.name, "TURNS") }
 
 func (m *turns) Start(ctx context.Context, host string) (zkdriver.Exchange, error) {
 	m.started.Add(1)
@@ -226,6 +228,7 @@ func TestSASLRefusals(t *testing.T) {
 		"Kerberos' challenge":        {digest, []func(*link, req){answer(0, str("\x60\x20"))}, "Kerberos"},
 		"another code":               {with(&turns{last: 2}), []func(*link, req){answer(-6, null)}, "code -6"},
 		"refused at the end":         {with(&turns{last: 1}), []func(*link, req){answer(-115, null)}, "TURNS"},
+		"another server's ticket":    {with(&turns{name: "GSSAPI", last: 2}), []func(*link, req){answer(-115, null)}, "a host of its own"},
 		"the mechanism has an error": {with(&turns{last: 2}), []func(*link, req){answer(0, str("bad"))}, "the challenge is bad"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -27,6 +27,9 @@ const (
 	startLimit = 10 * time.Second
 
 	codeAuthFailed = -115
+
+	// mechanismGSSAPI is the registered name of Kerberos' mechanism.
+	mechanismGSSAPI = "GSSAPI"
 )
 
 // authentication is the SASL exchange of one connection. It comes right after the handshake:
@@ -109,6 +112,8 @@ func (a *authentication) refusal(code int32, sent int) string {
 		return text + "its JAAS section Server is for another mechanism, such as Kerberos, or it forbids DIGEST-MD5: releases after 3.9.5 do so unless they run with -Dzookeeper.fips-mode=false"
 	case a.mechanism == mechanismDigestMD5:
 		return text + "the user is unknown there, or the password is wrong"
+	case a.mechanism == mechanismGSSAPI:
+		return text + "its log has the reason; if the host in the URL is the name of several servers, the ticket may be for another one of them: give each server a host of its own"
 	}
 	return text + "its log has the reason"
 }
