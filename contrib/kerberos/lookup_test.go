@@ -18,7 +18,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
-// codes of DNS servers' replies; silent is no reply.
+// Codes of replies of a DNS server. With silent, it sends none.
 const (
 	found   = 0
 	failed  = 2

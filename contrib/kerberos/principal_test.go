@@ -93,7 +93,7 @@ func (d *silentDNS) LookupAddr(ctx context.Context, _ string) ([]string, error) 
 	return nil, ctx.Err()
 }
 
-// TestDNSDoesNotAnswer: the wait for DNS leaves time for the KDC, and does not begin anew for each connection.
+// TestDNSDoesNotAnswer: the wait for DNS leaves time for the KDC. Later connections do not wait again.
 func TestDNSDoesNotAnswer(t *testing.T) {
 	for _, known := range []string{"", "zk1.example.test"} {
 		synctest.Test(t, func(t *testing.T) {

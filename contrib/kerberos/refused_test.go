@@ -57,7 +57,7 @@ func TestRefusedTicket(t *testing.T) {
 		}
 		return keys
 	}
-	later := func() { // the ticket is no longer fresh, and no fetch has just failed
+	later := func() { // than an exchange takes, and than the pause after a failed fetch
 		ticket := m.theTicket(t)
 		ticket.got, ticket.again = ticket.got.Add(-time.Minute), time.Time{}
 	}

@@ -118,8 +118,8 @@ func TestRenewedElsewhere(t *testing.T) {
 	}
 }
 
-// TestUnknownServer: the KDC does not know one of the servers. The tickets for the others are renewed
-// all the same.
+// TestUnknownServer: the KDC does not know one of the servers, and the tickets for the others are
+// renewed.
 func TestUnknownServer(t *testing.T) {
 	t.Parallel()
 	mit.Require(t)
