@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -161,6 +162,30 @@ func TestLocksOutlastTheKDC(t *testing.T) {
 	}
 	f.kdc.Resume()
 	eventually(t, "the client works again", func() bool {
+		l, err := c.Mutex("x").Acquire(within(t))
+		return err == nil && l.Release(within(t)) == nil
+	})
+}
+
+// TestKerberosServersGetNewKeys: the servers' principal gets new keys, and the servers restart with those
+// alone. They refuse the tickets that clients have, and the clients work on with others.
+func TestKerberosServersGetNewKeys(t *testing.T) {
+	t.Parallel()
+	long.Test(t, "servers restart")
+	id, k := kerberosIdentity(t, kdc.Config{})
+	e := id.start(t, 1)
+	c := id.dial(t, e.Hosts(), nil)
+	release(t, acquire(t, c.Mutex("x")))
+	if err := os.Remove(k.Export(serverPrincipal)); err != nil {
+		t.Fatal(err)
+	}
+	k.Admin("cpw", "-randkey", serverPrincipal)
+	k.Export(serverPrincipal)
+	e.Server(0).Kill()
+	if err := e.Server(0).Start(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the client works with the new keys", func() bool {
 		l, err := c.Mutex("x").Acquire(within(t))
 		return err == nil && l.Release(within(t)) == nil
 	})
