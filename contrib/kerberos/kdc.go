@@ -94,8 +94,6 @@ func addrsInDNS(ctx context.Context, realm string) (addrs []string, err error) {
 		return addrs, nil
 	case err == nil || missing(err):
 		return nil, fmt.Errorf("neither krb5.conf nor DNS has a KDC of realm %s (%w)", realm, driver.ErrAuthFailed)
-	case ctx.Err() != nil:
-		err = ctx.Err()
 	}
 	return nil, fmt.Errorf("krb5.conf has no KDC of realm %s, and DNS has not answered: %w", realm, err)
 }
