@@ -118,24 +118,39 @@ func TestRenewedElsewhere(t *testing.T) {
 	}
 }
 
-// TestUnknownServer: the KDC does not know one of the servers, and the tickets for the others are
-// renewed.
+// TestUnknownServer: the KDC does not know one of the servers, or no longer. The tickets for the others
+// are renewed.
 func TestUnknownServer(t *testing.T) {
 	t.Parallel()
 	mit.Require(t)
 	k := mit.Start(t, mit.Config{})
 	k.Add("zookeeper/localhost")
+	k.Add("zookeeper/gone")
 	m := Keytab("svc", k.Keytab("svc"), WithConfigFile(k.ConfigFile()), WithHostAsGiven())
-	if _, err := m.Start(t.Context(), "localhost"); err != nil {
-		t.Fatal(err)
+	ticketFor := func(host string) *ticket {
+		x, err := m.Start(t.Context(), host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return x.(*exchange).ticket
 	}
+	old, gone := ticketFor("localhost"), ticketFor("gone")
+	k.Admin("delprinc", "-force", "zookeeper/gone")
+
 	m.age(-time.Second, time.Minute)
-	old := m.theTicket(t)
 	if _, err := m.Start(t.Context(), "nowhere"); err == nil {
 		t.Error("the KDC grants a ticket for a server that it does not know")
 	}
-	if _, err := m.Start(t.Context(), "localhost"); err != nil || m.theTicket(t) == old {
-		t.Errorf("the ticket was not renewed, %v", err)
+	first := ticketFor("localhost")
+	if first == old {
+		t.Error("the ticket was not renewed after a server without a ticket")
+	}
+	m.age(-time.Second, time.Minute)
+	if ticketFor("gone") != gone {
+		t.Error("the KDC grants a ticket for a server that it no longer knows")
+	}
+	if ticketFor("localhost") == first {
+		t.Error("the ticket was not renewed after a server with a ticket")
 	}
 }
 
