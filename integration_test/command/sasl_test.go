@@ -93,7 +93,7 @@ func TestDoctorAndRunWithSASL(t *testing.T) {
 	}
 	k.Stop()
 	code, out := execute(kerberized, url("svc@", kerberos, "&sasl=kerberos"), keytab, "doctor")
-	if code != 1 || !strings.Contains(out, "no KDC of realm ZKLOCK.TEST answers") || !strings.Contains(out, "such as making a KDC reachable") {
+	if code != 69 || !strings.Contains(out, "no KDC of realm ZKLOCK.TEST answers") || !strings.Contains(out, "such as making a KDC reachable") {
 		t.Errorf("doctor without a KDC: %d, %s", code, out)
 	}
 }
