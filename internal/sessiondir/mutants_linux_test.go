@@ -71,7 +71,7 @@ var _ = []mutant.Mutant{
 		Name:   "session-dir-gives-up",
 		Breaks: "an attempt to end a session that fails is not repeated",
 		In:     (*reaper).finish,
-		Find:   "err == nil || errors.Is(err, driver.ErrAuthFailed) || $late || $stopped",
+		Find:   "err == nil || errors.Is(err, driver.ErrAuthFailed) || $stopped || $late",
 		Put:    "true",
 		Tests:  []string{"TestEndIsTriedAgain"},
 	},

@@ -14,7 +14,8 @@ import (
 )
 
 // Reap ends the sessions of all processes that have died, whatever their ensembles are, and returns
-// how many it has ended. With wait it goes on, also with processes that die later, until ctx ends.
+// how many it has ended. With wait it goes on, also with processes that die later, until ctx ends. Without,
+// it waits for servers that cannot be reached no longer than the sessions live.
 func Reap(ctx context.Context, path string, wait bool, open Opener, log func() *slog.Logger) (ended int, err error) {
 	d, err := openDirectory(path, syscall.Fstatfs)
 	if err != nil {
@@ -37,6 +38,7 @@ func Reap(ctx context.Context, path string, wait bool, open Opener, log func() *
 		r.watch(ctx, "")
 		return ended, nil
 	}
+	r.outage = 0 // a unit that stops may wait for this
 	r.scan(ctx, "")
 	r.wg.Wait()
 	return ended, context.Cause(ctx)

@@ -21,7 +21,8 @@ type reaper struct {
 	me     process
 	closer func(Ensemble) (driver.SessionCloser, error) // nil without an error: not for this reaper
 	log    func() *slog.Logger
-	reaped func() // called after the end of each session; may be nil
+	reaped func()        // called after the end of each session; may be nil
+	outage time.Duration // for how long it waits for servers that cannot be reached; 0: it leaves the file to the next one
 
 	wg sync.WaitGroup
 
@@ -36,7 +37,7 @@ const maxAtOnce = 16
 
 func newReaper(d *directory, me process, log func() *slog.Logger, closer func(Ensemble) (driver.SessionCloser, error), reaped func()) *reaper {
 	return &reaper{
-		dir: d, me: me, closer: closer, log: log, reaped: reaped,
+		dir: d, me: me, closer: closer, log: log, reaped: reaped, outage: outage,
 		turns: make(map[string]chan struct{}),
 		busy:  make(map[string]struct{}), noted: make(map[string]struct{}),
 	}
@@ -123,37 +124,42 @@ func (r *reaper) end(ctx context.Context, f *os.File, name string, died time.Tim
 	r.finish(ctx, closer, rec, name, died)
 }
 
-// outage bounds the time for which a reaper waits for servers that cannot be reached.
+// outage bounds the time for which a reaper that goes on waits for servers that cannot be reached.
 const outage = time.Hour
 
 // finish ends a session of which nothing runs any longer, and removes its file. It tries again until the
 // session must have expired, if no attempt has prolonged it. An attempt that has, and then failed, has
 // done so by one session timeout. Without a leader no session expires, so the time does not count while
-// no server can be reached.
+// no server can be reached, up to r.outage.
 func (r *reaper) finish(ctx context.Context, closer driver.SessionCloser, rec record, name string, died time.Time) {
 	until := died.Add(rec.LossDelay + rec.Timeout)
 	var err error
 	for pause := 10 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		limited, cancel := context.WithDeadline(ctx, until)
 		err = r.attempt(limited, closer, rec)
-		if errors.Is(err, driver.ErrNotSent) && time.Since(died) < outage {
+		if errors.Is(err, driver.ErrNotSent) && time.Since(died) < r.outage {
 			until = time.Now().Add(rec.Timeout)
 		}
 		cancel()
-		if err == nil || errors.Is(err, driver.ErrAuthFailed) || !time.Now().Before(until) || !sleep(ctx, min(pause/2+rand.N(pause), time.Until(until))) {
+		if err == nil || errors.Is(err, driver.ErrAuthFailed) || !sleep(ctx, min(pause/2+rand.N(pause), time.Until(until))) || !time.Now().Before(until) {
 			break
 		}
 	}
 	if ctx.Err() != nil && err != nil {
 		return // the next one that watches goes on
 	}
-	_ = r.dir.root.Remove(name)
+	then := "it expires by itself"
+	if r.outage == 0 && errors.Is(err, driver.ErrNotSent) {
+		then = "its file stays for the next one that looks"
+	} else {
+		_ = r.dir.root.Remove(name)
+	}
 	session, whose := fmt.Sprintf("%#x", uint64(rec.Session)), "the session of a dead process"
 	if strings.HasSuffix(name, suffixOver) {
 		whose = "a session that its process had given up"
 	}
 	if err != nil {
-		r.log().Warn("zklock: "+whose+" could not be ended; it expires by itself",
+		r.log().Warn("zklock: "+whose+" could not be ended; "+then,
 			"session", session, "pid", rec.Process.PID, "timeout", rec.Timeout, "error", err)
 		return
 	}
@@ -178,7 +184,7 @@ func (r *reaper) attempt(ctx context.Context, closer driver.SessionCloser, rec r
 		defer func() { <-turns }()
 		return closer.CloseSession(ctx, rec.credentials())
 	case <-ctx.Done():
-		return ctx.Err()
+		return errors.Join(driver.ErrNotSent, ctx.Err())
 	}
 }
 

@@ -361,6 +361,57 @@ func TestOutageDoesNotCount(t *testing.T) {
 	})
 }
 
+// TestReapDoesNotWaitForServers: a reaper that looks once, as a unit that stops waits for it, does not wait
+// longer for servers than a session lives. The next one ends the session.
+func TestReapDoesNotWaitForServers(t *testing.T) {
+	for _, dead := range []int{1, 2 * maxAtOnce} { // some wait for their turn
+		t.Run(fmt.Sprint(dead), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t)
+				for i := range dead {
+					b.died(int64(i+1), nil)
+				}
+				unreachable := closerFunc(func(ctx context.Context, _ driver.Credentials) error {
+					sleep(ctx, 3*time.Second)
+					return driver.ErrNotSent
+				})
+				began := time.Now()
+				if n := b.reap(unreachable); n > 0 || len(b.left()) != dead {
+					t.Errorf("ended %d, left: %v; want %d files", n, b.left(), dead)
+				}
+				if took := time.Since(began); took != 10*time.Second {
+					t.Errorf("it took %v, want 10 s", took)
+				}
+				if n := strings.Count(b.log.String(), "its file stays"); n != dead {
+					t.Errorf("%d lines on files that stay, want %d:\n%s", n, dead, b.log)
+				}
+				if n := b.reap(b.close); n != dead || len(b.left()) > 0 {
+					t.Errorf("the next one has ended %d, left: %v", n, b.left())
+				}
+			})
+		})
+	}
+}
+
+// reap runs Reap once, with a closer for all servers.
+func (b *bench) reap(c driver.SessionCloser) (ended int) {
+	b.t.Helper()
+	open := func(Ensemble) (driver.Connector, error) { return closing{SessionCloser: c}, nil }
+	ended, err := Reap(b.t.Context(), b.path, false, open, b.reaper.log)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return ended
+}
+
+// closing is a connector that only ends sessions.
+type closing struct {
+	driver.Connector
+	driver.SessionCloser
+}
+
+func (closing) Close() error { return nil }
+
 // TestRefusedIdentityIsNotTriedAgain: each attempt takes the session over, and so keeps it alive.
 func TestRefusedIdentityIsNotTriedAgain(t *testing.T) {
 	b := newBench(t)
