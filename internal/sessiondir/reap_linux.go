@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -21,27 +22,53 @@ func Reap(ctx context.Context, path string, wait bool, open Opener, log func() *
 	if err != nil {
 		return 0, err
 	}
-	defer d.close()
 	me, err := self()
 	if err != nil {
+		d.close()
 		return 0, fmt.Errorf("session directory %s: this process cannot be identified: %w", path, err)
 	}
 	all := closers{open: open, byKey: make(map[string]driver.Connector)}
 	defer all.close()
-	var mu sync.Mutex
-	r := newReaper(d, me, log, all.closer, func() {
-		mu.Lock()
-		defer mu.Unlock()
-		ended++
-	})
-	if wait {
-		r.watch(ctx, "")
-		return ended, nil
+	var count atomic.Int64
+	reaped := func() { count.Add(1) }
+	if !wait {
+		defer d.close()
+		r := newReaper(d, me, log, all.closer, reaped)
+		r.outage = 0 // a unit that stops may wait for this
+		r.scan(ctx, "")
+		r.wg.Wait()
+		return int(count.Load()), context.Cause(ctx)
 	}
-	r.outage = 0 // a unit that stops may wait for this
-	r.scan(ctx, "")
-	r.wg.Wait()
-	return ended, context.Cause(ctx)
+	var begun sync.WaitGroup
+	for d != nil {
+		r := newReaper(d, me, log, all.closer, reaped)
+		d = r.watchUntilReplaced(ctx)
+		begun.Go(func() {
+			r.wg.Wait()
+			r.dir.close()
+		})
+	}
+	begun.Wait()
+	return int(count.Load()), nil
+}
+
+// watchUntilReplaced watches all ensembles until another directory has the path, as when systemd has removed
+// that of a unit and made it again. It returns that directory, or nil when ctx ends. Attempts are under way.
+func (r *reaper) watchUntilReplaced(ctx context.Context) *directory {
+	n := newNotifier(r.dir)
+	defer n.close()
+	for ctx.Err() == nil {
+		r.round(ctx, "", n)
+		if _, err := os.Lstat(r.dir.path); err != nil || !r.dir.replaced() {
+			continue // without a path no new session has a file
+		}
+		d, err := openDirectory(r.dir.path, syscall.Fstatfs)
+		if err == nil {
+			return d
+		}
+		r.refuse(".", err)
+	}
+	return nil
 }
 
 // closers are the connectors of a reaper, one for each ensemble.

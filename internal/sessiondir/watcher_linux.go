@@ -17,15 +17,20 @@ func (r *reaper) watch(ctx context.Context, key string) {
 	n := newNotifier(r.dir)
 	defer n.close()
 	for ctx.Err() == nil {
-		r.scan(ctx, key)
-		until := time.Now().Add(rest) // also while notices arrive all the time
-		for all := false; !all && ctx.Err() == nil; {
-			var names []string
-			names, all = n.wait(ctx, until)
-			for _, name := range names {
-				if key == "" || strings.HasPrefix(name, key+"-") {
-					r.expect(ctx, name)
-				}
+		r.round(ctx, key, n)
+	}
+}
+
+// round looks at all files, and then, for a rest, at those that processes close.
+func (r *reaper) round(ctx context.Context, key string, n *notifier) {
+	r.scan(ctx, key)
+	until := time.Now().Add(rest) // also while notices arrive all the time
+	for all := false; !all && ctx.Err() == nil; {
+		var names []string
+		names, all = n.wait(ctx, until)
+		for _, name := range names {
+			if key == "" || strings.HasPrefix(name, key+"-") {
+				r.expect(ctx, name)
 			}
 		}
 	}
@@ -34,7 +39,7 @@ func (r *reaper) watch(ctx context.Context, key string) {
 // scan looks at all files of an ensemble.
 func (r *reaper) scan(ctx context.Context, key string) {
 	names, err := r.dir.names(key)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) { // the next session notices that the directory was removed
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // connector.keep and watchUntilReplaced notice that the directory was removed
 		r.refuse(".", err)
 	}
 	for _, name := range names {

@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -134,6 +137,72 @@ func TestWatchingWithoutNotices(t *testing.T) {
 	b.died(9, nil)
 	if _, all := n.wait(t.Context(), time.Now()); !all {
 		t.Error("a notice has put off the look at all files")
+	}
+}
+
+// TestReapFollowsThePath: a reaper that goes on watches the directory that has the path, also after systemd has
+// removed that of a unit and made it again. What has begun in the first one goes on.
+func TestReapFollowsThePath(t *testing.T) {
+	b := newBench(t)
+	answers, ended := make(chan struct{}), &closes{}
+	slow := closerFunc(func(ctx context.Context, cred driver.Credentials) error {
+		if cred.ID == 7 {
+			select {
+			case <-answers:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		return ended.CloseSession(ctx, cred)
+	})
+	var logged atomic.Int64
+	log := func() *slog.Logger {
+		logged.Add(1)
+		return slog.New(slog.DiscardHandler)
+	}
+	b.died(7, func(r *record) { r.Timeout = time.Hour })
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var n int
+	var err error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		n, err = Reap(ctx, b.path, true, func(Ensemble) (driver.Connector, error) { return closing{SessionCloser: slow}, nil }, log)
+	}()
+	has := func(id int64) func() bool { return func() bool { return slices.Contains(ended.all(), id) } }
+	b.died(8, nil)
+	wait.Until(t, "it watches", has(8))
+
+	other := b.path + "~"
+	if err := errors.Join(os.Mkdir(other, 0o700), os.Chmod(other, 0o755), os.RemoveAll(b.path), os.Rename(other, b.path)); err != nil {
+		t.Fatal(err)
+	}
+	before := logged.Load()
+	wait.Until(t, "the log says that the new directory is not usable", func() bool { return logged.Load() > before })
+	if err := os.Chmod(b.path, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	d, openErr := openDirectory(b.path, syscall.Fstatfs)
+	if openErr != nil {
+		t.Fatal(openErr)
+	}
+	defer d.close()
+	b.dir = d
+	b.died(9, nil)
+	wait.Until(t, "it watches the new directory", has(9))
+	if has(7)() {
+		t.Error("a session was ended before its time")
+	}
+	close(answers)
+	wait.Until(t, "the session of the first directory is ended", has(7))
+	cancel()
+	<-done
+	if n != 3 || err != nil {
+		t.Errorf("it has ended %d sessions, %v; want 3", n, err)
+	}
+	if n := notifiers(t); n != 0 {
+		t.Errorf("%d notifiers are left", n)
 	}
 }
 
