@@ -250,6 +250,42 @@ func TestPasswordOfASessionStaysInItsFile(t *testing.T) {
 	}
 }
 
+// TestReaperWithoutPassword: servers that demand a user refuse a reaper that has no password. It leaves the
+// session to the next client of that user.
+func TestReaperWithoutPassword(t *testing.T) {
+	t.Parallel()
+	ensemble.Require(t)
+	zk := ensemble.Start(t, ensemble.Config{Extra: []string{"enforce.auth.enabled=true", "enforce.auth.schemes=digest"}})
+	since(t, zk, "3.7", "servers have this setting since")
+	dir := filepath.Join(t.TempDir(), "d")
+	k := task{Role: "hold", Name: "x", URL: ensemble.URL(zk.Hosts(), rootOf(t), quick("session_dir", dir, "pool_max_sessions", "1"))}
+	begin := func() *process {
+		p := startWorker(t, k)
+		p.await("ready")
+		p.start()
+		p.await("held")
+		return p
+	}
+	victim := begin()
+	victim.kill()
+	for range victim.reports { // until it is gone
+	}
+	n, err := sessiondir.Reap(within(t), dir, false, func(e sessiondir.Ensemble) (driver.Connector, error) {
+		return zkdriver.Driver{}.OpenConnector(driver.URL{Scheme: e.Scheme, Hosts: e.Hosts, User: e.User})
+	}, slog.Default)
+	if left := sessionFiles(t, dir); n > 0 || err != nil || len(left) != 1 {
+		t.Errorf("the reaper has ended %d sessions, %v, left: %v; want one file", n, err, left)
+	}
+	heir := begin()
+	heir.start()
+	heir.await("done")
+	for range heir.reports {
+	}
+	if log := heir.stderr.String(); !strings.Contains(log, "ended the session of a dead process") {
+		t.Errorf("the next client has not ended the session; its log: %s", log)
+	}
+}
+
 // TestManyProcessesDieAtOnce kills all processes but one that share a directory. The one frees the locks of
 // all others, with one connection for each session.
 func TestManyProcessesDieAtOnce(t *testing.T) {

@@ -27,7 +27,7 @@ func Reap(ctx context.Context, path string, wait bool, open Opener, log func() *
 		d.close()
 		return 0, fmt.Errorf("session directory %s: this process cannot be identified: %w", path, err)
 	}
-	all := closers{open: open, byKey: make(map[string]driver.Connector)}
+	all := closers{open: open, all: make(map[string]driver.Connector)}
 	defer all.close()
 	var count atomic.Int64
 	reaped := func() { count.Add(1) }
@@ -71,24 +71,25 @@ func (r *reaper) watchUntilReplaced(ctx context.Context) *directory {
 	return nil
 }
 
-// closers are the connectors of a reaper, one for each ensemble.
+// closers are the connectors of a reaper, one for each ensemble and identity.
 type closers struct {
 	open Opener
 
-	mu    sync.Mutex
-	byKey map[string]driver.Connector // guarded by mu
+	mu  sync.Mutex
+	all map[string]driver.Connector // guarded by mu; by the whole Ensemble
 }
 
 func (c *closers) closer(e Ensemble) (driver.SessionCloser, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	conn, known := c.byKey[e.key()]
+	key := fmt.Sprintf("%q", e)
+	conn, known := c.all[key]
 	if !known {
 		var err error
 		if conn, err = c.open(e); err != nil {
 			return nil, err
 		}
-		c.byKey[e.key()] = conn
+		c.all[key] = conn
 	}
 	closer, ok := driver.CloserOf(conn)
 	if !ok {
@@ -98,7 +99,7 @@ func (c *closers) closer(e Ensemble) (driver.SessionCloser, error) {
 }
 
 func (c *closers) close() {
-	for _, conn := range c.byKey {
+	for _, conn := range c.all {
 		_ = conn.Close()
 	}
 }
@@ -106,7 +107,7 @@ func (c *closers) close() {
 // EndHeld ends the sessions of files that [Held] has returned in another process, which has died. This
 // process holds their flocks. It ends no session of a process that still exists. It closes the files.
 func EndHeld(ctx context.Context, files []*os.File, open Opener, log func() *slog.Logger) {
-	all := closers{open: open, byKey: make(map[string]driver.Connector)}
+	all := closers{open: open, all: make(map[string]driver.Connector)}
 	defer all.close()
 	var wg sync.WaitGroup
 	died := time.Now()

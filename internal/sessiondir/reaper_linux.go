@@ -29,6 +29,7 @@ type reaper struct {
 	mu    sync.Mutex
 	turns map[string]chan struct{} // guarded by mu; for each ensemble, one element for each attempt under way
 	busy  map[string]struct{}      // guarded by mu; the files of sessions that are being ended
+	later map[string]time.Time     // guarded by mu; the files of servers that have refused this reaper's identity, and when to look again
 	noted map[string]struct{}      // guarded by mu; the files that the log has a refusal of
 }
 
@@ -39,7 +40,7 @@ func newReaper(d *directory, me process, log func() *slog.Logger, closer func(En
 	return &reaper{
 		dir: d, me: me, closer: closer, log: log, reaped: reaped, outage: outage,
 		turns: make(map[string]chan struct{}),
-		busy:  make(map[string]struct{}), noted: make(map[string]struct{}),
+		busy:  make(map[string]struct{}), later: make(map[string]time.Time), noted: make(map[string]struct{}),
 	}
 }
 
@@ -48,6 +49,7 @@ func newReaper(d *directory, me process, log func() *slog.Logger, closer func(En
 func (r *reaper) look(ctx context.Context, name string) bool {
 	r.mu.Lock()
 	_, busy := r.busy[name]
+	busy = busy || time.Now().Before(r.later[name])
 	r.mu.Unlock()
 	if busy {
 		return true
@@ -149,7 +151,7 @@ func (r *reaper) finish(ctx context.Context, closer driver.SessionCloser, rec re
 		return // the next one that watches goes on
 	}
 	then := "it expires by itself"
-	if r.outage == 0 && errors.Is(err, driver.ErrNotSent) {
+	if r.outage == 0 && errors.Is(err, driver.ErrNotSent) || errors.Is(err, driver.ErrAuthFailed) && r.postpone(name, rec) {
 		then = "its file stays for the next one that looks"
 	} else {
 		_ = r.dir.root.Remove(name)
@@ -168,6 +170,18 @@ func (r *reaper) finish(ctx context.Context, closer driver.SessionCloser, rec re
 	}
 	r.log().Info("zklock: ended "+whose+", and its locks with it",
 		"session", session, "pid", rec.Process.PID, "after", time.Since(died).Round(time.Millisecond/10))
+}
+
+// postpone leaves a file to processes with another identity until its session, which the attempt has prolonged,
+// must have expired. It returns false if it has done so before.
+func (r *reaper) postpone(name string, rec record) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, again := r.later[name]; again {
+		return false
+	}
+	r.later[name] = time.Now().Add(2 * rec.Timeout)
+	return true
 }
 
 // attempt tries once to end a session, when it is its turn.

@@ -412,16 +412,72 @@ type closing struct {
 
 func (closing) Close() error { return nil }
 
-// TestRefusedIdentityIsNotTriedAgain: each attempt takes the session over, and so keeps it alive.
+// TestRefusedIdentityIsNotTriedAgain: each attempt takes the session over, and so keeps it alive. One more
+// is made when the session must have expired. Then the file goes.
 func TestRefusedIdentityIsNotTriedAgain(t *testing.T) {
-	b := newBench(t)
-	b.close.fail, b.close.why = 1<<30, driver.ErrAuthFailed
-	b.died(7, nil)
-	for range 3 {
-		b.run()
+	for _, refusals := range []int{1, 2} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t)
+			b.close.fail, b.close.why = refusals, driver.ErrAuthFailed
+			b.died(7, nil)
+			for range 3 {
+				b.run()
+				time.Sleep(6 * time.Second)
+			}
+			if b.close.attempts != 1 || len(b.left()) != 1 || strings.Count(b.log.String(), "its file stays") != 1 {
+				t.Errorf("%d attempts, left: %v; the log: %s", b.close.attempts, b.left(), b.log)
+			}
+			time.Sleep(6 * time.Second)
+			if b.run(); b.close.attempts != 2 || len(b.left()) > 0 {
+				t.Errorf("%d attempts, left: %v; the log: %s", b.close.attempts, b.left(), b.log)
+			}
+		})
 	}
-	if b.close.attempts != 1 || len(b.left()) > 0 || !strings.Contains(b.log.String(), "could not be ended") {
-		t.Errorf("%d attempts, left: %v; the log: %s", b.close.attempts, b.left(), b.log)
+}
+
+// TestRefusedIdentityLeavesTheFile: to another process, which has the identity that the servers demand.
+func TestRefusedIdentityLeavesTheFile(t *testing.T) {
+	b := newBench(t)
+	b.died(7, nil)
+	refused := &closes{fail: 1 << 30, why: driver.ErrAuthFailed}
+	if n := b.reap(refused); n > 0 || refused.attempts != 1 || len(b.left()) != 1 {
+		t.Errorf("ended %d after %d attempts, left: %v", n, refused.attempts, b.left())
+	}
+	if b.run(); !slices.Equal(b.close.all(), []int64{7}) || len(b.left()) > 0 {
+		t.Errorf("the other process has ended %v, left: %v", b.close.all(), b.left())
+	}
+}
+
+// TestIdentityOfTheFile: sessions of the same servers may belong to several users, or to none.
+func TestIdentityOfTheFile(t *testing.T) {
+	b := newBench(t)
+	files := map[int64]Ensemble{1: ensembleOf(ours)}
+	for id, password := range map[int64]string{2: "/a", 3: "/b"} {
+		e := ensembleOf(ours)
+		e.User, e.Params = "u", map[string]string{"password_file": password}
+		files[id] = e
+	}
+	for id, e := range files {
+		b.died(id, func(r *record) { r.Ensemble = e })
+		b.died(10+id, func(r *record) { r.Ensemble = e })
+	}
+	var mu sync.Mutex
+	opened, wrong := 0, 0
+	_, err := Reap(t.Context(), b.path, false, func(e Ensemble) (driver.Connector, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		opened++
+		return closing{SessionCloser: closerFunc(func(_ context.Context, cred driver.Credentials) error {
+			mu.Lock()
+			defer mu.Unlock()
+			if e.Params["password_file"] != files[cred.ID%10].Params["password_file"] {
+				wrong++
+			}
+			return nil
+		})}, nil
+	}, b.reaper.log)
+	if err != nil || opened != 3 || wrong > 0 {
+		t.Errorf("%d connectors, %d sessions ended by that of another user, %v; want 3 and none", opened, wrong, err)
 	}
 }
 

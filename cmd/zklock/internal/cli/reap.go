@@ -28,9 +28,9 @@ processes, and prints a line about each. It touches no session of a process that
 no URL: the directory's files name the servers.
 
 It has to run as the user of the processes. It makes DIR if that is missing. It tries for one session
-timeout, and leaves the files of servers that it cannot reach. The exit code is 0 also if there was
-nothing to end, and if a session could not be ended: that one expires by itself. It is 78 if DIR
-cannot be a session directory.
+timeout, and leaves the files of servers that it cannot reach or that refuse it. The exit code is 0
+also if there was nothing to end, and if a session could not be ended: that one expires by itself.
+It is 78 if DIR cannot be a session directory.
 
 With --wait it goes on until INT or TERM, also with processes that die later. One such process is
 enough for a directory, and any client with the same session_dir does the same.`,
