@@ -225,7 +225,8 @@ func (d *directory) removeUnnamed(name string) {
 }
 
 // read returns the record of a file that the caller has locked. The file must be what the owner's
-// client has made: a regular file with one name, mode 0600, and the very inode in its record.
+// client has made: a regular file with one name, mode 0600, and the very inode in its record. read
+// also returns the record of a copy, with errCopied.
 func (d *directory) read(f *os.File, name string) (record, error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -249,7 +250,7 @@ func (d *directory) read(f *os.File, name string) (record, error) {
 		return record{}, err
 	}
 	if r.Device != uint64(st.Dev) || r.Inode != st.Ino || name != r.name() && name != r.overName() {
-		return record{}, errCopied
+		return r, errCopied
 	}
 	return r, nil
 }

@@ -54,10 +54,18 @@ var _ = []mutant.Mutant{
 	{
 		Name:   "session-dir-other-boot",
 		Breaks: "the file of another boot is taken for that of a process of this one",
-		In:     (*reaper).end,
+		In:     (*reaper).stale,
 		Find:   "rec.Process.Boot != r.me.Boot",
 		Put:    "false",
 		Tests:  []string{"TestFilesThatEndNothing"},
+	},
+	{
+		Name:   "session-dir-stale-copy",
+		Breaks: "a file of another boot stays for ever if its device has another number since then",
+		In:     (*reaper).stale,
+		Find:   "errors.Is(err, errCopied)",
+		Put:    "false",
+		Tests:  []string{"TestFilesThatEndNothing", "TestFilesOfAnotherBootAreCleared"},
 	},
 	{
 		Name:   "session-dir-loss-delay",

@@ -99,12 +99,12 @@ func (r *reaper) refuse(name string, why error) {
 // process has run since then, if all is as it seems.
 func (r *reaper) end(ctx context.Context, f *os.File, name string, died time.Time) {
 	rec, err := r.dir.read(f, name)
-	if err != nil {
-		r.refuse(name, err)
+	if r.stale(rec, err) {
+		_ = r.dir.root.Remove(name)
 		return
 	}
-	if rec.Process.Boot != r.me.Boot {
-		_ = r.dir.root.Remove(name) // the machine has started again since: the session has expired, or will
+	if err != nil {
+		r.refuse(name, err)
 		return
 	}
 	closer, err := r.closer(rec.Ensemble)
@@ -214,11 +214,17 @@ func (r *reaper) clear(key string) {
 		if err != nil {
 			continue
 		}
-		if rec, err := r.dir.read(f, name); err == nil && rec.Process.Boot != r.me.Boot {
+		if r.stale(r.dir.read(f, name)) {
 			_ = r.dir.root.Remove(name)
 		}
 		_ = f.Close()
 	}
+}
+
+// stale reports whether the machine has started again since a file was written, from what read has returned:
+// the session has expired, or will. The device may have got another number, as if the file were a copy.
+func (r *reaper) stale(rec record, err error) bool {
+	return (err == nil || errors.Is(err, errCopied)) && rec.Process.Boot != r.me.Boot
 }
 
 // sleep waits, and returns false if ctx ends first.

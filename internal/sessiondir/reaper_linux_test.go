@@ -203,6 +203,8 @@ func TestFilesThatEndNothing(t *testing.T) {
 		{"a process that exists", func(r *record) { r.Process, _ = self() }, nil, "exists, although the file is not locked", false},
 		{"a process that was stopped", stopped(t), nil, "exists, although the file is not locked", false},
 		{"another boot", func(r *record) { r.Process.Boot = "x" }, nil, "", true},
+		{"another boot, and its device has another number since", func(r *record) { r.Process.Boot = "x" }, rewrite(moved), "", true},
+		{"its device has another number", nil, rewrite(moved), "copy", false},
 		{"other servers", func(r *record) { r.Ensemble.Hosts = []string{"c:1"} }, nil, "", false},
 		{"other servers under the name of ours", func(r *record) { r.Ensemble.Hosts = []string{"c:1"} }, func(b *bench, name string) {
 			own := record{Ensemble: ensembleOf(ours), Session: 7}
@@ -252,6 +254,17 @@ func TestFilesThatEndNothing(t *testing.T) {
 			}
 		})
 	}
+}
+
+// moved changes the number of the device that a file names.
+func moved(data []byte) []byte {
+	r, err := decode(data)
+	r.Device++
+	data, encodeErr := r.encode()
+	if err = errors.Join(err, encodeErr); err != nil {
+		panic(err)
+	}
+	return data
 }
 
 // stopped returns a change of a record: its process is one that was stopped.
@@ -488,6 +501,11 @@ func TestFilesOfAnotherBootAreCleared(t *testing.T) {
 	theirs := func(r *record) { r.Ensemble.Hosts = []string{"c:1"} }
 	stays := b.died(7, theirs)
 	b.died(8, func(r *record) { theirs(r); r.Process.Boot = "x" })
+	path := filepath.Join(b.path, b.died(9, func(r *record) { theirs(r); r.Process.Boot = "x" }))
+	data, err := os.ReadFile(path)
+	if err = errors.Join(err, os.WriteFile(path, moved(data), 0o600)); err != nil {
+		t.Fatal(err)
+	}
 	b.clear(ensembleOf(ours).key())
 	if left := b.left(); !slices.Equal(left, []string{stays}) {
 		t.Errorf("left: %v, want %s", left, stays)
