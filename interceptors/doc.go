@@ -25,7 +25,8 @@
 // A call waits for its lock for up to 10 s (WithWait). The wait ends earlier if
 // the client cancels the call or the call's own deadline passes. The handler gets
 // a context that carries the lock. That context ends when the lock is lost, with
-// the loss as its cause.
+// the loss as its cause. With zklock.WithRevocable it also ends when the lock is
+// revoked; a call that gives up because of that ends with Canceled.
 //
 // The interceptor releases the lock when the handler has returned or panicked, and
 // not before, even if the client has disconnected. Goroutines that outlive the

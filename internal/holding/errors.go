@@ -44,19 +44,21 @@ func (e *Errors) Settle(err, released error) error {
 	return e.Own(err, both)
 }
 
-// Overdue returns err, the error of an operation on ctx. If WithMaxHold has ended ctx and so
-// caused err, it returns the error that says so.
+// Overdue returns err, the error of an operation on ctx. If WithMaxHold or a revocation has ended
+// ctx and so caused err, it returns the error that says so.
 func (e *Errors) Overdue(ctx context.Context, err error) error {
 	// The transport and the server look at the deadline, too. Either may report that it has passed
 	// before the context's timer has run.
 	if deadline, ok := ctx.Deadline(); ok && e.Late(err) && time.Until(deadline) <= time.Millisecond {
 		<-ctx.Done()
 	}
-	if err == nil || context.Cause(ctx) != zklock.ErrMaxHold {
-		return err
-	}
-	if e.Canceled(err) || e.Late(err) || errors.Is(err, ctx.Err()) {
+	cause := context.Cause(ctx)
+	switch {
+	case err == nil || !e.Canceled(err) && !e.Late(err) && !errors.Is(err, ctx.Err()):
+	case cause == zklock.ErrMaxHold:
 		return e.TooLong(err)
+	case errors.Is(cause, zklock.ErrRevoked) && !errors.Is(err, zklock.ErrRevoked):
+		return e.Ended(ctx.Err(), errors.Join(cause, err))
 	}
 	return err
 }

@@ -21,7 +21,7 @@ type Hold struct {
 	parent context.Context
 }
 
-// Take acquires a and makes ctx carry the lock. ctx ends when the lock is lost. If maxHold is
+// Take acquires a and makes ctx carry the lock. ctx ends when the lock is lost or revoked. If maxHold is
 // greater than zero, ctx also ends when the lock was held for so long, with the cause
 // zklock.ErrMaxHold.
 func Take(ctx *Context, a zklock.Acquirer, maxHold time.Duration, opts ...zklock.AcquireOption) (*Hold, error) {
@@ -88,8 +88,8 @@ func (c *Context) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// carry makes the context carry a lock, and end when the lock is lost. A release does
-// not end the context: replies to messages that were sent while the lock was held may
+// carry makes the context carry a lock, and end when the lock is lost or revoked. A release
+// does not end the context: replies to messages that were sent while the lock was held may
 // still arrive.
 func (c *Context) carry(lock *zklock.Lock) (undo func()) {
 	// The parent is c.Context and not c: c.Value asks carrier, which would ask c again.
@@ -97,7 +97,7 @@ func (c *Context) carry(lock *zklock.Lock) (undo func()) {
 	carrier := context.WithoutCancel(inner)
 	c.carrier.Store(&carrier)
 	stop := context.AfterFunc(inner, func() {
-		if cause := context.Cause(inner); errors.Is(cause, zklock.ErrLost) {
+		if cause := context.Cause(inner); !errors.Is(cause, zklock.ErrReleased) {
 			c.cancel(cause)
 		}
 	})

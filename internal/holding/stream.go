@@ -65,8 +65,9 @@ func (s *Stream) Receive(m any) error {
 		// The handler has released the lock. From then on the stream is as the transport's.
 		return s.received(lock, <-got)
 	default:
-		// The client has canceled the call, or its deadline has passed. The lock is still
-		// held, so the handler must return now, and not when the client sends or goes.
+		// The client has canceled the call, its deadline has passed, or the lock was revoked.
+		// The lock is still held, so the handler must return now, and not when the client
+		// sends or goes.
 		s.over = s.Errors.Ended(s.Ctx.Err(), errors.Join(s.Errors.stopped(), cause))
 	}
 	return s.over
