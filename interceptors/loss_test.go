@@ -346,3 +346,38 @@ func TestLostBeforeTheHandlerBegins(t *testing.T) {
 		})
 	}
 }
+
+// TestLostThoughTheHandlerReleases: a handler that has lost its lock releases it itself, and
+// ignores the error. The call fails nevertheless.
+func TestLostThoughTheHandlerReleases(t *testing.T) {
+	for _, kind := range []string{"unary", "stream", "first message"} {
+		t.Run(kind, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				lose := func(ctx context.Context) {
+					lock, _ := zklock.FromContext(ctx)
+					w.Lose(ctx)
+					_ = lock.Release(context.WithoutCancel(ctx))
+				}
+				conn := serve(t, &shop{
+					pay: func(ctx context.Context, _ *shoppb.Order) (*shoppb.Reply, error) {
+						lose(ctx)
+						return &shoppb.Reply{}, nil
+					},
+					chat: func(stream grpc.BidiStreamingServer[shoppb.Order, shoppb.Reply]) error {
+						_, err := stream.Recv()
+						lose(stream.Context())
+						return err
+					},
+				}, onServer(w.fixed, firstIf(kind == "first message")...)...)
+				var err error
+				if kind == "unary" {
+					_, err = shoppb.NewShopClient(conn).Pay(t.Context(), &shoppb.Order{})
+				} else {
+					err = chat(t.Context(), conn)
+				}
+				wantStatus(t, err, codes.Aborted, interceptors.ReasonLost)
+			})
+		})
+	}
+}

@@ -179,7 +179,7 @@ func (c *call) loss(err error) error {
 	if errors.Is(err, zklock.ErrLost) {
 		return err
 	}
-	// If the handler has released the lost lock itself, Do does not notice the loss.
+	// A handler that panics leaves no error of Do.
 	if err := c.writer.lock.Err(); errors.Is(err, zklock.ErrLost) {
 		return err
 	}

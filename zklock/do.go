@@ -55,12 +55,13 @@ func Do(ctx context.Context, a Acquirer, fn func(ctx context.Context, lock *Lock
 	inner, cancel := lock.Context(ctx)
 	defer cancel()
 	defer func() {
-		// Release waits no longer than a session timeout.
-		released := lock.Release(context.WithoutCancel(ctx))
+		released := lock.Release(context.WithoutCancel(ctx)) // waits no longer than a session timeout
+		if errors.Is(released, ErrReleased) && errors.Is(lock.Err(), ErrLost) {
+			released = lock.Err() // fn has released the lock after the loss
+		}
 		switch {
-		case released == nil:
+		case released == nil, errors.Is(released, ErrReleasePending): // release has logged it
 		case errors.Is(released, ErrLost) && errors.Is(err, lock.Err()): // fn has returned this loss
-		case errors.Is(released, ErrReleasePending): // release has logged it
 		case err == nil:
 			err = released
 		default:

@@ -228,3 +228,24 @@ func TestSessionIsClosedAfterTheLastHandle(t *testing.T) {
 		rivals.Wait()
 	})
 }
+
+// A function may release the lock itself, and may not look at the error. Do reports the loss
+// nevertheless.
+func TestDoReportsALossAfterTheFunctionsOwnRelease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		defer e.Close()
+		c := connect(t, e.Connector(), nil)
+		for _, own := range []error{nil, errors.New("no such order")} {
+			err := zklock.Do(t.Context(), c.Mutex("x"), func(ctx context.Context, lock *zklock.Lock) error {
+				defer lock.Release(context.WithoutCancel(ctx))
+				e.ExpireAll()
+				<-ctx.Done()
+				return own
+			})
+			if !errors.Is(err, zklock.ErrLost) || own != nil && !errors.Is(err, own) {
+				t.Errorf("Do of a function that returns %v: %v, want one that matches ErrLost and that", own, err)
+			}
+		}
+	})
+}

@@ -11,7 +11,8 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// Hold is a lock that is held until GiveBack. Like zklock.Do it releases the lock once.
+// Hold is a lock that is held until GiveBack. Like zklock.Do it releases the lock once, and reports
+// a loss even if the handler has released the lock after it.
 type Hold struct {
 	lock   *zklock.Lock
 	undo   func()        // stops the functions that would end the hold's context
@@ -51,6 +52,9 @@ func (h *Hold) GiveBack() error {
 		return h.err
 	}
 	h.err = h.lock.Release(context.WithoutCancel(h.parent))
+	if loss := h.lock.Err(); errors.Is(h.err, zklock.ErrReleased) && errors.Is(loss, zklock.ErrLost) {
+		h.err = loss // the handler has released the lock after the loss
+	}
 	h.undo()
 	close(h.done)
 	return h.err
