@@ -23,9 +23,10 @@ type section struct {
 	*config
 	call    Call
 	work    work
-	checks  bool  // check sequencers again after the wait
-	entered bool  // work was begun
-	err     error // the work's
+	checks  bool         // check sequencers again after the wait
+	lock    *zklock.Lock // set before the work is begun
+	entered bool         // work was begun
+	err     error        // the work's
 }
 
 // hold does the work while a is held. It returns the work's error, or one whose status
@@ -46,7 +47,7 @@ func (s *section) hold(ctx context.Context, a zklock.Acquirer) error {
 // the work was not begun. The work's error is in s.err, so that it is not taken for an
 // error of the lock.
 func (s *section) run(ctx context.Context, lock *zklock.Lock) error {
-	if lock.Err() != nil {
+	if !lock.Valid() {
 		return nil // lost after its grant: Do notices that when it releases the lock
 	}
 	if s.checks {
@@ -60,7 +61,7 @@ func (s *section) run(ctx context.Context, lock *zklock.Lock) error {
 		ctx, cancel = context.WithTimeoutCause(ctx, s.maxHold, zklock.ErrMaxHold)
 		defer cancel()
 	}
-	s.entered = true
+	s.lock, s.entered = lock, true
 	s.err = s.work.do(ctx)
 	return nil
 }

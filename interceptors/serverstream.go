@@ -7,7 +7,6 @@ import (
 
 	"github.com/zklock/go-zklock/interceptors/protolock"
 	"github.com/zklock/go-zklock/internal/holding"
-	"github.com/zklock/go-zklock/zklock"
 )
 
 // StreamServerInterceptor holds a lock during a stream, from before the handler is called
@@ -57,8 +56,7 @@ type streamServer struct {
 // do implements work.
 func (s *streamServer) do(ctx context.Context) error {
 	locked := &holding.Stream{Errors: failures, Ctx: ctx, Inner: s.stream.RecvMsg, Waits: s.call.ClientStream, Logger: s.logger}
-	lock, _ := zklock.FromContext(ctx)
-	locked.Hold(lock)
+	locked.Hold(s.lock) // the context does not carry a lock that was lost
 	return s.handler(s.srv, &serverStream{s.stream, locked})
 }
 

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	testworld "github.com/zklock/go-zklock/internal/testkit/world"
 	"github.com/zklock/go-zklock/middleware"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
@@ -293,4 +294,14 @@ func TestLostBeforeTheHandlerIsCalled(t *testing.T) {
 			wantProblem(t, do(h, httptest.NewRequest("GET", "/", nil)), 503, middleware.ReasonLost)
 		})
 	}
+}
+
+// TestLostBeforeTheHandlerIsCalledButNotReported: a process that was stopped after the grant does
+// not call the handler.
+func TestLostBeforeTheHandlerIsCalledButNotReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, m := testworld.Unreported(t)
+		h := middleware.New(func(*http.Request) zklock.Acquirer { return m }, middleware.WithAcquire(zklock.Reenter()))(never(t))
+		wantProblem(t, do(h, httptest.NewRequestWithContext(ctx, "GET", "/", nil)), 503, middleware.ReasonLost)
+	})
 }

@@ -87,7 +87,7 @@ type call struct {
 
 // run calls the handler while the lock is held.
 func (c *call) run(ctx context.Context, lock *zklock.Lock) error {
-	if lock.Err() != nil {
+	if !lock.Valid() {
 		return nil // lost after its grant: Do notices that when it releases the lock
 	}
 	// Check again: the guard may have seen a newer holder during the wait.

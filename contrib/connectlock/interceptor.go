@@ -71,8 +71,7 @@ func (h handlers) WrapStreamingHandler(next connect.StreamingHandlerFunc) connec
 		case protolock.NoMessage:
 			a = protolock.TooEarly
 		}
-		return h.hold(ctx, call, a, func(ctx context.Context) error {
-			lock, _ := zklock.FromContext(ctx)
+		return h.hold(ctx, call, a, func(ctx context.Context, lock *zklock.Lock) error {
 			s := &holding.Stream{Errors: failures, Ctx: ctx, Inner: conn.Receive, Waits: call.ClientStream, Logger: h.logger}
 			s.Hold(lock)
 			return next(ctx, &handlerStream{conn, s})
@@ -112,7 +111,7 @@ func (c *config) unary(onClient bool, next connect.UnaryFunc) connect.UnaryFunc 
 			return next(ctx, req)
 		}
 		var resp connect.AnyResponse
-		err := c.hold(ctx, call, a, func(ctx context.Context) (err error) {
+		err := c.hold(ctx, call, a, func(ctx context.Context, _ *zklock.Lock) (err error) {
 			resp, err = next(ctx, req)
 			return err
 		})
@@ -129,12 +128,12 @@ var errNotHeld = &zklock.LostError{Cause: errors.New("it was lost before the cal
 
 // hold does the work of a call while a is held. It returns the work's error, or one that
 // describes the failure of the lock.
-func (c *config) hold(ctx context.Context, call Call, a zklock.Acquirer, work func(context.Context) error) error {
+func (c *config) hold(ctx context.Context, call Call, a zklock.Acquirer, work func(context.Context, *zklock.Lock) error) error {
 	a, opts := c.acquisition(ctx, call, a)
 	entered := false
 	var done error // the work's, kept from Do, so that it is not taken for an error of the lock
 	err := zklock.Do(ctx, a, func(ctx context.Context, lock *zklock.Lock) error {
-		if lock.Err() != nil {
+		if !lock.Valid() {
 			return nil // lost after its grant: Do notices that when it releases the lock
 		}
 		if c.maxHold > 0 {
@@ -143,7 +142,7 @@ func (c *config) hold(ctx context.Context, call Call, a zklock.Acquirer, work fu
 			defer cancel()
 		}
 		entered = true
-		done = failures.Overdue(ctx, work(ctx))
+		done = failures.Overdue(ctx, work(ctx, lock))
 		return nil
 	}, opts...)
 	switch {
