@@ -9,6 +9,8 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/zklock/go-zklock/interceptors"
 	"github.com/zklock/go-zklock/interceptors/internal/shoppb"
@@ -187,5 +189,54 @@ func TestContextsMadeBeforeTheFirstMessageEndWithTheLock(t *testing.T) {
 			return nil
 		}}, onServer(w.fixed, interceptors.WithFirstMessage())...)
 		wantStatus(t, chat(t.Context(), conn), codes.Aborted, interceptors.ReasonLost)
+	})
+}
+
+// torn is a codec that encodes one order wrongly.
+type torn struct{}
+
+func (torn) Name() string { return "proto" }
+func (torn) Marshal(v any) ([]byte, error) {
+	if o := v.(*shoppb.Order); o.GetId() != "torn" {
+		return proto.Marshal(o)
+	}
+	return []byte{0xff}, nil
+}
+func (torn) Unmarshal(b []byte, v any) error { return proto.Unmarshal(b, v.(*shoppb.Reply)) }
+
+// TestNothingFollowsAFirstMessageThatCannotBeRead: a handler ignores the error of its first Recv.
+// The second one must not return a message, since nothing has picked its lock.
+func TestNothingFollowsAFirstMessageThatCannotBeRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		sent, returned := make(chan struct{}), make(chan struct{})
+		conn := serve(t, &shop{chat: func(stream grpc.BidiStreamingServer[shoppb.Order, shoppb.Reply]) error {
+			defer close(returned)
+			<-sent
+			_, first := stream.Recv()
+			o, second := stream.Recv()
+			if first == nil || second != first {
+				t.Errorf("Recv: %v, and then %v, %v; want the same error twice", first, o, second)
+			}
+			return nil // gRPC has ended the call before
+		}}, append(onServer(w.fixed, interceptors.WithFirstMessage()),
+			grpc.WithDefaultCallOptions(grpc.ForceCodec(torn{})))...)
+		stream, err := shoppb.NewShopClient(conn).Chat(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, id := range []string{"torn", "42"} {
+			if err := stream.Send(&shoppb.Order{Id: id}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		close(sent)
+		if err := drain[shoppb.Reply](stream); status.Code(err) != codes.Internal {
+			t.Errorf("the call ended with %v, want Internal", err)
+		}
+		<-returned
+		if n := len(w.Locks()); n != 0 {
+			t.Errorf("%d locks were acquired, want none", n)
+		}
 	})
 }

@@ -1,6 +1,7 @@
 package holding
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"sync"
@@ -20,23 +21,29 @@ type first struct {
 	ended  bool  // guarded by mu; the handler has returned
 	held   *Hold // guarded by mu
 	failed error // guarded by mu; why the lock was not acquired
+	unread error // guarded by mu; why there was no first message to choose the lock
 }
 
 // Begins reports whether a handler that asks for a message asks for the first one. Then the caller
-// receives it and calls Take. err is the error of a Take before: the handler gets no message.
+// receives it and calls Take. err is the error of a Take before, io.EOF excepted: the handler gets
+// no message.
 func (f *first) Begins() (begins bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	begins = !f.asked
 	f.asked = true
-	return begins, f.failed
+	return begins, cmp.Or(f.failed, f.unread)
 }
 
 // Take acquires the lock when the first message was received, or when the stream has ended without
 // one: received is nil or io.EOF. take acquires the lock and passes it to Keep. Take returns the
-// error of take, or else received.
+// error of take, or else received. If the first message could not be received, the handler gets no
+// other one: nothing has chosen the lock.
 func (f *first) Take(received error, take func() error) error {
 	if received != nil && !errors.Is(received, io.EOF) {
+		f.mu.Lock()
+		f.unread = received
+		f.mu.Unlock()
 		return received
 	}
 	if err := take(); err != nil {
