@@ -16,7 +16,8 @@
 // that was done in these seconds. The sample types are those of the mutex profile:
 // contentions/count and delay/nanoseconds. The stack of a sample has the calls that led to
 // Acquire, then a frame for the class of the lock, then one for the contender that was ahead. If
-// the contender ahead changes, the delay is divided among them; the wait counts once, for the first:
+// the contender ahead changes, or its label becomes known during the wait, the delay is divided; the
+// wait counts once, for the first:
 //
 //	main.(*shop).pay    the calls; package zklock and those below it are left out
 //	lock orders/*       the class: see WithClass

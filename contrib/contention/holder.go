@@ -2,16 +2,10 @@ package contention
 
 import (
 	"strings"
-	"time"
 	"unicode"
 
 	"github.com/zklock/go-zklock/zklock"
 )
-
-// partOf returns the part of a wait that begins now.
-func (p *Profile) partOf(e *zklock.WaitEvent) part {
-	return part{time.Now(), p.holderOf(e), e.Ahead.Node, e.Ahead.Kept}
-}
 
 // holderOf returns the text of the frame for the contender ahead. If that one waits too, it is not
 // known which contender holds the lock: a client reads only the queue node in front of its own.

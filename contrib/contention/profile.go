@@ -49,15 +49,15 @@ func (p *Profile) Hooks() zklock.Hooks {
 			return nil, acquired
 		},
 		Wait: func(ctx context.Context, e zklock.WaitEvent) (context.Context, func(zklock.WaitResult)) {
-			one := &wait{class: clean(p.class(e.Name)), parts: []part{p.partOf(&e)}}
+			one := &wait{class: clean(p.class(e.Name))}
 			one.calls.capture()
 			one.calls = p.lines.trim(&one.calls)
-			p.waits.begin(one)
+			p.waits.begin(one, p.holderOf(&e))
 			return context.WithValue(ctx, waitKey{p}, one), func(zklock.WaitResult) { p.waits.end(one) }
 		},
 		Ahead: func(ctx context.Context, e zklock.WaitEvent) {
 			if one, _ := ctx.Value(waitKey{p}).(*wait); one != nil {
-				p.waits.goOn(one, p.partOf(&e))
+				p.waits.goOn(one, p.holderOf(&e))
 			}
 		},
 		Release: func(_ context.Context, e zklock.ReleaseEvent) (context.Context, func(zklock.ReleaseResult)) {

@@ -34,15 +34,14 @@ type wait struct {
 type part struct {
 	began  time.Time
 	holder string
-	node   string // the contender's queue node
-	kept   bool   // it is not known which acquisition has the node
 }
 
 // maxParts is how many parts a wait has at most. The last one then has the rest of the wait.
 const maxParts = 32
 
 // waits adds up waits. It never forgets a wait: beyond maxSamples, they are added to samples that
-// say less.
+// say less. It reads the clock with mu locked, and changes no part that a snapshot may have seen:
+// so the totals only grow.
 type waits struct {
 	mu      sync.Mutex
 	totals  map[sample]total   // guarded by mu
@@ -50,35 +49,31 @@ type waits struct {
 }
 
 // begin begins a wait.
-func (w *waits) begin(one *wait) {
+func (w *waits) begin(one *wait, holder string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	one.parts = []part{{time.Now(), holder}}
 	if w.running == nil {
 		w.running, w.totals = make(map[*wait]struct{}), make(map[sample]total)
 	}
 	w.running[one] = struct{}{}
 }
 
-// goOn begins the next part of a wait, if another contender is ahead. If it is the same one, whose
-// acquisition is known by now, the part goes on under that name.
-func (w *waits) goOn(one *wait, next part) {
+// goOn begins the next part of a wait, if another contender is ahead, or more is known of it.
+func (w *waits) goOn(one *wait, holder string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	switch last := &one.parts[len(one.parts)-1]; {
-	case last.kept && last.node == next.node:
-		last.holder, last.kept = next.holder, next.kept
-	case last.holder != next.holder && len(one.parts) < maxParts:
-		one.parts = append(one.parts, next)
+	if n := len(one.parts); one.parts[n-1].holder != holder && n < maxParts {
+		one.parts = append(one.parts, part{time.Now(), holder})
 	}
 }
 
 // end ends a wait.
 func (w *waits) end(one *wait) {
-	now := time.Now()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.running, one)
-	one.addTo(w.totals, now)
+	one.addTo(w.totals, time.Now())
 }
 
 // addTo adds a wait until now to the totals. It counts once, for the contender that was ahead
