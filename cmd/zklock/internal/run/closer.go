@@ -43,7 +43,7 @@ func BeCloser(end func(files []*os.File)) {
 
 // isDeserted reports whether a group that has got KILL has no live process any longer.
 func isDeserted(group int) bool {
-	some, err := members(group, 0)
+	some, err := members(0, group)
 	if err != nil {
 		return syscall.Kill(-group, 0) == syscall.ESRCH
 	}

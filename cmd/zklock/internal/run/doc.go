@@ -10,12 +10,14 @@
 //     waits until the group is empty, and ends the wrapper's sessions then. It has their
 //     files open, as the guard does. So their flocks show others that they are still in use.
 //   - The group is what signals go to, and what the wrapper waits for: the command, and all
-//     of its descendants that have not left the group.
+//     of its descendants that have not left the group. If the command's first process leads a group
+//     of its own, as coreutils timeout does, the wrapper treats that group in the same way.
 //   - The timing says when the lease demands a TERM and when a KILL.
 //   - The loop in [Run] is the only goroutine that decides. Nothing in it blocks: it makes no
 //     request to the ensemble, and other goroutines write messages and start another guard
 //     or closer in place of one that was killed.
 //
 // The package works on Unix. On systems other than Linux the guard must end when the command's
-// first process has ended. From then on, nothing kills the group if the wrapper dies.
+// first process has ended. From then on, nothing kills the group if the wrapper dies. The wrapper does
+// not wait there for a group that the first process leads.
 package run

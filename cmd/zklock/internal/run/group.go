@@ -22,6 +22,7 @@ type group struct {
 	files     []*os.File      // of the sessions that the closer ends if the wrapper dies
 	surplus   []*guard        // guards and closers that got KILL, and are not collected
 	main      int             // the command's first process; 0 once it has ended
+	led       int             // the group that the first process led at its end; 0 if none. It is not collected, as the guard
 	doomed    bool            // KILL was sent: the guard dies with the group
 	guarded   bool            // the group's number is still the group's
 	log       func(format string, args ...any)
@@ -79,13 +80,24 @@ func (g *group) stop() {
 	}
 }
 
+// numbers returns the number of the group, and that of the one that the first process led.
+func (g *group) numbers() []int {
+	if g.led == 0 {
+		return []int{g.id}
+	}
+	return []int{g.id, g.led}
+}
+
 // signal sends a signal to all processes of the group, and to the command's first process if that
 // has left the group. If the first process leads a group of its own, as coreutils timeout does,
-// that group gets the signal. Its number is the process id of the first process. No other process
-// gets this id before the first process is collected.
+// that group gets the signal, even after the end of the first process. Its number is the process id of
+// the first process. No other process gets this id before the first process is collected.
 func (g *group) signal(sig syscall.Signal) {
 	if g.guarded {
 		_ = syscall.Kill(-g.id, sig)
+	}
+	if g.led != 0 {
+		_ = syscall.Kill(-g.led, sig)
 	}
 	if g.main == 0 {
 		return
@@ -106,9 +118,10 @@ func (g *group) toMain(sig syscall.Signal) {
 	}
 }
 
-// isEmpty reports whether the command's first process and all other processes of the group have
-// ended. The guard may still live. The group gets KILL before isEmpty reports true. A look at the
-// processes of a busy machine takes long, so isEmpty calls heed before each look.
+// isEmpty reports whether the command's first process and all other processes of the group, and of the
+// one that the first process led, have ended. The guard may still live. The group gets KILL before
+// isEmpty reports true. A look at the processes of a busy machine takes long, so isEmpty calls heed
+// before each look.
 //
 // One look can miss a process: it lists the processes, and then reads the state of each. If a
 // process is forked after the list was made, and its parent ends before the parent's state is read,
@@ -119,7 +132,7 @@ func (g *group) isEmpty(heed func()) bool {
 	if g.main != 0 || g.launching != nil {
 		return false
 	}
-	if !g.guarded {
+	if !g.guarded && g.led == 0 {
 		return true
 	}
 	if !guardedToTheEnd {
@@ -145,17 +158,18 @@ func (g *group) isEmpty(heed func()) bool {
 	return !some
 }
 
-// members reports whether the group has a live process other than its guard.
+// members reports whether the group, or the one that the first process led, has a live process other
+// than the guard.
 func (g *group) members() (bool, error) {
 	guard := 0
 	if g.guard != nil {
 		guard = g.guard.pid
 	}
-	return members(g.id, guard)
+	return members(guard, g.numbers()...)
 }
 
-// endsWithItsGuard is isEmpty on a system that does not say which processes a group has: the guard
-// has to end first.
+// endsWithItsGuard is isEmpty on a system that does not say which processes a group has: the guard, and
+// a first process that is not collected, have to go first.
 func (g *group) endsWithItsGuard() bool {
 	if g.guard != nil {
 		g.doomed = true // it must not be replaced
@@ -164,12 +178,18 @@ func (g *group) endsWithItsGuard() bool {
 			return false
 		}
 		g.guard = nil
+		if g.led != 0 {
+			isGone(g.led)
+		}
 	}
-	if syscall.Kill(-g.id, 0) != syscall.ESRCH {
-		return false
+	// No process keeps the number of a group that is empty.
+	if syscall.Kill(-g.id, 0) == syscall.ESRCH {
+		g.guarded = false
 	}
-	g.guarded = false // no process keeps the number for the group
-	return true
+	if g.led != 0 && syscall.Kill(-g.led, 0) == syscall.ESRCH {
+		g.led = 0
+	}
+	return !g.guarded && g.led == 0
 }
 
 // note records a change of a child. It reports whether the change is one of the command's
@@ -215,9 +235,13 @@ func (g *group) noteGuard() {
 	}
 }
 
-// close ends and collects the guards and the closer of a group that is empty.
+// close ends and collects the guards and the closer of a group that is empty, and collects the first
+// process.
 func (g *group) close() {
 	g.doomed = true
+	if g.led != 0 {
+		isGone(g.led)
+	}
 	if g.closing != nil {
 		g.adoptCloser(<-g.closing)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -27,33 +28,63 @@ func dieWithWrapper(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKIL
 const guardedToTheEnd = true
 
 // changed returns a child that has ended or was stopped; 0 if there is none. It collects the child,
-// except for a guard that has ended, which keeps the group's number. Once the guard has ended,
-// changed returns the command's first process only. Orphans that have ended are collected when the
-// group has another guard.
+// except for one that keeps the number of a group: a guard that has ended, and a first process that has
+// ended and leads a group.
 func (g *group) changed() (pid int, status syscall.WaitStatus) {
-	if g.guard != nil && g.guard.ended {
-		if g.main == 0 {
-			return 0, 0
+	for _, child := range g.watched() {
+		pid, status, ended := peek(child)
+		switch {
+		case pid == 0:
+		case ended && g.guard != nil && pid == g.guard.pid:
+			return pid, status
+		case ended && pid == g.main && leads(pid):
+			g.led = pid
+			return pid, status
+		default:
+			return collect(pid)
 		}
-		return collect(g.main)
 	}
-	pid, ended := peek()
-	if pid == 0 || g.guard != nil && pid == g.guard.pid && ended {
-		return pid, 0
+	return 0, 0
+}
+
+// watched returns the children whose changes are of interest; 0 means all. A child that has ended and is
+// not collected hides the others if all are asked for. While there is one, orphans are not collected. There
+// is none once endsWithItsGuard has collected the guard.
+func (g *group) watched() (pids []int) {
+	if g.guard == nil || g.led == 0 && !g.guard.ended {
+		return []int{0}
 	}
-	return collect(pid)
+	if g.main != 0 {
+		pids = append(pids, g.main)
+	}
+	if !g.guard.ended {
+		pids = append(pids, g.guard.pid)
+	}
+	if g.closer != nil {
+		pids = append(pids, g.closer.pid)
+	}
+	return pids
+}
+
+// leads reports whether a process that is not collected leads a process group.
+func leads(pid int) bool {
+	of, err := syscall.Getpgid(pid)
+	return err == nil && of == pid
 }
 
 // childInfo is what waitid reports of a child, on all architectures of Linux: the number of a
 // signal, 0 if there is no child; two numbers, in an order that depends on the architecture;
-// and a union with the alignment of a pointer, which begins with the process id.
+// and a union with the alignment of a pointer, which begins with the process id, the user's id, and the
+// exit code or the number of a signal.
 type childInfo struct {
 	signal int32
 	second int32
 	third  int32
 	_      [0]uintptr
 	pid    int32
-	_      [112]byte // the kernel writes 128 bytes in all
+	_      int32
+	result int32
+	_      [104]byte // the kernel writes 128 bytes in all
 }
 
 // code says what has become of the child.
@@ -64,11 +95,21 @@ func (c *childInfo) code() int32 {
 	return c.third
 }
 
-// The options of waitid, the same on all architectures, and its answer for a child that has
-// ended with a dump. The answers for other ends are smaller, and those for a stop greater.
+// status returns the status that Wait4 returns for a child that has ended, without the mark of a dump.
+func (c *childInfo) status() syscall.WaitStatus {
+	if c.code() == exited {
+		return syscall.WaitStatus(c.result) << 8
+	}
+	return syscall.WaitStatus(c.result)
+}
+
+// The options of waitid, the same on all architectures, and two of its answers: for a child that has
+// exited, and for one that has ended with a dump. No answer for an end is greater, and those for a
+// stop are.
 const (
 	allChildren = 0
 	oneChild    = 1
+	exited      = 1
 	dumped      = 3
 )
 
@@ -87,18 +128,23 @@ func waitid(which, pid, options int) (info childInfo, err error) {
 	}
 }
 
-// peek returns a child that has ended or was stopped; 0 if there is none. It collects nothing.
-func peek() (pid int, ended bool) {
-	info, err := waitid(allChildren, 0, syscall.WEXITED|syscall.WSTOPPED|syscall.WNOHANG)
-	if err != nil || info.signal == 0 {
-		return 0, false
+// peek returns a child that has ended or was stopped; 0 if there is none. Its argument is the child's
+// process id, or 0 for any child. The status is that of an end. peek collects nothing.
+func peek(of int) (pid int, status syscall.WaitStatus, ended bool) {
+	which := oneChild
+	if of == 0 {
+		which = allChildren
 	}
-	return int(info.pid), info.code() <= dumped
+	info, err := waitid(which, of, syscall.WEXITED|syscall.WSTOPPED|syscall.WNOHANG)
+	if err != nil || info.signal == 0 {
+		return 0, 0, false
+	}
+	return int(info.pid), info.status(), info.code() <= dumped
 }
 
-// members reports whether a process group has a live process other than guard. It returns an
+// members reports whether one of the process groups has a live process other than guard. It returns an
 // error if it cannot find out.
-func members(group, guard int) (bool, error) {
+func members(guard int, groups ...int) (bool, error) {
 	// In a /proc of another namespace of process ids, the group has another number.
 	if self, err := os.Readlink("/proc/self"); err != nil {
 		return false, err
@@ -122,7 +168,7 @@ func members(group, guard int) (bool, error) {
 		}
 		state, of, ok := processState("/proc/" + name + "/stat")
 		read = read || ok
-		if ok && of == group && pid != guard && (!isDead(state) || hasLiveThread(name)) {
+		if ok && slices.Contains(groups, of) && pid != guard && (!isDead(state) || hasLiveThread(name)) {
 			return true, nil
 		}
 	}

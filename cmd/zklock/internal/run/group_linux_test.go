@@ -14,7 +14,7 @@ import (
 // TestPeekNamesTheChild: peek names a child that has stopped or ended, and does not collect it.
 // Where the kernel puts the process id depends on the architecture.
 func TestPeekNamesTheChild(t *testing.T) {
-	if pid, _ := peek(); pid != 0 {
+	if pid, _, _ := peek(0); pid != 0 {
 		t.Fatalf("there is a child already: %d", pid)
 	}
 	sleeper := shell("exec sleep 30")
@@ -26,20 +26,23 @@ func TestPeekNamesTheChild(t *testing.T) {
 		sig   syscall.Signal
 		ended bool
 	}{{syscall.SIGSTOP, false}, {syscall.SIGKILL, true}} {
-		if pid, ended := peek(); pid != 0 || ended {
+		if pid, _, ended := peek(0); pid != 0 || ended {
 			t.Errorf("before %v: %d, %v; want none", c.sig, pid, ended)
 		}
 		if err := syscall.Kill(child, c.sig); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "the signal works", func() bool { pid, _ := peek(); return pid != 0 })
-		for range 2 {
-			if pid, ended := peek(); pid != child || ended != c.ended {
+		eventually(t, "the signal works", func() bool { pid, _, _ := peek(0); return pid != 0 })
+		said := syscall.WaitStatus(0)
+		for _, of := range []int{0, child} {
+			pid, status, ended := peek(of)
+			if pid != child || ended != c.ended {
 				t.Errorf("after %v: %d, %v; want %d, %v", c.sig, pid, ended, child, c.ended)
 			}
+			said = status
 		}
-		if pid, status := collect(child); pid != child || status.Stopped() == c.ended {
-			t.Errorf("after %v: collected %d, %#x", c.sig, pid, status)
+		if pid, status := collect(child); pid != child || status.Stopped() == c.ended || c.ended && said != status {
+			t.Errorf("after %v: collected %d, %#x; peek said %#x", c.sig, pid, status, said)
 		}
 	}
 }
@@ -57,26 +60,90 @@ func TestGroupOfTheFirstProcessIsKilled(t *testing.T) {
 	command.dies()
 }
 
+// TestRunOutlivesTheGroupOfTheFirstProcess: the program timeout ends, and leaves a process in the group
+// that it has made. Run returns when that process is dead, too.
+func TestRunOutlivesTheGroupOfTheFirstProcess(t *testing.T) {
+	for what, end := range map[string]struct {
+		script string
+		status syscall.WaitStatus
+	}{
+		"by itself": {"exit 4", 4 << 8},
+		"by KILL":   {"kill -9 $PPID", syscall.WaitStatus(syscall.SIGKILL)},
+	} {
+		t.Run(what, func(t *testing.T) {
+			left := newWitness(t)
+			w := begin(t, short, shell(`ulimit -c 0; exec timeout 60 sh -c "$2" sh "$1"`, left.path, `trap "" TERM; exec 3>"$1"; sleep 5 & `+end.script))
+			if got := w.end(); got.Lost || got.Status != end.status {
+				t.Errorf("%+v, want the status %#x", got, end.status)
+			}
+			if left.alive() {
+				t.Error("Run has returned before the group of the first process was empty")
+			}
+		})
+	}
+}
+
 // TestProcOfOtherProcessIDs: if a wrapper has its own namespace of process ids but the /proc of
 // another namespace, it cannot see the processes of the group. A process that the command has left
 // behind gets TERM before KILL nevertheless.
 func TestProcOfOtherProcessIDs(t *testing.T) {
-	said := filepath.Join(t.TempDir(), "said")
-	w := wrapper(t, `sh -c 'trap "echo TERM >$1; exit" TERM; echo ready >"$1"; while :; do sleep 0.01; done' sh "$1" &
-		until [ -s "$1" ]; do sleep 0.01; done`, said)
-	w.SysProcAttr = &syscall.SysProcAttr{
-		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWPID,
-		UidMappings: []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}},
-		GidMappings: []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}},
+	const leaver = `sh -c 'trap "echo TERM >$1; exit" TERM; echo ready >"$1"; while :; do sleep 0.01; done' sh "$1" &
+		until [ -s "$1" ]; do sleep 0.01; done`
+	for what, script := range map[string]string{"in the group": leaver, "in the first process's group": `exec timeout 60 sh -c "$2" sh "$1"`} {
+		t.Run(what, func(t *testing.T) {
+			said := filepath.Join(t.TempDir(), "said")
+			w := wrapper(t, script, said, leaver)
+			w.SysProcAttr = &syscall.SysProcAttr{
+				Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWPID,
+				UidMappings: []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}},
+				GidMappings: []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}},
+			}
+			switch err := w.Run(); {
+			case errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EINVAL):
+				t.Skipf("this system makes no namespace: %v", err)
+			case err != nil:
+				t.Fatal(err)
+			}
+			if text, err := os.ReadFile(said); err != nil || string(text) != "TERM\n" {
+				t.Errorf("the process that was left behind said %q, %v; want that TERM has ended it", text, err)
+			}
+		})
 	}
-	switch err := w.Run(); {
-	case errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EINVAL):
-		t.Skipf("this system makes no namespace: %v", err)
-	case err != nil:
+}
+
+// TestKeptProcessHidesNoOther: the first process leads a group and has ended. It is not collected, and the
+// wrapper notes that its guard or its closer is stopped or dead nevertheless.
+func TestKeptProcessHidesNoOther(t *testing.T) {
+	g, err := newGroup([]*os.File{sessionFile(t)}, t.Logf)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if text, err := os.ReadFile(said); err != nil || string(text) != "TERM\n" {
-		t.Errorf("the process that was left behind said %q, %v; want that TERM has ended it", text, err)
+	t.Cleanup(g.close)
+	if err := g.start(shell("exec timeout 60 true")); err != nil {
+		t.Fatal(err)
+	}
+	first := g.main
+	next := func() (pid int, status syscall.WaitStatus) {
+		t.Helper()
+		eventually(t, "a child has changed", func() bool { pid, status = g.changed(); return pid != 0 })
+		g.note(pid, status)
+		return pid, status
+	}
+	if pid, status := next(); pid != first || status != 0 || g.main != 0 || g.led != first {
+		t.Fatalf("%d, %#x; main %d, led %d; want the end of %d, which led a group", pid, status, g.main, g.led, first)
+	}
+	for _, helper := range []int{g.closer.pid, g.guard.pid} {
+		signalTo(t, helper, syscall.SIGSTOP)
+		if pid, status := next(); pid != helper || !status.Stopped() {
+			t.Errorf("%d, %#x; want that %d is stopped", pid, status, helper)
+		}
+		signalTo(t, helper, syscall.SIGKILL)
+		if pid, _ := next(); pid != helper {
+			t.Errorf("%d, want the end of %d", pid, helper)
+		}
+	}
+	if pid, status := g.changed(); pid != 0 || g.closer != nil || !g.guard.ended {
+		t.Errorf("%d, %#x; closer %v, guard %+v; want neither", pid, status, g.closer, g.guard)
 	}
 }
 

@@ -24,7 +24,7 @@ const guardedToTheEnd = false
 // changed returns a child that has ended or was stopped, and collects it; 0 if there is none.
 func (g *group) changed() (pid int, status syscall.WaitStatus) { return collect(-1) }
 
-// members reports whether a process group has a process. The guard must have ended.
-func members(group, _ int) (bool, error) {
-	return !errors.Is(syscall.Kill(-group, 0), syscall.ESRCH), nil
+// members reports whether the first of the process groups has a process. The guard must have ended.
+func members(_ int, groups ...int) (bool, error) {
+	return !errors.Is(syscall.Kill(-groups[0], 0), syscall.ESRCH), nil
 }

@@ -74,6 +74,14 @@ var _ = []mutant.Mutant{
 		Tests:  []string{"TestChainOfForksIsNotMissed"},
 	},
 	{
+		Name:   "run-group-of-the-first-process-is-left",
+		Breaks: "the lock is released while processes live that coreutils timeout has left behind",
+		In:     (*group).changed,
+		Find:   "pid == g.main",
+		Put:    "pid == g.main && false",
+		Tests:  []string{"TestRunOutlivesTheGroupOfTheFirstProcess"},
+	},
+	{
 		Name:   "run-guard-not-replaced",
 		Breaks: "a command has no guard any more once its guard was killed",
 		In:     (*group).noteGuard,

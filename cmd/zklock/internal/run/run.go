@@ -280,7 +280,7 @@ func (r *runner) sweep(now time.Time) {
 	const patience = 10 * time.Second
 	if late := now.Sub(r.killAt); late > patience && now.Sub(r.warned) > patience {
 		r.warned = now
-		r.Log("processes of the command's group %d do not end, %v after KILL: the lock stays held until they do", r.group.id, late.Truncate(time.Second))
+		r.Log("processes of the command's groups %v do not end, %v after KILL: the lock stays held until they do", r.group.numbers(), late.Truncate(time.Second))
 	}
 }
 
