@@ -4,7 +4,9 @@ package command_test
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/zklock/go-zklock/internal/testkit/ensemble"
@@ -91,9 +93,36 @@ func TestDoctorAndRunWithSASL(t *testing.T) {
 	if code, out := execute(built, url("svc@", kerberos, "&sasl=kerberos"), keytab, "ls"); code == 0 || !strings.Contains(out, "contrib/kerberos") {
 		t.Errorf("the command without Kerberos: %d, %s", code, out)
 	}
+	killWithKerberos(t, url("svc@", kerberos, "&sasl=kerberos"), keytab)
 	k.Stop()
 	code, out := execute(kerberized, url("svc@", kerberos, "&sasl=kerberos"), keytab, "doctor")
 	if code != 69 || !strings.Contains(out, "no KDC of realm ZKLOCK.TEST answers") || !strings.Contains(out, "such as making a KDC reachable") {
 		t.Errorf("doctor without a KDC: %d, %s", code, out)
+	}
+}
+
+// killWithKerberos kills a run. Its closer authenticates, and ends the session: then the session's file is
+// gone, as it is not if the session expires. The environment has relative paths.
+func killWithKerberos(t *testing.T, url string, env []string) {
+	t.Helper()
+	dir, name := filepath.Join(t.TempDir(), "sessions"), newName(t)
+	p := prepared(kerberized.binary(t), "run", name, "--", "sh", "-c", "echo ready; sleep 1000")
+	p.cmd.Env, p.cmd.Dir = append(os.Environ(), "ZKLOCK_URL="+url+"&session_dir="+dir), t.TempDir()
+	for _, pair := range env {
+		key, path, _ := strings.Cut(pair, "=")
+		relative, err := filepath.Rel(p.cmd.Dir, path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.cmd.Env = append(p.cmd.Env, key+"="+relative)
+	}
+	p.begin(t)
+	eventually(t, "the command runs", func() bool { return p.stdout.String() == "ready\n" })
+	closer := childOf(p.cmd.Process.Pid, "lock-closer")
+	start := statOf(closer)[19]
+	p.signal(t, syscall.SIGKILL)
+	eventually(t, "the closer ends", func() bool { return !isAlive(closer, start) })
+	if left, err := filepath.Glob(dir + "/*.session"); len(left) > 0 || err != nil {
+		t.Errorf("the files %q of sessions are left, %v", left, err)
 	}
 }

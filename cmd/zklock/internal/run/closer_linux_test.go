@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -220,5 +221,32 @@ func TestGuardsHaveTheFiles(t *testing.T) {
 	eventually(t, "the file is free", func() bool { return !isLocked(t, session) })
 	if text := contentOf(t, session); text != "" {
 		t.Errorf("the file has %q", text)
+	}
+}
+
+// TestCloserHasTheFilesOfTheEnvironment: a closer has the variables that name the files of TLS and Kerberos,
+// and finds the files from any folder.
+func TestCloserHasTheFilesOfTheEnvironment(t *testing.T) {
+	dir := t.TempDir()
+	w := wrapper(t, "sleep 90")
+	w.Dir = dir
+	w.ExtraFiles = []*os.File{sessionFile(t)}
+	w.Env = append(w.Env, sessionEnv+"=1", "SSL_CERT_FILE=ca.pem", "SSL_CERT_DIR=/certs:more", "KRB5_CONFIG=krb5.conf::/etc/krb5.conf",
+		"KRB5_CLIENT_KTNAME=FILE:shop.keytab", "KRB5CCNAME=")
+	if err := w.Start(); err != nil {
+		t.Fatal(err)
+	}
+	closer := childOf(t, w.Process.Pid, closerName)
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", closer))
+	die(t, w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := strings.Split(string(text), "\x00")
+	for _, want := range []string{"SSL_CERT_FILE=DIR/ca.pem", "SSL_CERT_DIR=/certs:DIR/more", "KRB5_CONFIG=DIR/krb5.conf::/etc/krb5.conf",
+		"KRB5_CLIENT_KTNAME=DIR/shop.keytab", "KRB5CCNAME="} {
+		if want = strings.ReplaceAll(want, "DIR/", dir+"/"); !slices.Contains(env, want) {
+			t.Errorf("the closer has %q, want %s too", env, want)
+		}
 	}
 }

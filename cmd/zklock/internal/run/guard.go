@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -137,11 +139,7 @@ func fork(what string, args []string, group int, files []*os.File) (*guard, erro
 		descriptors = append(descriptors, f.Fd())
 	}
 	env := []string{"GOMAXPROCS=1", "GOTRACEBACK=none"}
-	for _, key := range []string{"SSL_CERT_FILE", "SSL_CERT_DIR"} { // the system's authorities, for the closer
-		if value, set := os.LookupEnv(key); set {
-			env = append(env, key+"="+value)
-		}
-	}
+	env = append(env, filesForCloser()...)
 	pid, err := syscall.ForkExec(self, args, &syscall.ProcAttr{
 		Env:   env,
 		Files: descriptors,
@@ -153,6 +151,34 @@ func fork(what string, args []string, group int, files []*os.File) (*guard, erro
 		return nil, fmt.Errorf("start the %s: %w", what, err)
 	}
 	return &guard{what: what, pid: pid, alive: aliveW, ready: readyR}, nil
+}
+
+// filesForCloser returns the environment variables that name the system's authorities and the files of
+// Kerberos. The paths are absolute, since beHelper changes the folder.
+func filesForCloser() (env []string) {
+	for _, key := range []string{"SSL_CERT_FILE", "KRB5_CLIENT_KTNAME", "KRB5CCNAME"} {
+		if value, set := os.LookupEnv(key); set {
+			env = append(env, key+"="+absolute(strings.TrimPrefix(value, "FILE:")))
+		}
+	}
+	for _, key := range []string{"SSL_CERT_DIR", "KRB5_CONFIG"} { // lists
+		if value, set := os.LookupEnv(key); set {
+			paths := filepath.SplitList(value)
+			for i := range paths {
+				paths[i] = absolute(paths[i])
+			}
+			env = append(env, key+"="+strings.Join(paths, string(filepath.ListSeparator)))
+		}
+	}
+	return env
+}
+
+// absolute returns the absolute path of a file. An empty path is none, and stays.
+func absolute(path string) string {
+	if abs, err := filepath.Abs(path); err == nil && path != "" {
+		return abs
+	}
+	return path
 }
 
 // await waits until the process works.
