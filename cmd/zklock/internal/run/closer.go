@@ -56,6 +56,24 @@ func forkCloser(group int, files []*os.File) (*guard, error) {
 	return fork("closer", []string{closerName, strconv.Itoa(group), strconv.Itoa(len(files))}, 0, files)
 }
 
+// closeOthers returns the descriptors of a process with an entry for each other descriptor of this one,
+// that closes it in the process. The wrapper may have been started with open files. They are for its
+// command, and the process may outlive that. Files at the limit of descriptors, or above, stay open:
+// ForkExec needs free descriptors above those that it closes.
+func closeOthers(descriptors []uintptr) []uintptr {
+	var limit syscall.Rlimit
+	_ = syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit)
+	end := int(min(uint64(limit.Cur), 1<<20)) - len(descriptors) - 3
+	entries, _ := os.ReadDir(descriptorFolder) // without it they stay open
+	for _, entry := range entries {
+		fd, _ := strconv.Atoi(entry.Name())
+		for len(descriptors) <= fd && fd < end {
+			descriptors = append(descriptors, ^uintptr(0))
+		}
+	}
+	return descriptors
+}
+
 // noteCloser records the end of the closer. If it was killed from outside, another one is started, as
 // launch does it.
 func (g *group) noteCloser() {

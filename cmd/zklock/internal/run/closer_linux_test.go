@@ -1,6 +1,7 @@
 package run
 
 import (
+	"bufio"
 	"fmt"
 	"os"
 	"os/exec"
@@ -191,6 +192,53 @@ func TestCloserIsReplaced(t *testing.T) {
 	}
 	if !isLocked(t, session) {
 		t.Error("Run has given the file back")
+	}
+}
+
+// TestHelpersInheritNoOtherFile: the wrapper was started with a second open file, besides its session's. The
+// command has that file, and the guard and the closer do not: they may outlive the command.
+func TestHelpersInheritNoOtherFile(t *testing.T) {
+	file, err := os.Create(filepath.Join(t.TempDir(), "inherited"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := wrapper(t, `readlink /proc/$$/fd/11; sleep 90`)
+	w.Env = append(w.Env, sessionEnv+"=1")
+	w.ExtraFiles = []*os.File{sessionFile(t), 8: file} // 11 is above the helpers' own descriptors
+	said, err := w.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_ = file.Close()
+	if name, err := bufio.NewReader(said).ReadString('\n'); name != file.Name()+"\n" {
+		t.Errorf("the command has %q, %v; want %s", name, err, file.Name())
+	}
+	for _, helper := range []string{guardName, closerName} {
+		links, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", childOf(t, w.Process.Pid, helper)))
+		if len(links) < guardFiles {
+			t.Errorf("the %s has the descriptors %q", helper, links)
+		}
+		for _, link := range links {
+			if name, _ := os.Readlink(link); name == file.Name() {
+				t.Errorf("the %s has the file too, as %s", helper, link)
+			}
+		}
+	}
+	die(t, w)
+}
+
+// TestFileAboveTheLimit: the wrapper was started with an open file above its limit of descriptors. It runs
+// the command.
+func TestFileAboveTheLimit(t *testing.T) {
+	file := sessionFile(t)
+	w := wrapper(t, `readlink /proc/$$/fd/80`)
+	w.Path, w.Args = "/bin/sh", append([]string{"sh", "-c", `ulimit -n 64; exec "$0" "$@"`}, w.Args...)
+	w.ExtraFiles = []*os.File{77: file}
+	if out, err := w.Output(); err != nil || string(out) != file.Name()+"\n" {
+		t.Errorf("the command has %q, %v; want %s", out, err, file.Name())
 	}
 }
 

@@ -15,6 +15,9 @@ import (
 // executable returns this program's file, even if the file was replaced since the start.
 func executable() (string, error) { return "/proc/self/exe", nil }
 
+// descriptorFolder has the descriptors of this process.
+const descriptorFolder = "/proc/self/fd"
+
 // nameProcess sets the process's name, which is that of its first thread. The calling goroutine may
 // be on another one.
 func nameProcess(name string) { _ = os.WriteFile("/proc/self/comm", []byte(name), 0) }

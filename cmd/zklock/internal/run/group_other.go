@@ -11,6 +11,9 @@ import (
 // executable returns this program's file.
 func executable() (string, error) { return os.Executable() }
 
+// descriptorFolder has the descriptors of this process. Some systems list only the first three.
+const descriptorFolder = "/dev/fd"
+
 // nameProcess does nothing: these systems name a process after its file.
 func nameProcess(string) {}
 

@@ -138,6 +138,7 @@ func fork(what string, args []string, group int, files []*os.File) (*guard, erro
 	for _, f := range files {
 		descriptors = append(descriptors, f.Fd())
 	}
+	descriptors = closeOthers(descriptors)
 	env := []string{"GOMAXPROCS=1", "GOTRACEBACK=none"}
 	env = append(env, filesForCloser()...)
 	pid, err := syscall.ForkExec(self, args, &syscall.ProcAttr{
