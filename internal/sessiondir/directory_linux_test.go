@@ -67,7 +67,7 @@ func refuses(t *testing.T, path string, fstatfs func(int, *syscall.Statfs_t) err
 // known for that, by name.
 func TestFileSystems(t *testing.T) {
 	of := func(kind int64) func(int, *syscall.Statfs_t) error {
-		return func(_ int, st *syscall.Statfs_t) error { st.Type = kind; return nil }
+		return func(_ int, st *syscall.Statfs_t) error { set(&st.Type, kind); return nil }
 	}
 	for kind := range fileSystems {
 		d, err := openDirectory(filepath.Join(t.TempDir(), "d"), of(kind))
@@ -163,3 +163,6 @@ func TestLockIsSeenInsideAProcess(t *testing.T) {
 		t.Error("the session was not ended after the last descriptor was closed")
 	}
 }
+
+// set sets the type of a file system, whose size depends on the processor.
+func set[T int32 | int64 | uint32](to *T, kind int64) { *to = T(kind) }

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -93,6 +95,16 @@ func (r *reaper) refuse(name string, why error) {
 	if !noted {
 		r.log().Warn("zklock: a file in the session directory was left alone", "directory", r.dir.path, "file", name, "reason", why)
 	}
+}
+
+// forget drops what it knows of files that were removed. It sorts the names of those that are there.
+func (r *reaper) forget(there []string) {
+	slices.Sort(there)
+	gone := func(name string) bool { _, found := slices.BinarySearch(there, name); return !found }
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	maps.DeleteFunc(r.later, func(name string, _ time.Time) bool { return gone(name) })
+	maps.DeleteFunc(r.noted, func(name string, _ struct{}) bool { return gone(name) })
 }
 
 // end ends the session of a file, which this process has locked since died. No code of the session's

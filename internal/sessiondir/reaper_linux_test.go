@@ -252,6 +252,12 @@ func TestFilesThatEndNothing(t *testing.T) {
 			if want := min(len(c.reason), 1); lines != want || !strings.Contains(b.log.String(), c.reason) {
 				t.Errorf("%d lines, want %d with %q:\n%s", lines, want, c.reason, b.log)
 			}
+			for _, name := range b.left() {
+				_ = os.Remove(filepath.Join(b.path, name))
+			}
+			if b.run(); len(b.noted) > 0 {
+				t.Errorf("it remembers files that are gone: %v", b.noted)
+			}
 		})
 	}
 }
@@ -443,6 +449,9 @@ func TestRefusedIdentityIsNotTriedAgain(t *testing.T) {
 			time.Sleep(6 * time.Second)
 			if b.run(); b.close.attempts != 2 || len(b.left()) > 0 {
 				t.Errorf("%d attempts, left: %v; the log: %s", b.close.attempts, b.left(), b.log)
+			}
+			if b.run(); len(b.later)+len(b.noted) > 0 {
+				t.Errorf("it remembers files that are gone: %v, %v", b.later, b.noted)
 			}
 		})
 	}

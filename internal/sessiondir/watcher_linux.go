@@ -42,6 +42,9 @@ func (r *reaper) scan(ctx context.Context, key string) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) { // connector.keep and watchUntilReplaced notice that the directory was removed
 		r.refuse(".", err)
 	}
+	if err == nil {
+		r.forget(names)
+	}
 	for _, name := range names {
 		r.look(ctx, name)
 	}
