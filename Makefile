@@ -60,7 +60,7 @@ export SIDE_BY_SIDE := -p=$(shell echo $$(($(CPUS) + 2))) -parallel=$(shell echo
 # The tests that make soak-sasl runs: they need minutes, or a machine that does nothing else.
 SOAKED := ^Test(SASLConformance|SASLChaos|KerberosTicketsAreRenewed|LocksOutlastTheKDC)$$
 
-# Up to Go 1.26, the race detector crashes, now and then, when two goroutines of one synctest bubble
+# Up to Go 1.26, the race detector crashes now and then, when two goroutines of one synctest bubble
 # fire timers at the same time: https://go.dev/issue/78156. Go itself fetches a later toolchain.
 RACE := $(if $(filter go1.25% go1.26%,$(shell $(GO) env GOVERSION)),GOTOOLCHAIN=go1.27.4) $(GO) test -race
 
