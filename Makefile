@@ -62,7 +62,8 @@ SOAKED := ^Test(SASLConformance|SASLChaos|KerberosTicketsAreRenewed|LocksOutlast
 
 # Up to Go 1.26, the race detector crashes now and then, when two goroutines of one synctest bubble
 # fire timers at the same time: https://go.dev/issue/78156. Go itself fetches a later toolchain.
-RACE := $(if $(filter go1.25% go1.26%,$(shell $(GO) env GOVERSION)),GOTOOLCHAIN=go1.27.4) $(GO) test -race
+RACE_GO := go1.27.4
+RACE := $(if $(filter go1.25% go1.26%,$(shell $(GO) env GOVERSION)),GOTOOLCHAIN=$(RACE_GO)) $(GO) test -race
 
 # The tests with the race detector, and also the long ones: see internal/testkit/long. These keep the
 # processors busy, so there are as many at a time as processors.
@@ -122,7 +123,7 @@ cross: ## vet for the other systems on which the code has to compile
 	$(call heading,windows)
 	GOOS=windows $(GO) vet ./zklock/... ./internal/testkit/...
 
-# The toolchain is fetched by go itself. The workflow runs the tests with the two newest releases.
+# The toolchain is fetched by go itself. The workflow runs make test with the two newest releases.
 .PHONY: oldest
 oldest: export GOTOOLCHAIN := go$(shell awk '$$1 == "go" { print $$2 }' go.mod)
 oldest: export GOWORK := off

@@ -46,10 +46,11 @@ func TestDocumentedWorkflow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// The Makefile runs the other tests with the Go that the race detector needs.
+	if !bytes.Contains(yml, []byte("- {part: test, go: oldstable}\n")) {
+		t.Error("the workflow does not run the part test with the release of Go before the newest")
+	}
 	for _, part := range []string{"core", "adapters", "servers"} {
-		if !bytes.Contains(yml, []byte("- {part: "+part+", go: oldstable}\n")) {
-			t.Errorf("the workflow does not run the part %s with the release of Go before the newest", part)
-		}
 		if !slices.Contains(script, part) || !bytes.Contains(makefile, []byte("\ntest-"+part+":")) {
 			t.Errorf("there is no part %s, or no target test-%[1]s", part)
 		}
