@@ -35,6 +35,9 @@ func (m *member) order(order string) error {
 func (m *member) answer(ctx context.Context) (string, error) {
 	select {
 	case answer, ok := <-m.answers:
+		if ctx.Err() != nil { // then a replica of this process fails too
+			return "", context.Cause(ctx)
+		}
 		if !ok {
 			return "", errors.New("a replica has ended unexpectedly")
 		}
