@@ -114,8 +114,8 @@ release: ## make the commit, the tags and the binaries of a release: VERSION=v0.
 release-check: ## pack VERSION of each module as the module proxy would, and use it as a program does
 	$(GO) run ./integration_test/release -version $(VERSION)
 
-# Only the root module, and code of others that differs by system. To vet all of it, Go would compile
-# the adapters' dependencies once more, which takes longer than everything else here.
+# Only the root module, and packages of others that differ by system and need no adapter. To vet all,
+# Go would compile the adapters' dependencies once more, which takes longer than everything else here.
 .PHONY: cross
 cross: ## vet for the other systems on which the code has to compile
 	$(call heading,darwin)
