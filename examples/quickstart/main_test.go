@@ -88,6 +88,21 @@ func testRunStops(t *testing.T, args []string) {
 	}
 }
 
+// TestInterruptionExplainsAFailure: an interruption ends the replicas too, so an answer that says so may
+// be there already.
+func TestInterruptionExplainsAFailure(t *testing.T) {
+	interrupted := errors.New("interrupted")
+	ctx, interrupt := context.WithCancelCause(t.Context())
+	interrupt(interrupted)
+	for range 100 { // answer chooses at random
+		m := member{answers: make(chan string, 1)}
+		m.answers <- failed + "its context has ended"
+		if _, err := m.answer(ctx); !errors.Is(err, interrupted) {
+			t.Fatalf("answer = %v, want the cause of the interruption", err)
+		}
+	}
+}
+
 type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
