@@ -217,7 +217,7 @@ func ExampleWithFailFast() {
 	ensemble := memdriver.New()
 	defer ensemble.Close()
 	ensemble.Partition(memdriver.AroundClients(0).Reset()) // no client can reach it
-	client, err := zklock.OpenConfig(zklock.Config{Connector: ensemble.Connector(), ConnectTimeout: 200 * time.Millisecond})
+	client, err := zklock.OpenConfig(zklock.Config{Connector: ensemble.Connector(), ConnectTimeout: 2 * time.Second})
 	if err != nil {
 		fmt.Println(err)
 		return

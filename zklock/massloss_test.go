@@ -59,14 +59,14 @@ func closed(t *testing.T, _ *memdriver.Ensemble, c *zklock.Client) {
 func losesInRealTime(t *testing.T, n crowd.Crowd, how ending) time.Duration {
 	t.Helper()
 	e := memdriver.New(memdriver.WithTickTime(500 * time.Millisecond))
-	// The longest timeout at these ticks. A lease ends before the session by a margin. For
-	// that long a busy machine may delay this process without failing the test.
-	return loses(t, e, "10s", n, how)
+	// The longest timeout at these ticks. A lease ends before the session by a margin and this
+	// delay. For that long a busy machine may delay this process without failing the test.
+	return loses(t, e, map[string]string{"session_timeout": "10s", "loss_delay": "3s"}, n, how)
 }
 
-func loses(t *testing.T, e *memdriver.Ensemble, timeout string, n crowd.Crowd, how ending, opts ...zklock.Option) time.Duration {
+func loses(t *testing.T, e *memdriver.Ensemble, params map[string]string, n crowd.Crowd, how ending, opts ...zklock.Option) time.Duration {
 	t.Helper()
-	params := map[string]string{"session_timeout": timeout, "tick_time": "500ms", "connect_timeout": "60s"}
+	params["tick_time"], params["connect_timeout"] = "500ms", "60s"
 	c := crowd.Clients{Loser: connect(t, e.Connector(), params, opts...)}
 	if err := c.Loser.Ping(t.Context()); err != nil {
 		t.Fatal(err)
@@ -144,7 +144,7 @@ func TestSimulatedMassLosses(t *testing.T) {
 				Session: func(zklock.SessionEvent) { time.Sleep(hookTime) },
 				Lost:    func(context.Context, zklock.LostEvent) { time.Sleep(hookTime / 1000) },
 			}
-			loses(t, e, "6s", n, how.how, zklock.WithHooks(slow))
+			loses(t, e, map[string]string{"session_timeout": "6s"}, n, how.how, zklock.WithHooks(slow))
 			time.Sleep(15 * time.Second)
 			if left := nodes(e); left > 0 {
 				t.Errorf("%d queue nodes stay behind", left)
