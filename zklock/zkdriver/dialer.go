@@ -136,9 +136,6 @@ func (d *dialer) dial(_, server string, _ time.Duration) (net.Conn, error) {
 	defer context.AfterFunc(a.ctx, cancel)()
 	c, err := d.connect(ctx, server)
 	if err != nil {
-		if context.Cause(a.ctx) == errStalled {
-			err = &unanswered{errStalled}
-		}
 		d.failed(server, err)
 		return nil, err
 	}
@@ -278,6 +275,9 @@ func (d *dialer) failed(server string, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.attemptFailedLocked()
+	if d.attempt != nil && context.Cause(d.attempt.ctx) == errStalled {
+		err = &unanswered{errStalled} // and not that its connection was cut for that
+	}
 	d.endLocked()
 	kind := classify(err)
 	if permanentTLS(err) {

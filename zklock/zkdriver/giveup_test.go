@@ -36,7 +36,12 @@ func trio(t *testing.T, timeout time.Duration, stops bool, later func(l *link, n
 	}
 	u := peers[0].url()
 	u.Hosts = []string{peers[0].addr(), peers[1].addr(), peers[2].addr()}
-	s := connect(t, withSASL(u, &turns{last: 1}))
+	// The servers grant another timeout than this one, which gives an attempt five seconds.
+	s, err := open(t, withSASL(u, &turns{last: 1})).Connect(within(t, 30*time.Second), time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { shut(s) })
 	p := recv(t, first)
 	if stops {
 		_ = p.Close()
@@ -117,8 +122,9 @@ func TestCloseTriesTheOtherServers(t *testing.T) {
 // While a lease may depend on it, the session tries again. It stops when it has had no connection
 // for its timeout, or is closed and each server has refused.
 func TestSessionIsGivenUp(t *testing.T) {
-	const timeout = time.Second
-	start := func(t *testing.T) (*peer, driver.Session, chan int) {
+	const timeout = 5 * time.Second // the attempts before the end take a part of a second
+	// From connection 5 on, the server waits for goOn.
+	start := func(t *testing.T, timeout time.Duration, goOn <-chan struct{}) (*peer, driver.Session) {
 		refused := make(chan int, 100)
 		p := newPeer(t, func(l *link) {
 			l.timeout = timeout
@@ -126,6 +132,9 @@ func TestSessionIsGivenUp(t *testing.T) {
 				l.greet(sid)
 				l.admit()
 				return
+			}
+			if l.n > 4 {
+				<-goOn
 			}
 			if asked, ok := l.greet(sid); !ok || asked != sid {
 				t.Errorf("connection %d asks for session %#x", l.n, asked)
@@ -143,13 +152,20 @@ func TestSessionIsGivenUp(t *testing.T) {
 				t.Fatalf("connection %d was refused, want %d", got, n)
 			}
 		}
-		return p, s, refused
+		return p, s
 	}
 	t.Run("closed", func(t *testing.T) {
 		t.Parallel()
-		p, s, _ := start(t)
+		closing := make(chan struct{})
+		release := sync.OnceFunc(func() { close(closing) })
+		p, s := start(t, time.Minute, closing)
+		defer release()
 		began := time.Now()
-		err := s.Close(within(t, 30*time.Second))
+		done := make(chan error, 1)
+		go func() { done <- s.Close(within(t, 30*time.Second)) }()
+		reach(t, s, driver.Closed)
+		release()
+		err := recv(t, done)
 		matches(t, err, driver.ErrAuthFailed)
 		if took := time.Since(began); err == nil || !strings.Contains(err.Error(), "until the session expires") || took > atOnce {
 			t.Errorf("after %v: %v", took, err)
@@ -199,7 +215,9 @@ func TestSessionIsGivenUp(t *testing.T) {
 	})
 	t.Run("without a connection for its timeout", func(t *testing.T) {
 		t.Parallel()
-		p, s, _ := start(t)
+		goOn := make(chan struct{})
+		close(goOn)
+		p, s := start(t, timeout, goOn)
 		reach(t, s, driver.Expired)
 		n := p.accepted()
 		matches(t, s.Sync(within(t, time.Second), "/"), driver.ErrSessionExpired)

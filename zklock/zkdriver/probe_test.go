@@ -2,6 +2,7 @@ package zkdriver_test
 
 import (
 	"io"
+	"net"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -22,6 +23,10 @@ func answersText(t *testing.T, answer string, asked *atomic.Int32) *peer {
 		if string(first) == "srvr" {
 			asked.Add(1)
 			_, _ = io.WriteString(l, answer)
+			// With an answer that is late, the client has sent more. To close without reading it would
+			// take back the answer.
+			_ = l.Conn.(*net.TCPConn).CloseWrite()
+			_, _ = io.Copy(io.Discard, l)
 		}
 	})
 }
@@ -52,7 +57,7 @@ func TestWhatAServerIsIsFoundOut(t *testing.T) {
 			if c.secure {
 				u = tlsURL(t, p, "localhost")
 			}
-			connector := open(t, u)
+			connector, _ := withClock(t, u)
 			for range 2 {
 				_, err := connector.Connect(within(t, 10*time.Second), 4*time.Second)
 				matches(t, err, append(c.is, driver.ErrNotSent)...)

@@ -247,8 +247,17 @@ func TestSASLRefusals(t *testing.T) {
 					t.Errorf("request %d after the refusal", r.op)
 				}
 			})
-			_, err := open(t, c.url(p.url())).Connect(within(t, 10*time.Second), 4*time.Second)
+			connector := open(t, c.url(p.url()))
+			// A pause before another attempt ends only with the session.
+			zkdriver.UseClock(connector, func() time.Time { return time.Unix(0, 0) }, func(ctx context.Context, _ time.Duration) bool {
+				<-ctx.Done()
+				return false
+			})
+			_, err := connector.Connect(within(t, atOnce), 4*time.Second)
 			matches(t, err, driver.ErrAuthFailed, driver.ErrNotSent)
+			if errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("Connect went on until its context ended: %v", err)
+			}
 			if err == nil || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "s3cret") {
 				t.Errorf("%v, want an error with %q", err, c.says)
 			}
@@ -279,8 +288,17 @@ func TestSASLWithoutAnAnswer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := newPeer(t, func(l *link) { l.greet(sid); do(l) })
-			_, err := open(t, withSASL(p.url(), &turns{last: 2})).Connect(within(t, 2500*time.Millisecond), 4*time.Second)
+			ctx, cancel := context.WithCancel(within(t, 30*time.Second))
+			defer cancel()
+			p := newPeer(t, func(l *link) {
+				if l.n == 2 {
+					cancel()
+				}
+				l.greet(sid)
+				do(l)
+			})
+			// With such a short session timeout, each attempt has one second.
+			_, err := open(t, withSASL(p.url(), &turns{last: 2})).Connect(ctx, 2*time.Second)
 			if err == nil || !strings.Contains(err.Error(), "SASL") || errors.Is(err, driver.ErrAuthFailed) {
 				t.Errorf("%v, want an error about SASL, and not a refusal", err)
 			}
