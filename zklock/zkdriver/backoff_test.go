@@ -129,8 +129,11 @@ func TestBackoffEndsWithAHandshake(t *testing.T) {
 // TestFirstReconnectIsJittered: when a server stops, its clients must dial another
 // one soon, but not all at the same instant.
 func TestFirstReconnectIsJittered(t *testing.T) {
-	const timeout = 4 * time.Second // the timeout that peers grant
-	p := newPeer(t, (*link).work)
+	const timeout = 4 * time.Second
+	p := newPeer(t, func(l *link) {
+		l.timeout = timeout
+		l.work()
+	})
 	c, clock := withClock(t, p.url())
 	s, err := c.Connect(within(t, 10*time.Second), timeout)
 	if err != nil {

@@ -66,7 +66,7 @@ func servePeer(t *testing.T, ln net.Listener, script func(l *link)) *peer {
 				return
 			}
 			p.mu.Lock()
-			l := &link{Conn: conn, n: len(p.conns) + 1, timeout: 4 * time.Second}
+			l := &link{Conn: conn, n: len(p.conns) + 1, timeout: time.Minute}
 			p.conns = append(p.conns, l)
 			p.mu.Unlock()
 			p.wg.Go(func() {

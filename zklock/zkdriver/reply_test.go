@@ -51,7 +51,6 @@ func TestHostileReplies(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPeer(t, func(l *link) {
-				l.timeout = time.Minute
 				l.greet(sid)
 				for {
 					r, ok := l.read()
@@ -95,6 +94,7 @@ func TestDrippingServerIsLeft(t *testing.T) {
 	for what, script := range map[string]func(l *link){
 		"the handshake": func(l *link) { drip(l, append([]byte{0, 0, 1, 0}, make([]byte, 256)...)) },
 		"a reply": func(l *link) {
+			l.timeout = 4 * time.Second
 			l.greet(sid)
 			if r, ok := l.read(); ok {
 				frame := binary.BigEndian.AppendUint32(nil, 400)

@@ -178,7 +178,6 @@ func TestConnectionsThatWereOfUseAreFollowedByOthersSoon(t *testing.T) {
 func TestStuckServerIsLeft(t *testing.T) {
 	p := newPeer(t, func(l *link) {
 		if l.n > 1 {
-			l.timeout = time.Minute
 			l.work()
 			return
 		}
