@@ -99,10 +99,32 @@ func TestKilledHolderIsFollowedAtOnce(t *testing.T) {
 	}
 }
 
-// through returns an opener of connectors that reach the servers of a file by way of p.
-func through(p *proxy.Proxy) sessiondir.Opener {
+// doomed is a connector of a process that dies when its connection is struck.
+type doomed struct {
+	driver.Connector
+	struck <-chan struct{}
+	die    func()
+}
+
+// CloseSession implements driver.SessionCloser. The proxy closes struck before it resets the connection.
+// So the process has died when CloseSession returns, and its reaper does not try again.
+func (d doomed) CloseSession(ctx context.Context, cred driver.Credentials) error {
+	closer, _ := driver.CloserOf(d.Connector)
+	err := closer.CloseSession(ctx, cred)
+	select {
+	case <-d.struck:
+		d.die()
+	default:
+	}
+	return err
+}
+
+// through returns an opener of connectors that reach the servers of a file by way of p. It calls die
+// after struck is closed.
+func through(p *proxy.Proxy, struck <-chan struct{}, die func()) sessiondir.Opener {
 	return func(e sessiondir.Ensemble) (driver.Connector, error) {
-		return zkdriver.Driver{}.OpenConnector(driver.URL{Scheme: e.Scheme, Hosts: []string{p.Addr()}})
+		conn, err := zkdriver.Driver{}.OpenConnector(driver.URL{Scheme: e.Scheme, Hosts: []string{p.Addr()}})
+		return doomed{conn, struck, die}, err
 	}
 }
 
@@ -156,14 +178,7 @@ func TestCloserIsCutOffAtEachStep(t *testing.T) {
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), limit)
 			defer cancel()
-			go func() {
-				select {
-				case <-struck:
-					cancel() // it does not try again: it has died there
-				case <-ctx.Done():
-				}
-			}()
-			if n, err := sessiondir.Reap(ctx, dir, false, through(p), slog.Default); n > 0 || !errors.Is(err, ctx.Err()) {
+			if n, err := sessiondir.Reap(ctx, dir, false, through(p, struck, cancel), slog.Default); n > 0 || !errors.Is(err, ctx.Err()) {
 				t.Errorf("the closer has ended %d sessions, %v", n, err)
 			}
 			r := heir.await("held")
