@@ -12,10 +12,11 @@ import (
 // TestLossDelayOnRealServers: the holder cannot reach the server until its lock is lost. It
 // reaches the server again right after that, when its session is still alive. The next
 // client has no loss_delay and does not know of the holder's. The test measures the time
-// from when the lost lock's Done is closed until the next client's Acquire returns.
+// from the loss until the next client's Acquire returns. The holder's client says when the loss
+// was: the test learns of it later.
 func TestLossDelayOnRealServers(t *testing.T) {
 	t.Parallel()
-	const delay = 2 * time.Second
+	const delay = 5 * time.Second // a busy machine takes seconds to close a session and to grant a lock
 	e := sharedEnsemble(t)
 	for _, c := range []struct {
 		name string
@@ -32,8 +33,8 @@ func TestLossDelayOnRealServers(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { _ = p.Close() })
-			holder := dial(t, p.Addr(), quick(append(c.keys, "session_timeout", "8s")...))
-			other := dial(t, e.Hosts(), quick("session_timeout", "8s"))
+			holder := dial(t, p.Addr(), quick(c.keys...))
+			other := dial(t, e.Hosts(), quick())
 			held := acquire(t, holder.Mutex("x"))
 			waiting := try(t, within(t), other.Mutex("x"))
 			eventually(t, "the next client is in the queue", func() bool {
@@ -42,10 +43,14 @@ func TestLossDelayOnRealServers(t *testing.T) {
 			})
 			p.Stall(proxy.Both)
 			receive(t, "the loss", held.Done())
-			at := time.Now()
 			p.Heal()
 			next := waiting.must(t)
-			gap := time.Since(at)
+			granted := time.Now()
+			var lost *zklock.LostError
+			if !errors.As(held.Err(), &lost) || !errors.Is(lost, zklock.ErrLeaseOver) {
+				t.Fatalf("the lock was lost because of %v, want ErrLeaseOver", held.Err())
+			}
+			gap := granted.Sub(lost.At)
 			if c.most == 0 && gap < delay {
 				t.Errorf("the next client acquired the lock %v after the loss, want at least %v", gap, delay)
 			}
@@ -53,9 +58,6 @@ func TestLossDelayOnRealServers(t *testing.T) {
 				t.Errorf("the next client acquired the lock %v after the loss, too late: the holder has not set loss_delay and has closed its session", gap)
 			}
 			t.Logf("%v after the loss", gap)
-			if !errors.Is(held.Err(), zklock.ErrLeaseOver) {
-				t.Errorf("the lock was lost because of %v, want ErrLeaseOver", held.Err())
-			}
 			began := time.Now()
 			again := try(t, within(t), holder.Mutex("x"))
 			release(t, next)
