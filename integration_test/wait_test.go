@@ -119,7 +119,7 @@ func TestSessionExpiresWhileWaiting(t *testing.T) {
 	p := newProxy(t, e.Hosts())
 	hooks, waiting := waits()
 	holder, other := dial(t, e.Hosts(), quick()), dial(t, e.Hosts(), quick(), zklock.WithHooks(hooks))
-	c := dial(t, p.Addr(), quick("session_timeout", "1700ms", "connect_timeout", "1m"))
+	c := dial(t, p.Addr(), quick("connect_timeout", "1m"))
 	raw := dialRaw(t, e.Hosts(), 10*time.Second)
 	m := holder.Mutex("x")
 	held := acquire(t, m)
