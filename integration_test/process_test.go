@@ -59,12 +59,12 @@ func TestTwoProcessesTakeTurnsInQueueOrder(t *testing.T) {
 			switches++
 		}
 	}
-	// Both processes are in the queue most of the time. Not all of it: they do not
-	// begin and end at the same moment.
-	if switches < rounds {
-		t.Errorf("the lock passed between the processes %d times in %d turns: they hardly contended for it", switches, len(turns))
+	// A process gives the lock back when the other one waits. In its last round it does not look: then
+	// only a turn of the other one is left.
+	if switches != len(turns)-1 {
+		t.Errorf("the lock passed between the processes %d times in %d turns, want each time", switches, len(turns))
 	}
-	t.Logf("%d turns, %d of them after a turn of the other process, in %v", len(turns), switches, time.Duration(turns[len(turns)-1].At-turns[0].From))
+	t.Logf("%d turns in %v", len(turns), time.Duration(turns[len(turns)-1].At-turns[0].From))
 }
 
 // TestKilledHolderIsFollowedAfterItsSessionTimeout checks both bounds. The next holder does

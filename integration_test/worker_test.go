@@ -133,8 +133,8 @@ func (w *worker) run() error {
 	case "mix":
 		return w.mix(c)
 	}
-	for range w.task.Rounds {
-		if err := w.round(ctx, c); err != nil {
+	for i := range w.task.Rounds {
+		if err := w.round(ctx, c, i == w.task.Rounds-1); err != nil {
 			return err
 		}
 	}
@@ -177,8 +177,9 @@ func (w *worker) hold(ctx context.Context, c *zklock.Client, stdin *bufio.Reader
 	return l.Release(ctx)
 }
 
-// round acquires the lock once and checks that no other worker holds it.
-func (w *worker) round(ctx context.Context, c *zklock.Client) (err error) {
+// round acquires the lock once and checks that no other worker holds it. If it is not the last round,
+// it holds the lock until another worker waits.
+func (w *worker) round(ctx context.Context, c *zklock.Client, last bool) (err error) {
 	l, err := c.Mutex(w.task.Name).Acquire(ctx)
 	if err != nil {
 		return err
@@ -188,9 +189,25 @@ func (w *worker) round(ctx context.Context, c *zklock.Client) (err error) {
 	if err != nil {
 		return fmt.Errorf("while the lock is held with token %v: %w", l.Token(), err)
 	}
-	err = errors.Join(l.Verify(ctx), guard.Close(), os.Remove(w.task.Guard)) // Verify takes some time
+	if !last {
+		err = w.awaitRival(ctx, c)
+	}
+	err = errors.Join(err, l.Verify(ctx), guard.Close(), os.Remove(w.task.Guard)) // Verify takes some time
 	w.print(report{What: "gave", From: held, Token: l.Token()})
 	return errors.Join(err, l.Release(ctx))
+}
+
+// awaitRival returns when another contender waits for the lock that this worker holds.
+func (w *worker) awaitRival(ctx context.Context, c *zklock.Client) error {
+	for {
+		queue, err := c.Contenders(ctx, w.task.Name)
+		if err != nil || len(queue) > 1 {
+			return err
+		}
+		if err := pause(ctx, 5*time.Millisecond); err != nil {
+			return err
+		}
+	}
 }
 
 // process is the parent's view of a worker process.
