@@ -219,10 +219,10 @@ func TestPasswordIsInNoOutput(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := startWorker(t, task{Role: "refuse", URLs: []string{
-		with(server),                            // works
-		with(server, "acl", "open"),             // works
-		with(server, "create_root", "perhaps"),  // fails, like the others without a comment
-		with(server, "session_timeout", canary), // a password in the wrong place
+		with(server, "connect_timeout", patience.String()),                // works
+		with(server, "connect_timeout", patience.String(), "acl", "open"), // works
+		with(server, "create_root", "perhaps"),                            // fails, like the others without a comment
+		with(server, "session_timeout", canary),                           // a password in the wrong place
 		with(server, "session_timeout", "1ms"),
 		with(unusedAddrs(t)),
 		with(web.Listener.Addr().String()),
