@@ -123,7 +123,7 @@ func TestCredentialsRefusedOnReconnect(t *testing.T) {
 	w := newWiretap(t, e.Hosts())
 	hooks, refused := refusals()
 	c := dial(t, w.Addr(), owning("session_timeout", "4s"), zklock.WithHooks(hooks))
-	other := dial(t, e.Hosts(), owning("session_timeout", "4s"))
+	other := dial(t, e.Hosts(), owning())
 	held := acquire(t, c.Mutex("x"))
 	next := try(t, within(t), other.Mutex("x"))
 
@@ -178,7 +178,7 @@ func TestExpiryWithCredentials(t *testing.T) {
 	w := newWiretap(t, e.Hosts())
 	hooks, refused := refusals()
 	c := dial(t, w.Addr(), owning("session_timeout", "3s"), zklock.WithHooks(hooks))
-	other := dial(t, e.Hosts(), owning("session_timeout", "3s"))
+	other := dial(t, e.Hosts(), owning())
 	for range 2 {
 		held := acquire(t, c.Mutex("x"))
 		waiting := try(t, within(t), c.Mutex("x"))
