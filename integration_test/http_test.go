@@ -36,7 +36,7 @@ func TestHTTPServersOnOneEnsemble(t *testing.T) {
 		requests = 2000
 		keys     = 20
 		clients  = 60
-		timeout  = 4 * time.Second // of sessions
+		timeout  = 10 * time.Second // of sessions: a server that is stopped for seconds keeps its locks
 	)
 	zk := sharedEnsemble(t)
 	reg := newRegister(t)
