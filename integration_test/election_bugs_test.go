@@ -3,6 +3,7 @@ package integration_test
 import (
 	"context"
 	"errors"
+	"net/url"
 	"os"
 	"strings"
 	"testing"
@@ -25,14 +26,14 @@ type contest struct {
 	stuck chan bool // of b: whether the term was valid
 }
 
-// Sessions of the first candidate expire soon, because the bugs need that. Those of the second
-// one and of the operator must not expire, also on a busy machine.
+// Sessions of the first candidate expire soon if the bug needs that. Other sessions must not expire,
+// also on a busy machine.
 var (
 	brief  = quick("session_timeout", "4s", "pool_max_sessions", "1")
 	steady = quick("pool_max_sessions", "1")
 )
 
-func newContest(t *testing.T, e *ensemble.Ensemble) *contest {
+func newContest(t *testing.T, e *ensemble.Ensemble, a url.Values) *contest {
 	t.Helper()
 	link, err := proxy.New(e.Server(0).Addr())
 	if err != nil {
@@ -41,7 +42,7 @@ func newContest(t *testing.T, e *ensemble.Ensemble) *contest {
 	t.Cleanup(func() { _ = link.Close() })
 	c := &contest{link: link, op: dial(t, e.Server(2).Addr(), steady), stuck: make(chan bool, 100)}
 	c.seen = election.New(c.op, "billing")
-	c.a = election.New(dial(t, link.Addr(), brief), "billing", election.WithValue("a"), election.WithLogger(nil))
+	c.a = election.New(dial(t, link.Addr(), a), "billing", election.WithValue("a"), election.WithLogger(nil))
 	c.b = election.New(dial(t, e.Server(1).Addr(), steady), "billing", election.WithValue("b"), election.WithLogger(nil),
 		election.WithStuck(50*time.Millisecond, func(t *election.Term) { c.stuck <- t.Valid() }))
 	return c
@@ -98,9 +99,10 @@ func resign(t *testing.T, term *election.Term) {
 // has a test for each in virtual time; here is one on a real server.
 var electionBugs = []struct {
 	bug string
+	a   url.Values // the parameters of the first candidate
 	run func(t *testing.T, c *contest)
 }{
-	{"the lock is released while the leader works", func(t *testing.T, c *contest) {
+	{"the lock is released while the leader works", steady, func(t *testing.T, c *contest) {
 		began, work := make(chan *election.Term, 1), make(chan struct{})
 		stop, wait := running(t, c.a, func(ctx context.Context, term *election.Term) error {
 			began <- term
@@ -123,7 +125,7 @@ var electionBugs = []struct {
 			t.Errorf("Run: %v", err)
 		}
 	}},
-	{"a lost term ends the candidacy", func(t *testing.T, c *contest) {
+	{"a lost term ends the candidacy", brief, func(t *testing.T, c *contest) {
 		began := make(chan *election.Term, 10)
 		running(t, c.a, func(ctx context.Context, term *election.Term) error {
 			began <- term
@@ -144,7 +146,7 @@ var electionBugs = []struct {
 			t.Errorf("tokens %v, %v and %v; the second term ended with %v", first.Token(), second.Token(), third.Token(), second.Err())
 		}
 	}},
-	{"a process answers from memory that it leads", func(t *testing.T, c *contest) {
+	{"a process answers from memory that it leads", brief, func(t *testing.T, c *contest) {
 		first := c.campaign(t, c.a)
 		c.leads(t, "a")
 		if l, err := c.a.Leader(within(t)); err != nil || l.Value != "a" {
@@ -167,7 +169,7 @@ var electionBugs = []struct {
 		resign(t, term)
 		c.leads(t, "")
 	}},
-	{"observers do not learn that no candidate leads", func(t *testing.T, c *contest) {
+	{"observers do not learn that no candidate leads", brief, func(t *testing.T, c *contest) {
 		ctx, cancel := context.WithCancel(t.Context())
 		states := make(chan string, 100)
 		done := make(chan struct{})
@@ -200,7 +202,7 @@ var electionBugs = []struct {
 		next("none") // when the session has expired
 		c.link.Heal()
 	}},
-	{"a resignation that fails is forgotten", func(t *testing.T, c *contest) {
+	{"a resignation that fails is forgotten", steady, func(t *testing.T, c *contest) {
 		term := c.campaign(t, c.a)
 		second := campaigning(t, c.b)
 		awaitCandidates(t, c.op, "billing", 2)
@@ -221,7 +223,7 @@ var electionBugs = []struct {
 		}
 		resign(t, receive(t, "the second term", second))
 	}},
-	{"the node of a candidate that failed stays", func(t *testing.T, c *contest) {
+	{"the node of a candidate that failed stays", steady, func(t *testing.T, c *contest) {
 		term := c.campaign(t, c.b)
 		giveUp := func() {
 			t.Helper()
@@ -241,7 +243,7 @@ var electionBugs = []struct {
 		c.leads(t, "b")
 		resign(t, term)
 	}},
-	{"a candidate waits with a session that is over", func(t *testing.T, c *contest) {
+	{"a candidate waits with a session that is over", brief, func(t *testing.T, c *contest) {
 		term := c.campaign(t, c.b)
 		second := campaigning(t, c.a)
 		old := awaitCandidates(t, c.op, "billing", 2)[1]
@@ -257,7 +259,7 @@ var electionBugs = []struct {
 		c.leads(t, "a")
 		resign(t, next)
 	}},
-	{"a leader that returns at once is elected in a hot loop", func(t *testing.T, c *contest) {
+	{"a leader that returns at once is elected in a hot loop", steady, func(t *testing.T, c *contest) {
 		const enough = 4
 		terms, began := make(chan struct{}, 1000), time.Now()
 		stop, wait := running(t, c.a, func(context.Context, *election.Term) error { terms <- struct{}{}; return nil })
@@ -273,7 +275,7 @@ var electionBugs = []struct {
 		wait()
 		c.leads(t, "")
 	}},
-	{"the end of a term is reported for a candidate that never led", func(t *testing.T, c *contest) {
+	{"the end of a term is reported for a candidate that never led", steady, func(t *testing.T, c *contest) {
 		term := c.campaign(t, c.a)
 		stop, wait := running(t, c.b, func(context.Context, *election.Term) error { t.Error("it was called"); return nil })
 		awaitCandidates(t, c.op, "billing", 2)
@@ -287,7 +289,7 @@ var electionBugs = []struct {
 		}
 		resign(t, term)
 	}},
-	{"no operator learns of a leader that hangs", func(t *testing.T, c *contest) {
+	{"no operator learns of a leader that hangs", steady, func(t *testing.T, c *contest) {
 		began, hang := make(chan struct{}), make(chan struct{})
 		stop, wait := running(t, c.b, func(context.Context, *election.Term) error { close(began); <-hang; return nil })
 		receive(t, "the term", began)
@@ -310,7 +312,7 @@ func TestElectionBugs(t *testing.T) {
 	for _, b := range electionBugs {
 		t.Run(b.bug, func(t *testing.T) {
 			t.Parallel() // they mostly wait for sessions to expire
-			b.run(t, newContest(t, e))
+			b.run(t, newContest(t, e, b.a))
 		})
 	}
 }
