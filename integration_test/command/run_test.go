@@ -4,7 +4,6 @@ package command_test
 
 import (
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/zklock/go-zklock/internal/testkit/ports"
 	"github.com/zklock/go-zklock/zklock"
 )
 
@@ -21,12 +21,7 @@ func TestRunExitCodes(t *testing.T) {
 	t.Parallel()
 	e := servers(t)
 	url := urlOf(e.Hosts())
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	nowhere := "zk://" + closed.Addr().String() + "/x?connect_timeout=1s"
-	closed.Close()
+	nowhere := "zk://" + ports.Refusing(t) + "/x?connect_timeout=1s"
 	dir := t.TempDir()
 	for name, text := range map[string]string{"plain": "#!/bin/sh\n", "bad": "#!/nonexistent/interpreter\n", "script": "exit $((100 + $#))\n", "binary": "\x7fELF\x00\n"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
