@@ -46,11 +46,12 @@ func TestHTTPServersOnOneEnsemble(t *testing.T) {
 	transport := &http.Transport{MaxIdleConnsPerHost: clients}
 	defer transport.CloseIdleConnections()
 	client := &http.Client{Transport: transport}
-	// send sends a request to the two servers in turn until one serves it. A request
-	// whose answer was lost may have been served: it is sent again with the same id.
+	// send sends a request to the two servers in turn until one serves it. The requests for a
+	// key go to both of them. A request whose answer was lost may have been served: it is sent
+	// again with the same id.
 	send := func(id int) error {
 		var err error
-		for try, deadline := id, time.Now().Add(patience); time.Now().Before(deadline); try++ {
+		for try, deadline := id/keys, time.Now().Add(patience); time.Now().Before(deadline); try++ {
 			var resp *http.Response
 			resp, err = client.Post(fmt.Sprintf("http://%s/counters/%d?id=%d", servers[try%2].addr, id%keys, id), "text/plain", strings.NewReader("order"))
 			if err != nil {
