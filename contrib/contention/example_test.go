@@ -64,7 +64,7 @@ func ExampleWithHolderLabels() {
 		fmt.Println(err)
 		return
 	}
-	_, err = client.Mutex("orders/42").Acquire(ctx, zklock.WithWait(2*time.Millisecond))
+	_, err = client.Mutex("orders/42").Acquire(ctx, zklock.WithWait(time.Second))
 	fmt.Println(errors.Is(err, zklock.ErrNotAcquired), lock.Release(ctx))
 
 	page := httptest.NewRecorder()

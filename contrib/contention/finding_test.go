@@ -3,7 +3,6 @@ package contention_test
 import (
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -106,12 +105,8 @@ func drawn(t *testing.T, profile string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0") // to find a free port: pprof does not print the one that it has
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.Close()
-	server := exec.CommandContext(t.Context(), strings.TrimSpace(string(path)), "-no_browser", "-http="+l.Addr().String(), profile)
+	addr := fmt.Sprintf("127.0.0.1:%d", ensemble.FreePort(t)) // of ports that the system picks, another process may take one
+	server := exec.CommandContext(t.Context(), strings.TrimSpace(string(path)), "-no_browser", "-http="+addr, profile)
 	server.Env = append(os.Environ(), "PPROF_TMPDIR="+t.TempDir())
 	if err := server.Start(); err != nil {
 		t.Fatal(err)
@@ -121,7 +116,7 @@ func drawn(t *testing.T, profile string) {
 		_ = server.Wait() // it was killed
 	}()
 	wait.Until(t, "pprof serves a flame graph with the class and the holder", func() bool {
-		resp, err := http.Get("http://" + l.Addr().String() + "/ui/flamegraph")
+		resp, err := http.Get("http://" + addr + "/ui/flamegraph")
 		if err != nil {
 			return false
 		}

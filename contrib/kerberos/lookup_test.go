@@ -27,11 +27,16 @@ const (
 	silent  = 0xff
 )
 
-// dnsServer returns a resolver whose server gives all questions a reply with that code, and counts them. If
-// the code is found, the reply's record of type SRV names localhost and a port.
-func dnsServer(code byte, port int, questions *atomic.Int32) *net.Resolver {
-	return &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
+// dnsServer returns a resolver whose server calls asked for each question, and gives it a reply with that code.
+// If the code is found, the reply's record of type SRV names localhost and a port.
+func dnsServer(code byte, port int, asked func()) *net.Resolver {
+	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		client, server := net.Pipe()
+		// The resolver itself looks at ctx's deadline only.
+		context.AfterFunc(ctx, func() { _ = client.SetDeadline(time.Unix(1, 0)) })
 		go func() { // ends when the resolver closes its side
 			defer server.Close()
 			var prefix [2]byte // messages on a stream have their length in front
@@ -43,7 +48,7 @@ func dnsServer(code byte, port int, questions *atomic.Int32) *net.Resolver {
 				if _, err := io.ReadFull(server, query); err != nil {
 					return
 				}
-				questions.Add(1)
+				asked()
 				if code == silent {
 					continue
 				}
@@ -89,20 +94,24 @@ func TestKDCsInDNS(t *testing.T) {
 	m := kerberos.Keytab("svc", k.Keytab("svc"), kerberos.WithConfigFile(file), kerberos.WithHostAsGiven())
 
 	var questions atomic.Int32
-	net.DefaultResolver = dnsServer(silent, 0, &questions)
-	if _, err := m.Start(within(t, 200*time.Millisecond), "localhost"); err == nil || errors.Is(err, driver.ErrAuthFailed) || !strings.Contains(err.Error(), "DNS has not answered") {
+	ctx, end := context.WithCancel(within(t, patience))
+	net.DefaultResolver = dnsServer(silent, 0, func() {
+		questions.Add(1)
+		end()
+	})
+	if _, err := m.Start(ctx, "localhost"); err == nil || errors.Is(err, driver.ErrAuthFailed) || !strings.Contains(err.Error(), "DNS has not answered") {
 		t.Errorf("DNS is silent: %v, want an error that says so, and no ErrAuthFailed", err)
 	}
 	if n := questions.Load(); n != 1 {
 		t.Errorf("DNS is silent: it was asked %d times, want 1", n)
 	}
-	net.DefaultResolver = dnsServer(failed, 0, &questions)
+	net.DefaultResolver = dnsServer(failed, 0, func() {})
 	if _, err := m.Start(within(t, patience), "localhost"); err == nil || errors.Is(err, driver.ErrAuthFailed) || !strings.Contains(err.Error(), "server misbehaving") {
 		t.Errorf("DNS fails: %v, want the error of DNS, and no ErrAuthFailed", err)
 	}
-	net.DefaultResolver = dnsServer(missing, 0, &questions)
+	net.DefaultResolver = dnsServer(missing, 0, func() {})
 	refuses(t, m, "nor DNS has a KDC of realm")
-	net.DefaultResolver = dnsServer(found, addr.Port, &questions)
+	net.DefaultResolver = dnsServer(found, addr.Port, func() {})
 	begins(t, m)
 }
 

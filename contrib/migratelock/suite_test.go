@@ -76,6 +76,7 @@ func TestSuiteOfGoose(t *testing.T) {
 
 // golang-migrate's own tests, which all database drivers must pass.
 func TestSuiteOfGolangMigrate(t *testing.T) {
+	t.Parallel()
 	onBoth(t, func(t *testing.T, open func(*testing.T) *zklock.Client) { runSuite(t, open(t)) })
 }
 
@@ -100,7 +101,8 @@ func runSuite(t *testing.T, c *zklock.Client) {
 }
 
 // wrapped returns a driver of SQLite with a lock in ZooKeeper. The suite locks a driver twice, and
-// wants the second Lock to fail soon.
+// wants the second Lock to fail within 15 seconds. The other ones must get the lock, also on a busy
+// machine.
 func wrapped(t *testing.T, c *zklock.Client) database.Driver {
 	t.Helper()
 	db, err := opened(databaseFile(t))
@@ -111,7 +113,7 @@ func wrapped(t *testing.T, c *zklock.Client) database.Driver {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := migratelock.Wrap(inner, c.Mutex(migrations), migratelock.WithWait(time.Second))
+	d := migratelock.Wrap(inner, c.Mutex(migrations), migratelock.WithWait(5*time.Second))
 	t.Cleanup(func() {
 		if err := d.Close(); err != nil {
 			t.Error(err)

@@ -42,6 +42,7 @@ func checkStory(t *testing.T, out string) {
 }
 
 func TestLateInvoiceIsRefused(t *testing.T) {
+	t.Parallel()
 	var out strings.Builder
 	if err := run(t.Context(), []string{"-url", "mem://"}, &out); err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
@@ -49,10 +50,12 @@ func TestLateInvoiceIsRefused(t *testing.T) {
 	checkStory(t, out.String())
 }
 
-// On a real ZooKeeper the workers are processes, and SIGSTOP pauses the first one.
+// On a real ZooKeeper the workers are processes, and SIGSTOP pauses the first one. The second one's
+// session has to last while a busy disk takes its time.
 func TestLateInvoiceOfAProcessIsRefused(t *testing.T) {
+	t.Parallel()
 	ensemble.Require(t)
-	url := "zk://" + ensemble.Start(t, ensemble.Config{}).Hosts() + "/batch?session_timeout=3s&tick_time=500ms"
+	url := "zk://" + ensemble.Start(t, ensemble.Config{}).Hosts() + "/batch?session_timeout=10s&tick_time=500ms"
 	var out strings.Builder
 	if err := run(t.Context(), []string{"-url", url}, &out); err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
@@ -62,6 +65,7 @@ func TestLateInvoiceOfAProcessIsRefused(t *testing.T) {
 
 // Without tokens in the database, the pause does harm, and the program sees it.
 func TestLateInvoiceIsWrittenWithoutTokens(t *testing.T) {
+	t.Parallel()
 	var out strings.Builder
 	err := run(t.Context(), []string{"-url", "mem://", "-unfenced"}, &out)
 	if err == nil || err.Error() != "customer 3 has 2 invoices, want 1" {

@@ -29,6 +29,10 @@ const (
 // over gRPC, with pauses between their calls. Now and then one exports an order, and an operator
 // asks for the lock of the export.
 func demonstrate(ctx context.Context, d time.Duration, client *zklock.Client, web, rpc string, t *telemetry) error {
+	// The first session takes a while, which d does not include.
+	if err := client.Ping(ctx); err != nil && ctx.Err() == nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
 	conn, err := grpc.NewClient(rpc, grpc.WithTransportCredentials(insecure.NewCredentials()),

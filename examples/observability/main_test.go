@@ -86,8 +86,12 @@ var eventually = wait.Until
 // The demonstration ends by itself. In its traces, spans of the lock are below those of the
 // request, on an ensemble in memory and on a server.
 func TestDemonstrationPrintsSpansAndMetrics(t *testing.T) {
-	t.Run("in memory", func(t *testing.T) { demonstrates(t, "mem://"+t.Name()) })
+	t.Run("in memory", func(t *testing.T) {
+		t.Parallel()
+		demonstrates(t, "mem://"+t.Name())
+	})
 	t.Run("on a server", func(t *testing.T) {
+		t.Parallel()
 		ensemble.Require(t)
 		demonstrates(t, ensemble.Start(t, ensemble.Config{}).URL("/shop", nil))
 	})
@@ -96,7 +100,7 @@ func TestDemonstrationPrintsSpansAndMetrics(t *testing.T) {
 func demonstrates(t *testing.T, url string) {
 	t.Helper()
 	var out, log bytes.Buffer
-	if err := run(t.Context(), []string{"-url", url, "-demo", "2s", "-stdout"}, &out, &log); err != nil {
+	if err := run(t.Context(), []string{"-url", url, "-demo", "4s", "-stdout"}, &out, &log); err != nil {
 		t.Fatalf("%v\n%s", err, &log)
 	}
 	type span struct {

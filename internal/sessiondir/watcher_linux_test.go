@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -37,6 +38,11 @@ func TestOneWatchesAndTheNextTakesOver(t *testing.T) {
 	for range 10 {
 		stops = append(stops, b.candidate(key))
 	}
+	// A candidate that is late would look at all files while another one is about to watch. Each one has
+	// the FIFO open for reading, and the one that watches also for writing.
+	wait.Until(t, "one watches, and the others wait", func() bool {
+		return notifiers(t) > 0 && descriptors(t, "/"+key+suffixWatch) > len(stops)
+	})
 	for i, stop := range stops {
 		id := int64(100 + i)
 		b.died(id, nil)
@@ -54,14 +60,20 @@ func TestOneWatchesAndTheNextTakesOver(t *testing.T) {
 }
 
 // notifiers returns how many notifiers this process has.
-func notifiers(t *testing.T) (n int) {
+func notifiers(t *testing.T) int {
+	t.Helper()
+	return descriptors(t, "anon_inode:inotify")
+}
+
+// descriptors returns how many descriptors of this process are for files whose paths end like that.
+func descriptors(t *testing.T, suffix string) (n int) {
 	t.Helper()
 	all, err := filepath.Glob("/proc/self/fd/*")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, fd := range all {
-		if to, _ := os.Readlink(fd); to == "anon_inode:inotify" {
+		if to, _ := os.Readlink(fd); strings.HasSuffix(to, suffix) {
 			n++
 		}
 	}

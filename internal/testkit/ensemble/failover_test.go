@@ -91,7 +91,7 @@ func TestFrozenServerCanBeStopped(t *testing.T) {
 
 func TestCutFollowerGoesOnAnsweringWhileTheLeaderDropsIt(t *testing.T) {
 	t.Parallel()
-	const tick, limit = 500 * time.Millisecond, 10
+	const tick, limit = 500 * time.Millisecond, 20
 	e, leader, followers := startThree(t, ensemble.Config{TickTime: tick, SyncLimit: limit})
 	cut := followers[0]
 	create(t, cut, "/a")
@@ -140,7 +140,7 @@ func TestCutFollowerGoesOnAnsweringWhileTheLeaderDropsIt(t *testing.T) {
 
 func TestDeposedLeaderGoesOnAnswering(t *testing.T) {
 	t.Parallel()
-	e, old, _ := startThree(t, ensemble.Config{SyncLimit: 12})
+	e, old, _ := startThree(t, ensemble.Config{SyncLimit: 40})
 	create(t, old, "/a")
 	conn := dial(t, old.Addr(), 10*time.Second)
 	must(t, e.CutServer(old))

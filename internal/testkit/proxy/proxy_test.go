@@ -2,12 +2,14 @@ package proxy_test
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"net"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/testkit/ensemble"
 	"github.com/zklock/go-zklock/internal/testkit/proxy"
 )
 
@@ -177,12 +179,7 @@ func TestHalfCloseLeavesTheOtherDirection(t *testing.T) {
 }
 
 func TestPatienceOutlastsARefusal(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	target := l.Addr().String()
-	l.Close()
+	target := fmt.Sprintf("127.0.0.1:%d", ensemble.FreePort(t)) // no other test listens there in the meantime
 	for _, patience := range []time.Duration{0, patience} {
 		p, err := proxy.Start(proxy.Config{Target: target, Patience: patience})
 		if err != nil {
