@@ -31,7 +31,9 @@ func cutOffCrowd(t *testing.T, name string, n crowd.Crowd) (last time.Duration) 
 	t.Run(name, func(t *testing.T) {
 		server := sharedEnsemble(t).Server(0).Addr()
 		p := link(t)
-		params := quick("session_timeout", "10s", "pool_max_sessions", "1", "connect_timeout", "60s")
+		// A lease ends before the session by a margin and this delay. For that long a busy machine may
+		// delay this process without failing the test.
+		params := quick("session_timeout", "10s", "loss_delay", "3s", "pool_max_sessions", "1", "connect_timeout", "60s")
 		c := crowd.Clients{Loser: dial(t, p.Addr(), params), Other: dial(t, server, params), Rival: dial(t, server, params)}
 		last = n.Lose(t, c, func() { p.Blackhole(proxy.Both) })
 		p.Heal()

@@ -34,16 +34,17 @@ func objects() int64 {
 	return int64(m.HeapObjects)
 }
 
-// flatOverReconnects resets the connections of a proxy many times. Each time it calls
-// restored, which waits until the client has read and watched its nodes again. It fails the
+// flatOverReconnects resets the connections of a proxy many times. Each time it first calls intact, and
+// then restored, which waits until the client has read and watched its nodes again. It fails the
 // test if the number of objects or goroutines grows.
-func flatOverReconnects(t *testing.T, link *proxy.Proxy, restored func(reconnects int)) {
+func flatOverReconnects(t *testing.T, link *proxy.Proxy, intact func(), restored func(reconnects int)) {
 	t.Helper()
 	const first = 5
 	reconnects := long.Count(t, "ZKLOCK_RECONNECTS", first+7, 30)
 	var heap int64
 	var goroutines int
 	for n := 1; n <= reconnects; n++ {
+		intact()
 		link.KillConns()
 		restored(n)
 		if n == first {
@@ -121,7 +122,7 @@ func TestMemoryOfWatchesIsFlatOverReconnects(t *testing.T) {
 		}
 	}
 	watch()
-	flatOverReconnects(t, p, func(n int) {
+	flatOverReconnects(t, p, func() {}, func(n int) {
 		for gen, _ := s.Conn(); gen <= uint64(n); gen, _ = s.Conn() {
 			_, changed := s.State()
 			if gen, _ = s.Conn(); gen <= uint64(n) {
@@ -158,8 +159,8 @@ func TestMemoryOfHeldLocksIsFlatOverReconnects(t *testing.T) {
 	}
 	reads := func() int { return p.Counts().Requests["getData"] }
 	eventually(t, "every lock's node is watched", func() bool { return reads() >= manyNodes })
-	flatOverReconnects(t, p, func(int) {
-		before := reads()
+	before := 0
+	flatOverReconnects(t, p, func() { before = reads() }, func(int) {
 		eventually(t, "every lock's node is watched again", func() bool { return reads()-before >= manyNodes })
 	})
 	for _, l := range locks {

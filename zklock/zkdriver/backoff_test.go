@@ -161,10 +161,12 @@ func TestFirstReconnectIsJittered(t *testing.T) {
 func TestReconnectsFitIntoALease(t *testing.T) {
 	const timeout = 800 * time.Millisecond
 	p := newPeer(t, func(l *link) {
-		if l.n > 1 && l.n < 30 {
+		switch {
+		case l.n == 1:
+			l.timeout = timeout
+		case l.n < 30:
 			return
-		}
-		l.timeout = timeout
+		} // the last one has longer, so that no other follows it
 		l.work()
 	})
 	c, clock := withClock(t, p.url())

@@ -139,11 +139,11 @@ func TestSessionIsGivenUp(t *testing.T) {
 			if asked, ok := l.greet(sid); !ok || asked != sid {
 				t.Errorf("connection %d asks for session %#x", l.n, asked)
 			}
-			l.refuse()
 			select {
-			case refused <- l.n:
+			case refused <- l.n: // now: the next connection may be there before refuse returns
 			default: // the test waits for the first ones only
 			}
+			l.refuse()
 		})
 		s := connect(t, withSASL(p.url(), &turns{last: 1}))
 		p.drop()

@@ -91,11 +91,11 @@ func TestFrozenServerCanBeStopped(t *testing.T) {
 
 func TestCutFollowerGoesOnAnsweringWhileTheLeaderDropsIt(t *testing.T) {
 	t.Parallel()
-	const tick, limit = 500 * time.Millisecond, 20
+	const tick, limit = 500 * time.Millisecond, 40
 	e, leader, followers := startThree(t, ensemble.Config{TickTime: tick, SyncLimit: limit})
 	cut := followers[0]
 	create(t, cut, "/a")
-	conn := dial(t, cut.Addr(), 3*time.Second)
+	conn := dial(t, cut.Addr(), 9*time.Second)
 	sid := conn.SessionID()
 	_, err := conn.Create("/mine", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
 	must(t, err)

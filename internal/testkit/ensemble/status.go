@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// statusTimeout bounds the dial of one four-letter word, and its exchange.
-const statusTimeout = 2 * time.Second
+// statusTimeout bounds the dial of one four-letter word, and its exchange. A busy machine takes seconds.
+const statusTimeout = 5 * time.Second
 
 // Role is a server's role in its ensemble.
 type Role string
@@ -50,7 +50,7 @@ type Status struct {
 }
 
 // FourLetter sends one of ZooKeeper's four-letter words and returns the reply. It returns
-// an error if the server cannot be reached or does not reply within two seconds.
+// an error if the server cannot be reached or does not reply within five seconds.
 func (s *Server) FourLetter(word string) (string, error) {
 	nc, err := net.DialTimeout("tcp", s.Addr(), statusTimeout)
 	if err != nil {
