@@ -367,7 +367,7 @@ func testRefusedSASLKeepsNoLocks(t *testing.T, s *saslServers) {
 	write(canary)
 	w := newWiretap(t, e.Hosts())
 	open := func(hosts string, kv ...string) *zklock.Client {
-		params := quick(append([]string{"sasl", "digest-md5", "session_timeout", "4s", "pool_max_sessions", "1", "connect_timeout", patience.String()}, kv...)...)
+		params := quick(append([]string{"sasl", "digest-md5", "pool_max_sessions", "1", "connect_timeout", patience.String()}, kv...)...)
 		c, err := zklock.Open("zk://"+canaryUser+"@"+hosts+rootOf(t)+"?"+params.Encode(), zklock.WithLogger(searchedLog()))
 		if err != nil {
 			t.Fatal(err)
@@ -377,9 +377,9 @@ func testRefusedSASLKeepsNoLocks(t *testing.T, s *saslServers) {
 	}
 	c := open(w.Addr(), "password_file", file)
 	held := acquire(t, c.Mutex("x"))
-	other := digestIdentity().dial(t, e.Hosts(), []string{"session_timeout", "4s"})
+	other := digestIdentity().dial(t, e.Hosts(), nil)
 	hooks, begun := waits()
-	waiter := digestIdentity().dial(t, e.Hosts(), []string{"session_timeout", "4s"}, zklock.WithHooks(hooks))
+	waiter := digestIdentity().dial(t, e.Hosts(), nil, zklock.WithHooks(hooks))
 	next := try(t, within(t), waiter.Mutex("x"))
 	receive(t, "the next one to wait", begun)
 
