@@ -132,17 +132,6 @@ func TestBadNameIsRefusedWithoutARequest(t *testing.T) {
 	}
 }
 
-// unusedAddr returns an address for a server that is started next.
-func unusedAddr(t testing.TB) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
-
 // TestPortOfAnotherProtocolIsRefusedAtOnce: a server that answers with another protocol will
 // not become a ZooKeeper server later, so calls fail at once.
 func TestPortOfAnotherProtocolIsRefusedAtOnce(t *testing.T) {

@@ -69,7 +69,7 @@ func TestKilledLeaderIsFollowed(t *testing.T) {
 	ensemble.Require(t)
 	const (
 		tick    = time.Second
-		timeout = 4 * time.Second
+		timeout = 10 * time.Second // long enough that the first term outlasts a busy machine's pauses
 	)
 	zk := ensemble.Start(t, ensemble.Config{Servers: 3, TickTime: tick, MaxSessionTimeout: calmTimeout}) // slow needs that
 	leader, err := zk.Leader()

@@ -201,20 +201,19 @@ func TestKeptNamesLeave(t *testing.T) {
 		}
 	})
 	for _, loss := range []struct {
-		name   string
-		params []string
-		lose   func(t *testing.T, link *proxy.Proxy, node string)
+		name string
+		lose func(t *testing.T, link *proxy.Proxy, node string)
 	}{
-		{"deleted by another program", nil, func(t *testing.T, _ *proxy.Proxy, node string) {
+		{"deleted by another program", func(t *testing.T, _ *proxy.Proxy, node string) {
 			if err := dialRaw(t, hosts, patience).Delete(node, -1); err != nil {
 				t.Fatal(err)
 			}
 		}},
-		{"the session has expired", []string{"session_timeout", "2s"}, func(_ *testing.T, link *proxy.Proxy, _ string) { link.Cut() }},
+		{"the session has expired", func(_ *testing.T, link *proxy.Proxy, _ string) { link.Cut() }},
 	} {
 		t.Run(loss.name, func(t *testing.T) {
 			link := newProxy(t, hosts)
-			c, other := dial(t, link.Addr(), quick(append(loss.params, "keep", "1h")...)), dial(t, hosts, quick())
+			c, other := dial(t, link.Addr(), quick("keep", "1h")), dial(t, hosts, quick())
 			m := c.Mutex("x")
 			keepOn(t, c, "x")
 			nodes := contenders(t, dialRaw(t, hosts, patience), m)

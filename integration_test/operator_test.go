@@ -19,7 +19,7 @@ func TestOperatorDeletesTheHoldersNode(t *testing.T) {
 	e := sharedEnsemble(t)
 	raw := dialRaw(t, e.Hosts(), 10*time.Second)
 	hooks, waiting := waits()
-	c, other := dial(t, e.Hosts(), quick("session_timeout", "3s")), dial(t, e.Hosts(), quick(), zklock.WithHooks(hooks))
+	c, other := dial(t, e.Hosts(), quick()), dial(t, e.Hosts(), quick(), zklock.WithHooks(hooks))
 	first := acquire(t, c.Mutex("x"))
 	next := try(t, within(t), other.Mutex("x"))
 	receive(t, "the wait", waiting)

@@ -18,8 +18,8 @@ import (
 // sessions have to outlast the election of a leader, which takes seconds on a busy machine.
 const (
 	sampleTick      = 2 * time.Second
-	sampleSyncLimit = 8
-	shortSession    = 10 * time.Second
+	sampleSyncLimit = 16
+	shortSession    = 20 * time.Second
 )
 
 func sampleEnsemble(t *testing.T) (e *ensemble.Ensemble, leader *ensemble.Server, followers []*ensemble.Server) {

@@ -22,8 +22,7 @@ func TestServerForTryingServesUntilItIsInterrupted(t *testing.T) {
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./server").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	addr := unusedAddr(t)
-	_, port, _ := strings.Cut(addr, ":")
+	port := strconv.Itoa(ensemble.FreePort(t)) // no other test gets it until the server listens
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, "-port", port)
@@ -39,7 +38,7 @@ func TestServerForTryingServesUntilItIsInterrupted(t *testing.T) {
 	if err != nil || !strings.Contains(line, "zk://127.0.0.1:"+port) {
 		t.Errorf("it printed %q (%v), want the address with port %s", line, err, port)
 	}
-	c := dial(t, addr, nil)
+	c := dial(t, "127.0.0.1:"+port, nil)
 	lock, err := zklock.All(c.Mutex("a"), c.Mutex("b")).Acquire(within(t))
 	if err != nil {
 		t.Fatal(err)

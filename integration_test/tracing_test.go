@@ -113,10 +113,10 @@ func TestWaitSpanLinksAcrossClientsOverZooKeeper(t *testing.T) {
 }
 
 // The traceparent is part of requests that are sent anyway. So there are as many requests
-// with tracing as without.
+// with tracing as without. The clients are calm: one that waits for long reads its own node once more.
 func TestTracingCostsNoRequests(t *testing.T) {
 	t.Parallel()
-	hosts := sharedEnsemble(t).Server(0).Addr()
+	hosts := calm(t).Server(0).Addr()
 	operations := func(name string, opts ...zklock.Option) map[string]int { // of a name that does not exist yet
 		counted := make(chan string, 1<<14)
 		count := zklock.Hooks{Operation: func(ctx context.Context, e zklock.OperationEvent) (context.Context, func(error)) {
@@ -124,7 +124,7 @@ func TestTracingCostsNoRequests(t *testing.T) {
 			return ctx, nil
 		}}
 		waiting, names := waits()
-		c := dial(t, hosts, quick("handover_limit", "0"), append(opts, zklock.WithHooks(zklock.JoinHooks(count, waiting)))...)
+		c := dial(t, hosts, slow("handover_limit", "0"), append(opts, zklock.WithHooks(zklock.JoinHooks(count, waiting)))...)
 		release(t, acquire(t, c.Mutex(name))) // creates what is created only once
 		held := acquire(t, c.Mutex(name))
 		attempt := try(t, within(t), c.Mutex(name))

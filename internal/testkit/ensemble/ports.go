@@ -71,7 +71,7 @@ func pickPort() (int, error) {
 	return 0, fmt.Errorf("found no free port from %d to %d", first, first+slice-1)
 }
 
-// FreePort returns a port for another server than a ZooKeeper, until the test is over.
+// FreePort returns a port for a server that the test starts by other means, until the test is over.
 func FreePort(t testing.TB) int {
 	t.Helper()
 	port, err := pickPort()
