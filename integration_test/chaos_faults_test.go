@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/zklock/go-zklock/internal/testkit/ensemble"
 	"github.com/zklock/go-zklock/internal/testkit/proxy"
 )
@@ -214,15 +216,60 @@ func cutFollower(c *chaos, s *stroke) error {
 	return follower.AwaitServing()
 }
 
-// stopClient stops the victim's process for so long that its session expires.
+// stopClient stops the victim's process for so long that its session expires, and that the
+// victim's control and its neighbour's overlap, however late the servers and the neighbour are.
 func stopClient(c *chaos, s *stroke) error {
+	control, err := c.trustedBy(s.victim)
+	if err != nil {
+		return err
+	}
 	process := s.victim.process.cmd.Process
 	if err := process.Signal(syscall.SIGSTOP); err != nil {
 		return err
 	}
 	c.pause(s.atLeast(chaosSession + 2*chaosTick))
+	err = c.coveted(s.victim, control)
 	s.lift()
-	return process.Signal(syscall.SIGCONT)
+	return errors.Join(err, process.Signal(syscall.SIGCONT))
+}
+
+// trustedBy waits until the victim's control holds its lock and believes so. It returns the
+// control's session.
+func (c *chaos) trustedBy(v *victim) (control int64, err error) {
+	err = c.until("the control holds its lock", func() bool {
+		v.mu.Lock()
+		control = v.newest.Trusts
+		v.mu.Unlock()
+		owner, err := c.controlOwner(v)
+		return err == nil && control != 0 && owner == control
+	})
+	return control, err
+}
+
+// coveted waits until the neighbour has acquired and released the lock of the victim's control. It
+// has recorded then that it held the lock.
+func (c *chaos) coveted(v *victim, control int64) error {
+	acquired := false
+	return c.until("the neighbour has held the control's lock", func() bool {
+		owner, err := c.controlOwner(v)
+		if err != nil {
+			return false
+		}
+		acquired = acquired || owner != 0 && owner != control
+		return acquired && owner == 0
+	})
+}
+
+// controlOwner returns the session that holds the lock of the victim's control, or 0.
+func (c *chaos) controlOwner(v *victim) (session int64, err error) {
+	_, stat, err := c.raw.Get(controlPath(v.index))
+	switch {
+	case errors.Is(err, zk.ErrNoNode):
+		return 0, nil
+	case err != nil:
+		return 0, err
+	}
+	return stat.EphemeralOwner, nil
 }
 
 // cutClient resets the victim's connections a few times.

@@ -169,11 +169,14 @@ func (v *visit) stay(most time.Duration) {
 	}
 }
 
+// controlPath returns the path of the control's lock number i.
+func controlPath(i int) string { return fmt.Sprint("/control-", i) }
+
 // control runs one side of the trusting client, with the control's lock number i, until the
 // worker stops.
 func (c *chaosWorker) control(i int, side func(*trusting)) {
 	k := c.task.Chaos
-	t, err := newTrusting(k.Hosts, k.Timeout, fmt.Sprint("/control-", i))
+	t, err := newTrusting(k.Hosts, k.Timeout, controlPath(i))
 	if err != nil {
 		c.violation("control: %v", err)
 		return
@@ -188,29 +191,36 @@ func (c *chaosWorker) control(i int, side func(*trusting)) {
 }
 
 // trust holds the control's lock for as long as the control believes that it does.
-func (c *chaosWorker) trust(t *trusting) { c.believe(t, time.Hour) }
+func (c *chaosWorker) trust(t *trusting) {
+	defer c.trusts.Store(0)
+	c.believe(t, time.Hour, func() { c.trusts.Store(t.conn.SessionID()) })
+}
 
 // covet holds the control's lock for a moment and releases it. Most of the time it waits.
 func (c *chaosWorker) covet(t *trusting) {
-	c.believe(t, 200*time.Millisecond)
+	c.believe(t, 200*time.Millisecond, func() {})
 	if err := t.conn.Delete(t.path, -1); err != nil && !errors.Is(err, zk.ErrNoNode) {
 		c.count("control: " + err.Error())
 	}
 	c.pause(200 * time.Millisecond)
 }
 
-// believe records for how long the control believed that it held its lock.
-func (c *chaosWorker) believe(t *trusting, most time.Duration) {
+// believe records for how long the control believed that it held its lock. It calls begun when the
+// record has begun.
+func (c *chaosWorker) believe(t *trusting, most time.Duration, begun func()) {
 	e := entry{Worker: c.task.Chaos.Index, Name: t.path, Mode: zklock.Exclusive}
 	for end := monotonic() + int64(most); c.stop.Err() == nil && monotonic() < end; c.pause(10 * time.Millisecond) {
 		now := monotonic()
 		if !t.believes() {
+			if e.From != 0 { // it believed so until it knew of the end of its connection
+				e.To = max(e.To, t.left.Load())
+			}
 			break
 		}
-		if e.From == 0 {
+		if e.To = now; e.From == 0 {
 			e.From = now
+			begun()
 		}
-		e.To = now
 	}
 	c.journal.note(e)
 }

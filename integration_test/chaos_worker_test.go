@@ -30,6 +30,7 @@ type chaosReport struct {
 	Cycles int            // the number of completed turns
 	Lost   int            // the number of lost locks
 	Counts map[string]int // the numbers of errors by class, and of acknowledged writes
+	Trusts int64          // the session whose lock the control believes to hold; 0: it does not believe so
 }
 
 // chaosWorker is a worker of the chaos test. Its goroutines acquire locks of all kinds and
@@ -45,6 +46,7 @@ type chaosWorker struct {
 	since  []atomic.Int64 // by goroutine: when its newest completed turn began
 	cycles atomic.Int64
 	lost   atomic.Int64
+	trusts atomic.Int64 // see chaosReport.Trusts
 
 	mu     sync.Mutex
 	counts map[string]int // guarded by mu
@@ -131,7 +133,7 @@ func (c *chaosWorker) reportUntil(quiet <-chan struct{}, jobs []job) {
 }
 
 func (c *chaosWorker) report(jobs []job) *chaosReport {
-	r := &chaosReport{Since: monotonic(), Cycles: int(c.cycles.Load()), Lost: int(c.lost.Load()), Counts: make(map[string]int)}
+	r := &chaosReport{Since: monotonic(), Cycles: int(c.cycles.Load()), Lost: int(c.lost.Load()), Counts: make(map[string]int), Trusts: c.trusts.Load()}
 	for g := range c.since {
 		if !jobs[g].long {
 			r.Since = min(r.Since, c.since[g].Load())

@@ -16,10 +16,18 @@ type cycleReport struct {
 	Cycles  int
 	Places  int           // the cycles that created a place in ZooKeeper's queue
 	Longest time.Duration // from the call of Acquire to the return of Release
+	Slow    []turn        // the turns that took longer than noticeable
 	Errors  []string
 
 	Reconnects, SessionsLost uint64
 }
+
+// turn is one acquisition and its release: the times of the call of Acquire and of the return of
+// Release (monotonic).
+type turn struct{ Began, Ended int64 }
+
+// noticeable is the shortest turn that a worker reports.
+const noticeable = 50 * time.Millisecond
 
 // cycle acquires and releases the task's name in several goroutines.
 func (w *worker) cycle() error {
@@ -45,7 +53,7 @@ func (w *worker) cycle() error {
 		all.Go(func() {
 			var mine cycleReport
 			for time.Now().Before(end) {
-				began := time.Now()
+				began := monotonic()
 				l, err := c.Mutex(w.task.Name).Acquire(ctx)
 				if err == nil {
 					if l.Token().Turn == 0 {
@@ -53,7 +61,12 @@ func (w *worker) cycle() error {
 					}
 					err = l.Release(ctx)
 				}
-				mine.Longest = max(mine.Longest, time.Since(began))
+				ended := monotonic()
+				took := time.Duration(ended - began)
+				mine.Longest = max(mine.Longest, took)
+				if took > noticeable {
+					mine.Slow = append(mine.Slow, turn{began, ended})
+				}
 				if err != nil {
 					mine.Errors = append(mine.Errors, err.Error())
 					continue
@@ -77,6 +90,7 @@ func (r *cycleReport) add(o cycleReport) {
 	r.Cycles += o.Cycles
 	r.Places += o.Places
 	r.Longest = max(r.Longest, o.Longest)
+	r.Slow = append(r.Slow, o.Slow...)
 	r.Errors = append(r.Errors, o.Errors...)
 	r.Reconnects += o.Reconnects
 	r.SessionsLost += o.SessionsLost

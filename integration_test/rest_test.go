@@ -66,21 +66,23 @@ func TestThousandWaitersSendNoWrites(t *testing.T) {
 	}
 	time.Sleep(15 * time.Second) // the leases that creations have proven would have been renewed by now
 
-	before := p.Counts()
+	began, before := time.Now(), p.Counts()
 	time.Sleep(20 * time.Second)
 	d := p.Counts().Sub(before)
-	t.Logf("in 20s: %v", d)
+	window := time.Since(began) // longer on a busy machine, and so is the upper limit higher
+	t.Logf("in %v: %v", window, d)
 	writes := 0
 	for op, n := range d.Requests {
 		if !slices.Contains([]string{"ping", "sync", "getData", "getChildren", "getChildren2", "exists"}, op) {
 			writes += n
 		}
 	}
-	if writes < 2 || writes > 10 { // one in 5.4s to 6s, each
-		t.Errorf("%d writes in 20s, want about 7, of the holder and the first in line", writes)
+	most := 2*int(window/(5400*time.Millisecond)+1) + 2 // one in 5.4s to 6s, each
+	if writes < 2 || writes > most {
+		t.Errorf("%d writes in %v, want 2 to %d, of the holder and the first in line", writes, window, most)
 	}
 	if n := d.Requests["sync"]; n < clients*5 {
-		t.Errorf("%d Syncs in 20s, want 5 of each session at least", n)
+		t.Errorf("%d Syncs in %v, want 5 of each session at least", n, window)
 	}
 	release(t, held)
 	release(t, next.must(t))

@@ -16,6 +16,7 @@ type trusting struct {
 	conn    *zk.Conn
 	path    string
 	expired atomic.Bool
+	left    atomic.Int64 // when the client library last reported the end of a connection (monotonic)
 }
 
 // newTrusting returns a trusting client, which connects in the background. hosts has one
@@ -24,7 +25,10 @@ func newTrusting(hosts []string, timeout time.Duration, path string) (*trusting,
 	c := &trusting{path: path}
 	conn, _, err := zk.Connect(hosts, timeout, zk.WithLogInfo(false), zk.WithLogger(silent{}),
 		zk.WithEventCallback(func(e zk.Event) {
-			if e.State == zk.StateExpired {
+			switch e.State {
+			case zk.StateDisconnected:
+				c.left.Store(monotonic())
+			case zk.StateExpired:
 				c.expired.Store(true)
 			}
 		}))
