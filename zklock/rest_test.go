@@ -175,8 +175,11 @@ func TestRestedWaiterWakesRightAfterASync(t *testing.T) {
 		second := acquiring(t, connect(t, e.Connector(), nil).Mutex("x"), t.Context())
 		time.Sleep(time.Second)
 		synced := make(chan struct{}, 1)
-		sent := make(map[string]time.Time) // by kind
+		var mu sync.Mutex                  // the heartbeat and the read are sent by two goroutines
+		sent := make(map[string]time.Time) // by kind; guarded by mu
 		third := connect(t, e.Connector(), nil, zklock.WithHooks(zklock.Hooks{Operation: func(ctx context.Context, ev zklock.OperationEvent) (context.Context, func(error)) {
+			mu.Lock()
+			defer mu.Unlock()
 			if sent[ev.Kind].IsZero() {
 				sent[ev.Kind] = time.Now()
 			}
@@ -199,11 +202,16 @@ func TestRestedWaiterWakesRightAfterASync(t *testing.T) {
 		default:
 		}
 		<-synced
+		mu.Lock()
 		clear(sent)
+		mu.Unlock()
 		began := time.Now()
 		mustRelease(t, held)
 		l := soon(t, "the third", waits)
-		if beat, read := sent["heartbeat"], sent["watch"]; beat.IsZero() || !beat.Equal(read) {
+		mu.Lock()
+		beat, read := sent["heartbeat"], sent["watch"]
+		mu.Unlock()
+		if beat.IsZero() || !beat.Equal(read) {
 			t.Errorf("the heartbeat was sent %v after the release, and the first read %v after it; want the same moment", beat.Sub(began), read.Sub(began))
 		}
 		if took := time.Since(began); took > 50*time.Millisecond {
