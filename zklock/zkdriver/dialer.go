@@ -279,6 +279,9 @@ func (d *dialer) failed(server string, err error) {
 		err = &unanswered{errStalled} // and not that its connection was cut for that
 	}
 	d.endLocked()
+	if d.opening && d.closed {
+		return // Connect is about to end with the errors that made it hopeless
+	}
 	kind := classify(err)
 	if permanentTLS(err) {
 		err = fmt.Errorf("%w: %w", driver.ErrTLS, err)
