@@ -55,7 +55,7 @@ DOCUMENTS := ^Test(Documented|Imports|URLKeys|Design|ExamplesAre|CoreKeepsItsLay
 # Most tests wait most of the time. So make test runs more packages at a time than there are
 # processors, and in each of them more tests. .ci/test names first the packages that take longest.
 CPUS := $(shell getconf _NPROCESSORS_ONLN)
-export SIDE_BY_SIDE := -p=$(shell echo $$(($(CPUS) + 2))) -parallel=$(shell echo $$((3 * $(CPUS))))
+export SIDE_BY_SIDE := -p=$(shell echo $$(($(CPUS) + 2))) -parallel=$(shell echo $$((5 * $(CPUS) / 2)))
 
 # The tests that make soak-sasl runs: they need minutes, or a machine that does nothing else.
 SOAKED := ^Test(SASLConformance|SASLChaos|KerberosTicketsAreRenewed|LocksOutlastTheKDC)$$
