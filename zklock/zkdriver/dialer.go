@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net"
 	"net/netip"
-	"os"
 	"strings"
 	"sync"
 	"syscall"
@@ -68,21 +66,6 @@ type dialer struct {
 	attempt  *attempt           // the one under way; guarded by mu
 	watching sync.WaitGroup     // the watchers of attempts
 }
-
-// failure is the reason why a server could not be used.
-type failure struct {
-	err  error
-	kind failureKind
-}
-
-// failureKind is what can be expected of another attempt.
-type failureKind uint8
-
-const (
-	passing   failureKind = iota // connection refused, timed out, name not resolved
-	silent                       // the server closed the connection before it answered
-	permanent                    // not a ZooKeeper server, a certificate or an identity that is not accepted, a password that may not be sent there
-)
 
 func newDialer(life context.Context, s *session, c *config, b *backoff) *dialer {
 	return &dialer{
@@ -307,22 +290,6 @@ func (d *dialer) distinct() int {
 		seen[s] = struct{}{}
 	}
 	return len(seen)
-}
-
-// classify returns what can be expected of another attempt after err.
-func classify(err error) failureKind {
-	switch {
-	case errors.Is(err, errNotZooKeeper), errors.Is(err, errNotLoopback), errors.Is(err, driver.ErrAuthFailed), permanentTLS(err):
-		return permanent
-	case errors.Is(err, errNoQuorum), errors.Is(err, errReadOnly):
-		return silent
-	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded):
-		return passing
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
-		errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
-		return silent
-	}
-	return passing
 }
 
 // err returns an error with the reason for each server that was tried. If a context ended the
