@@ -65,9 +65,9 @@ SOAKED := ^Test(SASLConformance|SASLChaos|KerberosTicketsAreRenewed|LocksOutlast
 RACE_GO := go1.27.4
 RACE := $(if $(filter go1.25% go1.26%,$(shell $(GO) env GOVERSION)),GOTOOLCHAIN=$(RACE_GO)) $(GO) test -race
 
-# The tests with the race detector, and also the long ones: see internal/testkit/long. These keep the
-# processors busy, so there are as many at a time as processors. make check has vetted all.
-TEST := ZKLOCK_LONG=1 GOGC=200 GOMEMLIMIT=4GiB $(RACE) -vet=off -shuffle=on -timeout=45m -skip='$(DOCUMENTS)|$(SOAKED)'
+# The tests with the race detector. These keep the processors busy, so there are as many at a time as
+# processors. make check has vetted all. With ZKLOCK_LONG=1 the long ones run, too: see internal/testkit/long.
+TEST := GOGC=200 GOMEMLIMIT=4GiB $(RACE) -vet=off -shuffle=on -timeout=45m -skip='$(DOCUMENTS)|$(SOAKED)'
 
 # The folders of all modules, and of those whose tests need nothing but what they start themselves.
 MODULES := . $(patsubst ./%/go.mod,%,$(shell find . -mindepth 2 -name go.mod))
@@ -83,7 +83,7 @@ heading = @printf '\n== %s\n' '$(1)'
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
-	@echo "Before a change is merged: .ci/run, about 50 minutes. CONTRIBUTING.md has the minutes of each target."
+	@echo "Before a change is merged: .ci/run, about 40 minutes. CONTRIBUTING.md has the minutes of each target."
 
 .PHONY: check
 check: api ## all checks without a server: format, vet, staticcheck, go.mod, imports, documentation
@@ -141,16 +141,18 @@ test: ## all tests but the long ones, on real ZooKeepers, and without the race d
 	@.ci/test $(GOTESTSUM) '$(DOCUMENTS)'
 
 # The packages that take longest come first.
-.PHONY: test-all test-core test-adapters test-servers
-test-all: install ## all tests, also the long ones, with the race detector
+.PHONY: test-all test-race test-core test-adapters test-servers
+test-all: ## all tests, also the long ones, with the race detector
+	@ZKLOCK_LONG=1 $(MAKE) --no-print-directory test-race
+	@$(MAKE) --no-print-directory test-figures
+
+test-race: install ## the tests of make test with the race detector
 	@.ci/classes
 	@.ci/databases $(ZKLOCK_TEST_DATABASES)
 	$(TEST) ./integration_test ./zklock ./integration_test/command ./internal/testkit/ensemble work
-	@$(MAKE) --no-print-directory test-figures
 
 test-core: install ## of these, the core and the drivers
 	$(TEST) ./zklock/...
-	@$(MAKE) --no-print-directory test-figures
 
 test-adapters: install ## of these, the adapters, the examples and the nested modules
 	@.ci/databases $(ZKLOCK_TEST_DATABASES)
@@ -160,7 +162,7 @@ test-servers: install ## of these, the tests on real servers
 	$(TEST) ./integration_test/... ./internal/testkit/...
 
 .PHONY: test-figures
-test-figures: ## of these, memory, allocations and time, which the race detector changes, and thousands of sessions and locks
+test-figures: ## of make test-all, memory, allocations and time, which the race detector changes, and thousands of sessions and locks
 	ZKLOCK_LONG=1 $(GO) test -count=1 -run='(Allocations|Memory|LittleTime|NextToNothing|NoHeartbeats|NoWrites|NeededAreForgotten|BeforeTheNextGrant|BeforeCloseLetsOthersIn)$$' ./zklock ./integration_test ./middleware ./interceptors ./tracing
 
 .PHONY: server
@@ -174,8 +176,8 @@ man: ## the manual pages of the command zklock, in bin/man
 	cd cmd/zklock/man && $(GO) run . $(CURDIR)/bin/man
 
 .PHONY: integration
-integration: install ## the tests that need a real ZooKeeper, one by one
-	$(TEST) -p=1 -v ./integration_test/...
+integration: install ## the tests that need a real ZooKeeper, one by one, also the long ones
+	ZKLOCK_LONG=1 $(TEST) -p=1 -v ./integration_test/...
 
 .PHONY: simulate
 simulate: ## RUNS simulated runs and every small case with any two faults; a table of the faults
@@ -247,7 +249,7 @@ fuzz: ## each fuzz target for FUZZTIME
 # Each repetition is a process: the race detector never returns memory.
 .PHONY: stress
 stress: ## the core's and drivers' tests COUNT times, with the race detector
-	@for i in $$(seq $(COUNT)); do echo "$$i of $(COUNT)"; $(TEST) -count=1 -timeout=60m ./zklock/... || exit 1; done
+	@for i in $$(seq $(COUNT)); do echo "$$i of $(COUNT)"; ZKLOCK_LONG=1 $(TEST) -count=1 -timeout=60m ./zklock/... || exit 1; done
 
 .PHONY: chaos
 chaos: install ## kill, stop and cut off real servers and clients for CHAOS; ZKLOCK_SEED repeats a schedule, ZKLOCK_FAULTS=regexp chooses faults
