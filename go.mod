@@ -2,12 +2,4 @@ module github.com/zklock/go-zklock
 
 go 1.25.0
 
-require (
-	github.com/go-zookeeper/zk v1.0.4
-	github.com/spf13/cobra v1.10.2
-)
-
-require (
-	github.com/inconshreveable/mousetrap v1.1.0 // indirect
-	github.com/spf13/pflag v1.0.9 // indirect
-)
+require github.com/go-zookeeper/zk v1.0.4

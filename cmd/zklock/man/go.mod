@@ -2,11 +2,14 @@ module github.com/zklock/go-zklock/cmd/zklock/man
 
 go 1.26.0
 
-replace github.com/zklock/go-zklock => ../../..
+replace (
+	github.com/zklock/go-zklock => ../../..
+	github.com/zklock/go-zklock/cmd/zklock => ..
+)
 
 require (
 	github.com/spf13/cobra v1.10.2
-	github.com/zklock/go-zklock v0.0.0
+	github.com/zklock/go-zklock/cmd/zklock v0.0.0
 )
 
 require (
@@ -15,5 +18,6 @@ require (
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
 	github.com/russross/blackfriday/v2 v2.1.0 // indirect
 	github.com/spf13/pflag v1.0.9 // indirect
+	github.com/zklock/go-zklock v0.0.0 // indirect
 	go.yaml.in/yaml/v3 v3.0.4 // indirect
 )
