@@ -76,6 +76,14 @@ ADAPTERS := $(filter-out . integration_test,$(MODULES))
 # The packages that programs import, of all modules.
 PUBLIC := ./zklock/... ./middleware ./middleware/ginlock ./interceptors/... ./tracing/...
 
+# go install with a version refuses a module whose go.mod has replace lines. So that of the command has
+# none, and a clone builds the command in the workspace. What leaves the workspace uses a copy with one.
+COMMAND_MOD := -modfile=$(CURDIR)/bin/command.mod
+define command-mod
+mkdir -p bin && cp cmd/zklock/go.mod bin/command.mod && cp cmd/zklock/go.sum bin/command.sum && \
+	$(GO) mod edit -replace=github.com/zklock/go-zklock=$(CURDIR) bin/command.mod
+endef
+
 comma := ,
 heading = @printf '\n== %s\n' '$(1)'
 
@@ -97,7 +105,8 @@ check: api ## all checks without a server: format, vet, staticcheck, go.mod, imp
 	$(call heading,staticcheck)
 	@for m in $(MODULES); do (cd $$m && echo "$$m" && $(GO) run $(STATICCHECK) ./...); done
 	$(call heading,go mod tidy)
-	@for m in $(MODULES); do (cd $$m && echo "$$m" && $(GO) mod tidy -diff); done
+	@$(command-mod)
+	@for m in $(MODULES); do (cd $$m && echo "$$m" && $(GO) mod tidy -diff $$([[ $$m != cmd/zklock ]] || echo $(COMMAND_MOD))); done
 	$(call heading,documents: exported names$(comma) URL keys$(comma) commands$(comma) snippets$(comma) words; imports$(comma) layers$(comma) mutants)
 	$(GO) test -count=1 -run='$(DOCUMENTS)' ./integration_test ./integration_test/layers ./integration_test/mutants
 
@@ -114,12 +123,12 @@ release: ## make the commit, the tags and the binaries of a release: VERSION=v0.
 release-check: ## pack VERSION of each module as the module proxy would, and use it as a program does
 	$(GO) run ./integration_test/release -version $(VERSION)
 
-# Only the root module, and packages of others that differ by system and need no adapter. To vet all,
+# Only the root module, the command, and packages of others that differ by system and need no adapter. To vet all,
 # Go would compile the adapters' dependencies once more, which takes longer than everything else here.
 .PHONY: cross
 cross: ## vet for the other systems on which the code has to compile
 	$(call heading,darwin)
-	GOOS=darwin $(GO) vet ./... ./examples/batch ./examples/quickstart ./integration_test/command ./integration_test/databases
+	GOOS=darwin $(GO) vet ./... ./cmd/zklock/... ./examples/batch ./examples/quickstart ./integration_test/command ./integration_test/databases
 	$(call heading,windows)
 	GOOS=windows $(GO) vet ./zklock/... ./internal/testkit/...
 
@@ -127,9 +136,11 @@ cross: ## vet for the other systems on which the code has to compile
 .PHONY: oldest
 oldest: export GOTOOLCHAIN := go$(shell awk '$$1 == "go" { print $$2 }' go.mod)
 oldest: export GOWORK := off
-oldest: ## vet the root module with the oldest Go that its go.mod allows, and run the tests that take no time
+oldest: ## vet the root module and the command with the oldest Go that their go.mod allows, and run the tests that take no time
 	$(GO) version
 	$(GO) vet ./...
+	@$(command-mod)
+	cd cmd/zklock && $(GO) vet $(COMMAND_MOD) ./...
 	$(GO) test ./zklock/internal/lease ./zklock/internal/queue ./zklock/fence ./zklock/once
 
 .PHONY: install
@@ -156,7 +167,7 @@ test-core: install ## of these, the core and the drivers
 
 test-adapters: install ## of these, the adapters, the examples and the nested modules
 	@.ci/databases $(ZKLOCK_TEST_DATABASES)
-	$(TEST) $$($(GO) list ./cmd/... ./internal/... ./middleware/... | grep -v /internal/testkit/) $(patsubst %,./%/...,$(ADAPTERS))
+	$(TEST) $$($(GO) list ./internal/... ./middleware/... | grep -v /internal/testkit/) $(patsubst %,./%/...,$(ADAPTERS))
 
 test-servers: install ## of these, the tests on real servers
 	$(TEST) ./integration_test/... ./internal/testkit/...
@@ -287,7 +298,7 @@ soak-election: install ## COUNT leaders whose server is cut off: did each stop b
 
 .PHONY: cover
 cover: install ## the coverage of the tests, by function: cover.out
-	$(GO) test -p=1 -timeout=30m -coverpkg=github.com/zklock/go-zklock/... -coverprofile=cover.out ./... $(PUBLIC) ./integration_test/...
+	$(GO) test -p=1 -timeout=30m -coverpkg=github.com/zklock/go-zklock/... -coverprofile=cover.out ./... $(PUBLIC) ./cmd/zklock/... ./integration_test/...
 	$(GO) tool cover -func=cover.out | tail -n 1
 
 .PHONY: clean

@@ -189,7 +189,7 @@ func TestImportsFollowTheRules(t *testing.T) {
 	}
 }
 
-// moduleFolders lists the folders of the modules that programs import: the root, those of the
+// moduleFolders lists the folders of the modules of a release: the root, the command, those of the
 // adapters, and those below contrib.
 func moduleFolders(t *testing.T) []string {
 	t.Helper()
@@ -197,54 +197,67 @@ func moduleFolders(t *testing.T) []string {
 	if err != nil || len(plugs) < 3 {
 		t.Fatalf("%d modules below contrib: %v", len(plugs), err)
 	}
-	dirs := []string{"..", "../interceptors", "../middleware/ginlock", "../tracing"}
+	dirs := []string{"..", "../cmd/zklock", "../interceptors", "../middleware/ginlock", "../tracing"}
 	for _, p := range plugs {
 		dirs = append(dirs, filepath.Dir(p))
 	}
 	return dirs
 }
 
-// TestImportsRequireLittle: a program that uses the core, the drivers or the command gets these
-// modules only, and none of them raises the version of a module that the program has. The go.mod
-// file has no replace line either: go install with a version refuses such a module.
+// TestImportsRequireLittle: a program that uses the core or the drivers gets go-zookeeper only, and
+// this does not raise the version of a module that the program has. The command is a module of its
+// own. Neither go.mod file has a replace line: go install with a version refuses such a module.
 func TestImportsRequireLittle(t *testing.T) {
-	cmd := exec.CommandContext(t.Context(), "go", "mod", "edit", "-json")
-	cmd.Dir = ".."
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var gomod struct {
-		Go      string
-		Require []struct {
-			Path     string
-			Indirect bool
+	for _, m := range []struct {
+		dir              string
+		direct, indirect []string
+	}{
+		{"..", []string{"github.com/go-zookeeper/zk"}, nil},
+		{"../cmd/zklock", []string{"github.com/spf13/cobra", module},
+			[]string{"github.com/go-zookeeper/zk", "github.com/inconshreveable/mousetrap", "github.com/spf13/pflag"}},
+	} {
+		cmd := exec.CommandContext(t.Context(), "go", "mod", "edit", "-json")
+		cmd.Dir = m.dir
+		out, err := cmd.Output()
+		if err != nil {
+			t.Errorf("go mod edit in %s: %v", m.dir, err)
+			continue
 		}
-		Replace []any
-	}
-	if err := json.Unmarshal(out, &gomod); err != nil {
-		t.Fatal(err)
-	}
-	var direct, indirect []string
-	for _, r := range gomod.Require {
-		if r.Indirect {
-			indirect = append(indirect, r.Path)
-		} else {
-			direct = append(direct, r.Path)
+		var gomod struct {
+			Go      string
+			Module  struct{ Path string }
+			Require []struct {
+				Path     string
+				Indirect bool
+			}
+			Replace []any
 		}
-	}
-	if want := []string{"github.com/go-zookeeper/zk", "github.com/spf13/cobra"}; !slices.Equal(direct, want) {
-		t.Errorf("the root's go.mod requires %q, want %q", direct, want)
-	}
-	// Those of cobra.
-	if want := []string{"github.com/inconshreveable/mousetrap", "github.com/spf13/pflag"}; !slices.Equal(indirect, want) {
-		t.Errorf("the root's go.mod requires indirectly %q, want %q", indirect, want)
-	}
-	if want := "1.25.0"; gomod.Go != want {
-		t.Errorf("the root's go.mod requires Go %s, want %s, the oldest that has what the library calls", gomod.Go, want)
-	}
-	if len(gomod.Replace) > 0 {
-		t.Errorf("the root's go.mod has %d replace directives", len(gomod.Replace))
+		if err := json.Unmarshal(out, &gomod); err != nil {
+			t.Fatal(err)
+		}
+		if want := strings.TrimSuffix(module+strings.TrimPrefix(m.dir, ".."), "/"); gomod.Module.Path != want {
+			t.Errorf("%s belongs to the module %s, want %s", m.dir, gomod.Module.Path, want)
+		}
+		var direct, indirect []string
+		for _, r := range gomod.Require {
+			if r.Indirect {
+				indirect = append(indirect, r.Path)
+			} else {
+				direct = append(direct, r.Path)
+			}
+		}
+		if !slices.Equal(direct, m.direct) {
+			t.Errorf("go.mod in %s requires %q, want %q", m.dir, direct, m.direct)
+		}
+		if !slices.Equal(indirect, m.indirect) {
+			t.Errorf("go.mod in %s requires indirectly %q, want %q", m.dir, indirect, m.indirect)
+		}
+		if want := "1.25.0"; gomod.Go != want {
+			t.Errorf("go.mod in %s requires Go %s, want %s, the oldest that has what the library calls", m.dir, gomod.Go, want)
+		}
+		if len(gomod.Replace) > 0 {
+			t.Errorf("go.mod in %s has %d replace directives", m.dir, len(gomod.Replace))
+		}
 	}
 }
 

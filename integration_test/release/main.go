@@ -1,5 +1,5 @@
-// Command release rehearses a release without publishing anything. It packs each module that
-// programs import, as the module proxy would, into a folder that serves as a proxy. Then it
+// Command release rehearses a release without publishing anything. It packs each module of the
+// release, as the module proxy would, into a folder that serves as a proxy. Then it
 // does what a user does, in an empty module outside of the project: it gets each module by its
 // version, builds a program with all of its packages, and installs the command.
 //
@@ -24,7 +24,14 @@ import (
 func main() {
 	version := flag.String("version", "", "the version to rehearse: v0.1.0")
 	keep := flag.String("o", "", "the folder for the proxy, which is kept; by default it is a temporary one")
+	modules := flag.Bool("modules", false, "print the folders of the modules below the root that a release has, and do nothing else")
 	flag.Parse()
+	if *modules {
+		for _, m := range released[1:] {
+			fmt.Println(m)
+		}
+		return
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	if err := run(ctx, *version, *keep); err != nil {
@@ -69,15 +76,18 @@ func run(ctx context.Context, version, keep string) error {
 	}
 	u := user{work: work, env: env, version: version}
 	for _, m := range released {
+		if m == command {
+			continue // it is installed below
+		}
 		packages, err := p.packages(ctx, m)
 		if err != nil {
 			return err
 		}
-		modules, err := u.build(ctx, m, packages)
+		modules, sums, err := u.build(ctx, m, packages)
 		if err != nil {
 			return fmt.Errorf("use %s: %w", m.path(), err)
 		}
-		fmt.Printf("built    %-50s %2d packages, %3d modules in go list -m all\n", m.path()+"@"+version, len(packages), len(modules))
+		fmt.Printf("built    %-50s %2d packages, %3d modules in go list -m all, %3d lines in go.sum\n", m.path()+"@"+version, len(packages), len(modules), sums)
 		if m == "" {
 			fmt.Println("         " + strings.Join(modules[1:], "\n         "))
 		}
@@ -99,8 +109,11 @@ const module = "github.com/zklock/go-zklock"
 // folderOf is the folder of a module below the root; "" for the root.
 type folderOf string
 
-// released are the modules that programs import, each behind those that it requires.
-var released = []folderOf{"", "middleware/ginlock", "interceptors", "tracing", "contrib/connectlock", "contrib/contention", "contrib/gocronlock", "contrib/kerberos", "contrib/migratelock", "contrib/zklockvet"}
+// command is the module of the command, which programs do not import.
+const command folderOf = "cmd/zklock"
+
+// released are the modules of a release, each behind those that it requires.
+var released = []folderOf{"", command, "middleware/ginlock", "interceptors", "tracing", "contrib/connectlock", "contrib/contention", "contrib/gocronlock", "contrib/kerberos", "contrib/migratelock", "contrib/zklockvet"}
 
 func (m folderOf) path() string { return strings.TrimSuffix(module+"/"+string(m), "/") }
 

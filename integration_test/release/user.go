@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -17,11 +18,11 @@ type user struct {
 }
 
 // build makes a program that imports packages of a module, gets the module by its version, and
-// builds the program. It returns what go list -m all prints.
-func (u user) build(ctx context.Context, m folderOf, packages []string) (modules []string, err error) {
+// builds the program. It returns what go list -m all prints, and the number of lines in go.sum.
+func (u user) build(ctx context.Context, m folderOf, packages []string) (modules []string, sums int, err error) {
 	dir, err := os.MkdirTemp(u.work, "program")
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	var program strings.Builder
 	program.WriteString("package main\n\nimport (\n")
@@ -30,7 +31,7 @@ func (u user) build(ctx context.Context, m folderOf, packages []string) (modules
 	}
 	program.WriteString(")\n\nfunc main() {}\n")
 	if err := os.WriteFile(filepath.Join(dir, "main.go"), []byte(program.String()), 0o666); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	for _, command := range [][]string{
 		{"go", "mod", "init", "example.com/program"},
@@ -39,11 +40,18 @@ func (u user) build(ctx context.Context, m folderOf, packages []string) (modules
 		{"go", "vet", "./..."},
 	} {
 		if _, err := output(ctx, dir, u.env, command[0], command[1:]...); err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 	}
 	list, err := output(ctx, dir, u.env, "go", "list", "-m", "all")
-	return strings.Split(list, "\n"), err
+	if err != nil {
+		return nil, 0, err
+	}
+	sum, err := os.ReadFile(filepath.Join(dir, "go.sum"))
+	if err != nil && !os.IsNotExist(err) { // a module without requirements has none
+		return nil, 0, err
+	}
+	return strings.Split(list, "\n"), bytes.Count(sum, []byte("\n")), nil
 }
 
 // install installs the command by its version, and returns what it says about its version.
