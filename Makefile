@@ -25,9 +25,8 @@ MUTANTS ?= .
 LINES ?= .
 MATRIXFLAGS ?=
 
-# The number of simulated runs; the duration of the large configurations of the checked model.
+# The number of simulated runs.
 RUNS ?= 10000
-MODEL ?= 10m
 
 # The duration of the suites in the track record that have no length of their own.
 RECORD ?= 10m
@@ -205,10 +204,6 @@ simulate: ## RUNS simulated runs and every small case with any two faults; a tab
 	$(call heading,elections)
 	ZKLOCK_RUNS=$$((($(RUNS) + 99) / 100)) $(GO) test -count=1 -timeout=20m -run='^TestSimulatedElections$$' -v ./zklock/election | grep -v -- '=== RUN\|--- PASS: .*/'
 
-.PHONY: model
-model: ## explore the states of the checked model for MODEL in total, with its figures: zklock/internal/model/README.md
-	ZKLOCK_MODEL=$(MODEL) $(GO) test -count=1 -timeout=0 -v ./zklock/internal/model
-
 .PHONY: bench
 bench: install ## Go benchmarks (BENCH=regexp), and zklock next to others on a real ZooKeeper
 	$(GO) test -p=1 -timeout=30m -run='^$$' -bench='$(BENCH)' -benchmem $(PUBLIC)
@@ -281,7 +276,7 @@ mutants: ## put deliberate bugs into the core, each of which a test has to find;
 	$(GO) run ./integration_test/mutants -run='$(MUTANTS)'
 
 .PHONY: soak
-soak: install ## simulation, checked model, chaos, the matrix, a mix of locks and many names, for SOAK in total
+soak: install ## simulation, the model of the lease, chaos, the matrix, a mix of locks and many names, for SOAK in total
 	@.ci/soak $(SOAK)
 
 .PHONY: soak-command

@@ -25,7 +25,6 @@ var commands = map[string]string{
 	"make matrix":                  `.ci/run: make --no-print-directory matrix`,
 	"make check":                   `.ci/run: make --no-print-directory check`,
 	"make oldest":                  `.ci/run: make --no-print-directory oldest`,
-	"make model":                   `.ci/run: make --no-print-directory model MODEL=30s`,
 	"make server":                  "TestServerForTryingServesUntilItIsInterrupted",
 	"go run ./examples/http":       "TestReadmeCommandsWork",
 	"go run ./examples/gin":        "TestReadmeCommandsWork",

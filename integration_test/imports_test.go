@@ -42,7 +42,7 @@ var importRules = map[string]imports{
 	"zklock/internal/queue":    {ours: []string{"zklock/driver", "zklock/internal/errs"}},
 	"zklock/internal/session":  {ours: []string{"zklock/driver", "zklock/internal/errs", "zklock/internal/hook", "zklock/internal/lease"}},
 	"zklock/internal/place":    {ours: []string{"zklock/driver", "zklock/internal/errs", "zklock/internal/hook", "zklock/internal/lease", "zklock/internal/queue", "zklock/internal/session"}},
-	"zklock/internal/model":    {ours: []string{"zklock/driver", "zklock/internal/"}},
+	"zklock/internal/model":    {ours: []string{"zklock/internal/lease"}},
 	"zklock":                   {ours: zklockNeeds},
 	"zklock/election":          {ours: []string{"zklock"}},
 	"zklock/once":              {ours: []string{"zklock"}},

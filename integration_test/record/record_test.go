@@ -150,7 +150,7 @@ func TestFiguresAreRead(t *testing.T) {
 		"small cases":           {runs: 165},
 		"mass losses":           {runs: 2000, lost: 176941},
 		"elections, simulated":  {runs: 100, faults: 4220, held: 1800, lost: 320},
-		"checked model":         {states: 9283695, bugs: 2},
+		"model of the lease":    {states: 1891531, bugs: 2},
 		"deliberate bugs":       {bugs: 198},
 		"fuzzing":               {runs: 30300},
 		"chaos":                 {faults: 10, held: 8317, lost: 6},

@@ -40,7 +40,7 @@ func per(length, each time.Duration, fewest int) int { return max(int(length/eac
 // suites are the suites, in the order of the page.
 var suites = []suite{
 	{
-		name: "simulation", share: 20,
+		name: "simulation", share: 30,
 		what:   "clients, servers and a network in virtual time, with random faults",
 		titles: map[column]string{runs: "schedules"},
 		command: func(length, _ time.Duration) []string {
@@ -85,8 +85,8 @@ var suites = []suite{
 		},
 	},
 	{
-		name: "checked model", share: 15,
-		what: "every state of [small models](../zklock/internal/model/README.md), by `make model`",
+		name: "model of the lease", share: 5,
+		what: "every state of a [small model](../zklock/internal/model/README.md) of the lease, also without each part of its rule",
 		command: func(length, _ time.Duration) []string {
 			return test("./zklock/internal/model", ".", variable("ZKLOCK_MODEL", length))
 		},

@@ -6,12 +6,10 @@ import (
 	"time"
 )
 
-// Step is one step of a system: what happens, the client that it happens to, and a detail.
+// Step is one step of a system: what happens, and a detail.
 type Step struct {
-	What    uint8
-	Client  int8
-	Arg     int8
-	Outside bool // a fault or a caller does it: the system need not take it
+	What uint8
+	Arg  int8
 }
 
 // System is a transition system. Its states are values that can be compared.
@@ -22,16 +20,8 @@ type System[S comparable] interface {
 	// Next calls emit for each step that is possible in a state, with the state after it.
 	Next(s S, emit func(Step, S))
 
-	// Canonical returns the representative of a state among those that differ only by a
-	// permutation of interchangeable clients.
-	Canonical(s S) S
-
 	// Check returns an error if a state breaks an invariant.
 	Check(s S) error
-
-	// Settled returns an error if a settled state breaks an invariant. In a settled state every
-	// message has been delivered, every client waits, and only steps from outside are possible.
-	Settled(s S) error
 
 	// Describe returns a step from one state to the next in words.
 	Describe(from S, step Step, to S) string
@@ -45,7 +35,7 @@ type Bounds struct {
 
 // Result is the outcome of an exploration.
 type Result struct {
-	States   int  // found, up to symmetry
+	States   int  // found
 	Steps    int  // taken, including those that lead to a known state
 	Depth    int  // the longest of the shortest ways to a state
 	Complete bool // every state that can be reached was explored
@@ -74,20 +64,18 @@ func Explore[S comparable](sys System[S], b Bounds) Result {
 	seed := maphash.MakeSeed()
 	var layer, next []S
 	first := uint32(0) // the number of the layer's first state
-	find := func(s S, from uint32) bool {
-		added := known.add(maphash.Comparable(seed, s), from)
-		if added {
+	find := func(s S, from uint32) {
+		if known.add(maphash.Comparable(seed, s), from) {
 			next = append(next, s)
 		}
-		return added
 	}
-	stop := func(broken S, number uint32, err error) Result {
+	stop := func(number uint32, err error) Result {
 		r.Violation, r.States, r.Took = err, known.len(), time.Since(began)
-		r.Trace = trace(sys, known.way(number), func(s S) uint64 { return maphash.Comparable(seed, sys.Canonical(s)) })
+		r.Trace = trace(sys, known.way(number), func(s S) uint64 { return maphash.Comparable(seed, s) })
 		return r
 	}
 	for _, s := range sys.Initial() {
-		find(sys.Canonical(s), none)
+		find(s, none)
 	}
 	for ; len(next) > 0; r.Depth++ {
 		first += uint32(len(layer))
@@ -95,7 +83,7 @@ func Explore[S comparable](sys System[S], b Bounds) Result {
 		for i, s := range layer {
 			number := first + uint32(i)
 			if err := sys.Check(s); err != nil {
-				return stop(s, number, err)
+				return stop(number, err)
 			}
 			if b.States > 0 && known.len() >= b.States || b.For > 0 && i%1024 == 0 && time.Since(began) >= b.For {
 				r.Complete = false
@@ -103,18 +91,10 @@ func Explore[S comparable](sys System[S], b Bounds) Result {
 			if !r.Complete {
 				continue // the states that were found are still checked
 			}
-			moves := false
-			sys.Next(s, func(step Step, to S) {
+			sys.Next(s, func(_ Step, to S) {
 				r.Steps++
-				moves = moves || !step.Outside
-				find(sys.Canonical(to), number)
+				find(to, number)
 			})
-			if moves {
-				continue
-			}
-			if err := sys.Settled(s); err != nil {
-				return stop(s, number, err)
-			}
 		}
 	}
 	r.Depth--
@@ -122,9 +102,7 @@ func Explore[S comparable](sys System[S], b Bounds) Result {
 	return r
 }
 
-// trace describes the steps of a way, which is given by the hashes of its canonical states.
-// The described states keep their clients' names from step to step: each is a successor of
-// the one before it, and has the hash of the way.
+// trace describes the steps of a way, which is given by the hashes of its states.
 func trace[S comparable](sys System[S], way []uint64, hash func(S) uint64) (lines []string) {
 	var at S
 	for _, s := range sys.Initial() {
@@ -141,9 +119,6 @@ func trace[S comparable](sys System[S], way []uint64, hash func(S) uint64) (line
 				lines = append(lines, fmt.Sprintf("%3d. %s", i+1, sys.Describe(from, step, to)))
 			}
 		})
-		if !found {
-			return append(lines, "the way cannot be followed: the model's clients are not interchangeable")
-		}
 	}
 	return lines
 }

@@ -105,9 +105,6 @@ func (m Leases) Initial() (all []leaseState) {
 	return all
 }
 
-// Canonical implements System: there is only one client.
-func (Leases) Canonical(s leaseState) leaseState { return s }
-
 // epoch is the instant of the client's clock that is now.
 var epoch = time.Unix(1_000_000, 0)
 
@@ -178,6 +175,3 @@ func (m Leases) Check(s leaseState) error {
 	}
 	return nil
 }
-
-// Settled implements System: time always goes on.
-func (Leases) Settled(leaseState) error { return nil }

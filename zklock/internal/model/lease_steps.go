@@ -56,16 +56,16 @@ func (m Leases) Next(s leaseState, emit func(Step, leaseState)) {
 	if s.elected < m.Elections {
 		to := s
 		to.elect(m.Timeout)
-		emit(Step{What: leaderDeposed, Outside: true}, to)
+		emit(Step{What: leaderDeposed}, to)
 	}
 	if s.connected < m.Reconnects {
 		to := s
 		to.reconnect()
-		emit(Step{What: clientReconnects, Outside: true}, to)
+		emit(Step{What: clientReconnects}, to)
 		if s.deposed {
 			to.deposed = false
 			to.pinged = 0
-			emit(Step{What: clientReconnects, Arg: 1, Outside: true}, to)
+			emit(Step{What: clientReconnects, Arg: 1}, to)
 		}
 	}
 	if s.left == 0 {
@@ -88,7 +88,7 @@ func (m Leases) time(s leaseState, emit func(Step, leaseState)) {
 	if s.slips < m.Slips {
 		to := s
 		to.slips++
-		emit(Step{What: clockSlips, Outside: true}, to)
+		emit(Step{What: clockSlips}, to)
 	}
 	age := func(i int8) int8 { return max(i-1, -m.Timeout-m.Tick-2) }
 	if s.proven != unproven {

@@ -216,7 +216,7 @@ func (l *line) seen(gen uint64, read bool) bool {
 }
 
 // Sight names the connection of a waiter's newest knowledge of the queue. The rule is
-// pure, and the checked model calls the same one: see package model.
+// pure.
 type Sight struct {
 	Gen     uint64 // generation of that connection; 0: not certain
 	ByEvent bool   // the newest knowledge is from an event, and nothing was read since

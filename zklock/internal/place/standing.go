@@ -9,7 +9,7 @@ import (
 
 // Standing is what a client knows of a place that had a holder. The rules of hand-over, of
 // joining and of keeping depend on nothing else, apart from the session's lease. The rules are
-// pure, and the checked model calls the same ones: see package model.
+// pure.
 type Standing struct {
 	Mode      queue.Mode    // what the place's node grants
 	Doubtful  bool          // a Txn under the place may still be applied

@@ -54,13 +54,12 @@ var _ = []mutant.Mutant{
 		By:     "zklock",
 	},
 	{
-		Name:   "model-watch-the-first",
+		Name:   "watch-the-first",
 		Breaks: "an exclusive contender watches the first in the queue, and not the one just ahead",
 		In:     Decide,
 		Find:   "[]int{i}",
 		Put:    "[]int{i * 0}",
-		Tests:  []string{"TestQueueExcludesAndLosesNoWakeUp"},
-		By:     "zklock/internal/model",
+		Tests:  []string{"TestDecideAgreesWithBruteForce"},
 	},
 	{
 		Name:   "downgraded-writer-blocks",
