@@ -7,7 +7,7 @@ import (
 
 	"google.golang.org/grpc/metadata"
 
-	"github.com/zklock/go-zklock/interceptors/verdict"
+	"github.com/zklock/go-zklock/internal/verdict"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/fence"
 )

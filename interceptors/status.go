@@ -8,8 +8,9 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/protoadapt"
+	"google.golang.org/protobuf/types/known/durationpb"
 
-	"github.com/zklock/go-zklock/interceptors/verdict"
+	"github.com/zklock/go-zklock/internal/verdict"
 )
 
 // Domain is the domain of the ErrorInfo in the details of this package's statuses.
@@ -85,13 +86,12 @@ func (c *config) refuse(ctx context.Context, call Call, err error) error {
 // statusWith returns a verdict as a status, which contains no names of locks or servers.
 func statusWith(v verdict.Verdict, retryDelay time.Duration) *status.Status {
 	s := status.New(codes.Code(v.Code), v.Text)
-	info, retry := v.Details(retryDelay)
-	if info == nil {
+	if v.Reason == "" {
 		return s
 	}
-	details := []protoadapt.MessageV1{info}
-	if retry != nil {
-		details = append(details, retry)
+	details := []protoadapt.MessageV1{&errdetails.ErrorInfo{Reason: v.Reason, Domain: Domain}}
+	if delay := v.RetryAfter(retryDelay); delay > 0 {
+		details = append(details, &errdetails.RetryInfo{RetryDelay: durationpb.New(delay)})
 	}
 	if with, err := s.WithDetails(details...); err == nil { // fails only for code OK
 		return with

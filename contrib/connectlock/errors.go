@@ -3,13 +3,15 @@ package connectlock
 import (
 	"context"
 	"errors"
+	"time"
 
 	"connectrpc.com/connect"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 
-	"github.com/zklock/go-zklock/interceptors/verdict"
 	"github.com/zklock/go-zklock/internal/holding"
+	"github.com/zklock/go-zklock/internal/verdict"
 	"github.com/zklock/go-zklock/zklock"
 )
 
@@ -85,21 +87,24 @@ func (c *config) refuse(ctx context.Context, procedure string, err error) error 
 		// The error of the call does not describe this one, so it is logged.
 		c.logger.ErrorContext(ctx, "connectlock: acquiring the lock of a call failed", "procedure", procedure, "error", err)
 	}
-	var details []proto.Message
-	info, retry := v.Details(c.retryDelay)
-	if info != nil {
-		details = append(details, info)
-	}
-	if retry != nil {
-		details = append(details, retry)
-	}
-	return newError(connect.Code(v.Code), v.Text, err, details...)
+	return verdictError(v, c.retryDelay, err)
 }
 
 // lost returns the error of a call whose lock was lost.
 func lost(cause error) error {
-	info, _ := verdict.Lost.Details(0)
-	return newError(connect.Code(verdict.Lost.Code), verdict.Lost.Text, cause, info)
+	return verdictError(verdict.Lost, 0, cause)
+}
+
+// verdictError returns a verdict as an error.
+func verdictError(v verdict.Verdict, retryDelay time.Duration, cause error) *connect.Error {
+	var details []proto.Message
+	if v.Reason != "" {
+		details = append(details, &errdetails.ErrorInfo{Reason: v.Reason, Domain: verdict.Domain})
+	}
+	if delay := v.RetryAfter(retryDelay); delay > 0 {
+		details = append(details, &errdetails.RetryInfo{RetryDelay: durationpb.New(delay)})
+	}
+	return newError(connect.Code(v.Code), v.Text, cause, details...)
 }
 
 // failures makes the errors of calls that run under a lock.

@@ -1,6 +1,6 @@
 // Package verdict is shared by the adapters for remote procedure calls. It decides how a failure
-// of a call's lock is reported to the other side. It is for adapters of this project: no promise
-// of compatibility covers it.
+// of a call's lock is reported to the other side. It needs no protobuf: the adapters make the
+// details of an error from what it decides.
 package verdict
 
 import (
@@ -8,9 +8,6 @@ import (
 	"errors"
 	"math/rand/v2"
 	"time"
-
-	"google.golang.org/genproto/googleapis/rpc/errdetails"
-	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/fence"
@@ -96,15 +93,11 @@ func ended(ctx context.Context, unavailable bool) Verdict {
 	return v
 }
 
-// Details returns the details of the verdict's error; nil for those that it does not have. The
-// delay of the RetryInfo is retryDelay plus a random part of up to half of that.
-func (v Verdict) Details(retryDelay time.Duration) (*errdetails.ErrorInfo, *errdetails.RetryInfo) {
-	if v.Reason == "" {
-		return nil, nil
-	}
-	info := &errdetails.ErrorInfo{Reason: v.Reason, Domain: Domain}
+// RetryAfter returns the delay of the error's RetryInfo: retryDelay plus a random part of up to
+// half of that. It is 0 if the error has none.
+func (v Verdict) RetryAfter(retryDelay time.Duration) time.Duration {
 	if !v.Retry || retryDelay <= 0 {
-		return info, nil
+		return 0
 	}
-	return info, &errdetails.RetryInfo{RetryDelay: durationpb.New(retryDelay + rand.N(retryDelay/2+1))}
+	return retryDelay + rand.N(retryDelay/2+1)
 }
