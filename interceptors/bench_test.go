@@ -9,7 +9,6 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"github.com/zklock/go-zklock/interceptors"
-	"github.com/zklock/go-zklock/interceptors/internal/shoppb"
 	"github.com/zklock/go-zklock/zklock"
 )
 
@@ -43,7 +42,7 @@ func lockedBy(c *zklock.Client) map[string]func() {
 	return map[string]func(){
 		"server":   lockedServer(fixedPick(c)),
 		"client":   lockedClient(fixedPick(c)),
-		"by field": lockedServer(interceptors.ByField(c, "id", "orders/%s")),
+		"by field": lockedServer(interceptors.ByField(c, "value", "orders/%s")),
 		"declared": lockedServer(interceptors.FromProto(c)),
 	}
 }
@@ -52,9 +51,9 @@ func lockedBy(c *zklock.Client) map[string]func() {
 // whose name is made for the call.
 func plainDo(c *zklock.Client) func() {
 	wait := zklock.WithWait(10 * time.Second)
-	ctx, order := arrived(), &shoppb.Order{Id: "42"}
+	ctx, order := arrived(), &text{Value: "42"}
 	return func() {
-		_ = zklock.Do(ctx, c.Mutex("orders/"+order.GetId()), func(context.Context, *zklock.Lock) error { return nil }, wait)
+		_ = zklock.Do(ctx, c.Mutex("orders/"+order.GetValue()), func(context.Context, *zklock.Lock) error { return nil }, wait)
 	}
 }
 
@@ -70,8 +69,8 @@ func arrived() context.Context {
 
 func lockedServer(pick interceptors.Pick) func() {
 	i := interceptors.UnaryServerInterceptor(pick)
-	ctx, order, reply := arrived(), &shoppb.Order{Id: "42"}, &shoppb.Reply{}
-	info := &grpc.UnaryServerInfo{FullMethod: shoppb.Shop_Pay_FullMethodName}
+	ctx, order, reply := arrived(), &text{Value: "42"}, &text{}
+	info := &grpc.UnaryServerInfo{FullMethod: methodPay}
 	h := func(context.Context, any) (any, error) { return reply, nil }
 	return func() {
 		if _, err := i(ctx, order, info, h); err != nil {
@@ -82,10 +81,10 @@ func lockedServer(pick interceptors.Pick) func() {
 
 func lockedClient(pick interceptors.Pick) func() {
 	i := interceptors.UnaryClientInterceptor(pick)
-	ctx, order, reply := context.Background(), &shoppb.Order{Id: "42"}, &shoppb.Reply{}
+	ctx, order, reply := context.Background(), &text{Value: "42"}, &text{}
 	invoke := func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error { return nil }
 	return func() {
-		if err := i(ctx, shoppb.Shop_Pay_FullMethodName, order, reply, nil, invoke); err != nil {
+		if err := i(ctx, methodPay, order, reply, nil, invoke); err != nil {
 			panic(err)
 		}
 	}

@@ -14,7 +14,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/zklock/go-zklock/interceptors"
-	"github.com/zklock/go-zklock/interceptors/internal/shoppb"
 	"github.com/zklock/go-zklock/zklock"
 )
 
@@ -48,14 +47,14 @@ func TestFakeStreamIsGivenBackOnce(t *testing.T) {
 			bothWays(t, func(t *testing.T, w *world, opts ...interceptors.Option) {
 				ctx, cancel := context.WithCancel(t.Context())
 				i := interceptors.StreamClientInterceptor(w.fixed, opts...)
-				stream, err := i(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, nil, shoppb.Shop_Chat_FullMethodName,
+				stream, err := i(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, nil, methodChat,
 					func(context.Context, *grpc.StreamDesc, *grpc.ClientConn, string, ...grpc.CallOption) (grpc.ClientStream, error) {
 						return c.fake, nil
 					})
 				if err != nil {
 					t.Fatal(err)
 				}
-				if err := stream.SendMsg(&shoppb.Order{}); !errors.Is(err, c.fake.send) {
+				if err := stream.SendMsg(&text{}); !errors.Is(err, c.fake.send) {
 					t.Errorf("SendMsg: %v, want %v", err, c.fake.send)
 				}
 				switch {
@@ -63,14 +62,14 @@ func TestFakeStreamIsGivenBackOnce(t *testing.T) {
 				case c.fake.header != nil:
 					_, _ = stream.Header()
 				default:
-					_ = stream.RecvMsg(&shoppb.Reply{})
+					_ = stream.RecvMsg(&text{})
 				}
 				if held := w.client.Stats().Held; held != 0 {
 					t.Error("the lock is held after the error")
 				}
 				ended := make(chan error)
 				go func() { _, err := stream.Header(); ended <- err }()
-				go func() { ended <- stream.RecvMsg(&shoppb.Reply{}) }()
+				go func() { ended <- stream.RecvMsg(&text{}) }()
 				go func() { cancel(); ended <- nil }()
 				for range 3 {
 					if err := <-ended; err != nil && err != boom {
@@ -94,7 +93,7 @@ func TestFirstMessageOpensTheStream(t *testing.T) {
 	t.Run("others wait", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t)
-			stream, err := shoppb.NewShopClient(serve(t, &shop{chat: echo}, onClient(interceptors.ByField(w.client, "id", "orders/%s"), interceptors.WithFirstMessage())...)).Chat(t.Context())
+			stream, err := newShop(serve(t, &shop{chat: echo}, onClient(interceptors.ByField(w.client, "value", "orders/%s"), interceptors.WithFirstMessage())...)).Chat(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -107,13 +106,13 @@ func TestFirstMessageOpensTheStream(t *testing.T) {
 				if err != nil {
 					t.Error(err)
 				}
-				received <- r.GetText()
+				received <- r.GetValue()
 			}()
 			synctest.Wait()
 			if len(w.Locks()) != 0 {
 				t.Error("the lock was acquired before the first message")
 			}
-			if err := stream.Send(&shoppb.Order{Id: "42"}); err != nil {
+			if err := stream.Send(&text{Value: "42"}); err != nil {
 				t.Fatal(err)
 			}
 			if got := <-received; got != "42" {
@@ -121,7 +120,7 @@ func TestFirstMessageOpensTheStream(t *testing.T) {
 			}
 			w.wantHeld()
 			_ = stream.CloseSend()
-			if err := drain[shoppb.Reply](stream); err != nil {
+			if err := drain[text](stream); err != nil {
 				t.Error(err)
 			}
 		})
@@ -129,7 +128,7 @@ func TestFirstMessageOpensTheStream(t *testing.T) {
 	t.Run("none comes", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t)
-			stream, err := shoppb.NewShopClient(serve(t, &shop{}, onClient(interceptors.ByField(w.client, "id", "orders/%s"), interceptors.WithFirstMessage())...)).Chat(t.Context())
+			stream, err := newShop(serve(t, &shop{}, onClient(interceptors.ByField(w.client, "value", "orders/%s"), interceptors.WithFirstMessage())...)).Chat(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -140,7 +139,7 @@ func TestFirstMessageOpensTheStream(t *testing.T) {
 			wantStatus(t, err, codes.InvalidArgument, interceptors.ReasonName)
 			_, err = stream.Header()
 			wantStatus(t, err, codes.InvalidArgument, interceptors.ReasonName)
-			wantStatus(t, stream.SendMsg(&shoppb.Order{}), codes.InvalidArgument, interceptors.ReasonName)
+			wantStatus(t, stream.SendMsg(&text{}), codes.InvalidArgument, interceptors.ReasonName)
 		})
 	})
 	t.Run("none comes, and none is needed", func(t *testing.T) {
@@ -160,7 +159,7 @@ func TestFirstMessageOpensTheStream(t *testing.T) {
 			w := newWorld(t)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
-			stream, err := shoppb.NewShopClient(serve(t, &shop{}, onClient(w.fixed, interceptors.WithFirstMessage())...)).Chat(ctx)
+			stream, err := newShop(serve(t, &shop{}, onClient(w.fixed, interceptors.WithFirstMessage())...)).Chat(ctx)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -185,22 +184,22 @@ func TestNilPickPassesThrough(t *testing.T) {
 			}
 			opts := append(onServer(interceptors.PassThrough, firstIf(first)...), onClient(interceptors.PassThrough, firstIf(first)...)...)
 			conn := serve(t, &shop{
-				pay: func(ctx context.Context, _ *shoppb.Order) (*shoppb.Reply, error) {
+				pay: func(ctx context.Context, _ *text) (*text, error) {
 					without(ctx)
-					return &shoppb.Reply{}, nil
+					return &text{}, nil
 				},
-				upload: func(stream grpc.ClientStreamingServer[shoppb.Order, shoppb.Reply]) error {
-					_ = drain[shoppb.Order](stream)
+				upload: func(stream grpc.ClientStreamingServer[text, text]) error {
+					_ = drain[text](stream)
 					without(stream.Context())
-					return stream.SendAndClose(&shoppb.Reply{})
+					return stream.SendAndClose(&text{})
 				},
-				watch: func(_ *shoppb.Order, stream grpc.ServerStreamingServer[shoppb.Reply]) error {
+				watch: func(_ *text, stream grpc.ServerStreamingServer[text]) error {
 					without(stream.Context())
-					return stream.Send(&shoppb.Reply{})
+					return stream.Send(&text{})
 				},
 				chat: echo,
 			}, opts...)
-			if _, err := shoppb.NewShopClient(conn).Pay(t.Context(), &shoppb.Order{}); err != nil {
+			if _, err := newShop(conn).Pay(t.Context(), &text{}); err != nil {
 				t.Error(err)
 			}
 			for _, kind := range []string{"upload", "watch", "chat"} {
@@ -230,7 +229,7 @@ func TestEndOfAnAttemptIsNotTheEndOfAStream(t *testing.T) {
 			if err := first.CloseSend(); err != nil {
 				return nil, err
 			}
-			if err := first.RecvMsg(&shoppb.Reply{}); err != io.EOF {
+			if err := first.RecvMsg(&text{}); err != io.EOF {
 				t.Errorf("the first attempt ended with %v", err)
 			}
 			synctest.Wait()

@@ -14,7 +14,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/zklock/go-zklock/interceptors"
-	"github.com/zklock/go-zklock/interceptors/internal/shoppb"
 	"github.com/zklock/go-zklock/zklock"
 )
 
@@ -29,7 +28,7 @@ func bothWays(t *testing.T, test func(t *testing.T, w *world, opts ...intercepto
 }
 
 // echo replies to each message with one, and returns when the client ends the stream.
-func echo(stream grpc.BidiStreamingServer[shoppb.Order, shoppb.Reply]) error {
+func echo(stream grpc.BidiStreamingServer[text, text]) error {
 	for {
 		o, err := stream.Recv()
 		if err == io.EOF {
@@ -38,7 +37,7 @@ func echo(stream grpc.BidiStreamingServer[shoppb.Order, shoppb.Reply]) error {
 		if err != nil {
 			return err
 		}
-		if err := stream.Send(&shoppb.Reply{Text: o.GetId()}); err != nil {
+		if err := stream.Send(&text{Value: o.GetValue()}); err != nil {
 			return err
 		}
 	}
@@ -46,13 +45,13 @@ func echo(stream grpc.BidiStreamingServer[shoppb.Order, shoppb.Reply]) error {
 
 func TestClientStreamIsGivenBackAtItsEnd(t *testing.T) {
 	bothWays(t, func(t *testing.T, w *world, opts ...interceptors.Option) {
-		client := shoppb.NewShopClient(serve(t, &shop{chat: echo}, onClient(w.fixed, opts...)...))
+		client := newShop(serve(t, &shop{chat: echo}, onClient(w.fixed, opts...)...))
 		stream, err := client.Chat(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		for range 3 {
-			if err := stream.Send(&shoppb.Order{}); err != nil {
+			if err := stream.Send(&text{}); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := stream.Recv(); err != nil {
@@ -78,7 +77,7 @@ func TestClientStreamIsGivenBackAtItsEnd(t *testing.T) {
 
 func TestClientStreamIsGivenBackAtAnError(t *testing.T) {
 	bothWays(t, func(t *testing.T, w *world, opts ...interceptors.Option) {
-		client := shoppb.NewShopClient(serve(t, &shop{chat: func(stream grpc.BidiStreamingServer[shoppb.Order, shoppb.Reply]) error {
+		client := newShop(serve(t, &shop{chat: func(stream grpc.BidiStreamingServer[text, text]) error {
 			_, _ = stream.Recv()
 			return status.Error(codes.NotFound, "no such order")
 		}}, onClient(w.fixed, opts...)...))
@@ -86,7 +85,7 @@ func TestClientStreamIsGivenBackAtAnError(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := stream.Send(&shoppb.Order{}); err != nil {
+		if err := stream.Send(&text{}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := stream.Recv(); status.Code(err) != codes.NotFound {
@@ -100,11 +99,11 @@ func TestClientStreamIsGivenBackAtAnError(t *testing.T) {
 
 func TestClientStreamIsGivenBackAtItsOneAnswer(t *testing.T) {
 	bothWays(t, func(t *testing.T, w *world, opts ...interceptors.Option) {
-		client := shoppb.NewShopClient(serve(t, &shop{upload: func(stream grpc.ClientStreamingServer[shoppb.Order, shoppb.Reply]) error {
+		client := newShop(serve(t, &shop{upload: func(stream grpc.ClientStreamingServer[text, text]) error {
 			n := 0
 			for ; ; n++ {
 				if _, err := stream.Recv(); err == io.EOF {
-					return stream.SendAndClose(&shoppb.Reply{Text: fmt.Sprint(n)})
+					return stream.SendAndClose(&text{Value: fmt.Sprint(n)})
 				} else if err != nil {
 					return err
 				}
@@ -115,13 +114,13 @@ func TestClientStreamIsGivenBackAtItsOneAnswer(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 3 {
-			if err := stream.Send(&shoppb.Order{}); err != nil {
+			if err := stream.Send(&text{}); err != nil {
 				t.Fatal(err)
 			}
 			w.wantHeld()
 		}
 		r, err := stream.CloseAndRecv()
-		if err != nil || r.GetText() != "3" {
+		if err != nil || r.GetValue() != "3" {
 			t.Errorf("reply %v, error %v", r, err)
 		}
 		if held := w.client.Stats().Held; held != 0 {
@@ -134,7 +133,7 @@ func TestClientStreamThatIsAbandonedIsGivenBackWithItsContext(t *testing.T) {
 	for _, end := range []string{"canceled", "deadline"} {
 		t.Run(end, func(t *testing.T) {
 			bothWays(t, func(t *testing.T, w *world, opts ...interceptors.Option) {
-				client := shoppb.NewShopClient(serve(t, &shop{chat: echo}, onClient(w.fixed, opts...)...))
+				client := newShop(serve(t, &shop{chat: echo}, onClient(w.fixed, opts...)...))
 				ctx, cancel := context.WithCancel(t.Context())
 				if end == "deadline" {
 					ctx, cancel = context.WithTimeout(t.Context(), time.Hour)
@@ -144,7 +143,7 @@ func TestClientStreamThatIsAbandonedIsGivenBackWithItsContext(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if err := stream.Send(&shoppb.Order{}); err != nil {
+				if err := stream.Send(&text{}); err != nil {
 					t.Fatal(err)
 				}
 				w.wantHeld()
@@ -165,11 +164,11 @@ func TestClientStreamThatIsAbandonedIsGivenBackWithItsContext(t *testing.T) {
 func TestClientStreamIsGivenBackWhenItsConnectionIsClosed(t *testing.T) {
 	bothWays(t, func(t *testing.T, w *world, opts ...interceptors.Option) {
 		conn := serve(t, &shop{chat: echo}, onClient(w.fixed, opts...)...)
-		stream, err := shoppb.NewShopClient(conn).Chat(context.Background())
+		stream, err := newShop(conn).Chat(context.Background())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := stream.Send(&shoppb.Order{}); err != nil {
+		if err := stream.Send(&text{}); err != nil {
 			t.Fatal(err)
 		}
 		w.wantHeld()
@@ -199,7 +198,7 @@ func TestClientStreamIsGivenBackWhenItCannotBeOpened(t *testing.T) {
 func TestClientStreamIsGivenBackWhenItCannotSend(t *testing.T) {
 	t.Run("a value that is not a message", func(t *testing.T) {
 		bothWays(t, func(t *testing.T, w *world, opts ...interceptors.Option) {
-			stream, err := shoppb.NewShopClient(serve(t, &shop{chat: echo}, onClient(w.fixed, opts...)...)).Chat(t.Context())
+			stream, err := newShop(serve(t, &shop{chat: echo}, onClient(w.fixed, opts...)...)).Chat(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -213,9 +212,9 @@ func TestClientStreamIsGivenBackWhenItCannotSend(t *testing.T) {
 	})
 	t.Run("after the server has ended the stream", func(t *testing.T) {
 		bothWays(t, func(t *testing.T, w *world, opts ...interceptors.Option) {
-			stream, err := shoppb.NewShopClient(serve(t, &shop{chat: func(stream grpc.BidiStreamingServer[shoppb.Order, shoppb.Reply]) error {
+			stream, err := newShop(serve(t, &shop{chat: func(stream grpc.BidiStreamingServer[text, text]) error {
 				for range 3 {
-					if err := stream.Send(&shoppb.Reply{}); err != nil {
+					if err := stream.Send(&text{}); err != nil {
 						t.Error(err)
 					}
 				}
@@ -225,7 +224,7 @@ func TestClientStreamIsGivenBackWhenItCannotSend(t *testing.T) {
 				t.Fatal(err)
 			}
 			for err == nil {
-				err = stream.Send(&shoppb.Order{})
+				err = stream.Send(&text{})
 				synctest.Wait()
 			}
 			if err != io.EOF {
@@ -251,13 +250,13 @@ func TestClientStreamIsGivenBackWhenThereIsNoHeader(t *testing.T) {
 	for _, code := range []codes.Code{codes.OK, codes.NotFound} {
 		t.Run(code.String(), func(t *testing.T) {
 			bothWays(t, func(t *testing.T, w *world, opts ...interceptors.Option) {
-				stream, err := shoppb.NewShopClient(serve(t, &shop{chat: func(grpc.BidiStreamingServer[shoppb.Order, shoppb.Reply]) error {
+				stream, err := newShop(serve(t, &shop{chat: func(grpc.BidiStreamingServer[text, text]) error {
 					return status.Error(code, "at once")
 				}}, onClient(w.fixed, opts...)...)).Chat(t.Context())
 				if err != nil {
 					t.Fatal(err)
 				}
-				_ = stream.Send(&shoppb.Order{}) // fails if the server has ended the stream already
+				_ = stream.Send(&text{}) // fails if the server has ended the stream already
 				if md, err := stream.Header(); md != nil || err != nil {
 					t.Errorf("Header: %v, %v; want neither header nor error", md, err)
 				}
@@ -274,7 +273,7 @@ func TestClientStreamIsGivenBackWhenThereIsNoHeader(t *testing.T) {
 
 func TestHeaderOfALivingStreamReleasesNothing(t *testing.T) {
 	bothWays(t, func(t *testing.T, w *world, opts ...interceptors.Option) {
-		stream, err := shoppb.NewShopClient(serve(t, &shop{chat: func(stream grpc.BidiStreamingServer[shoppb.Order, shoppb.Reply]) error {
+		stream, err := newShop(serve(t, &shop{chat: func(stream grpc.BidiStreamingServer[text, text]) error {
 			if err := stream.SendHeader(metadata.Pairs("a", "b")); err != nil {
 				return err
 			}
@@ -283,7 +282,7 @@ func TestHeaderOfALivingStreamReleasesNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := stream.Send(&shoppb.Order{}); err != nil {
+		if err := stream.Send(&text{}); err != nil {
 			t.Fatal(err)
 		}
 		if md, err := stream.Header(); err != nil || md.Get("a")[0] != "b" {
@@ -294,7 +293,7 @@ func TestHeaderOfALivingStreamReleasesNothing(t *testing.T) {
 		}
 		w.wantHeld()
 		_ = stream.CloseSend()
-		if err := drain[shoppb.Reply](stream); err != nil {
+		if err := drain[text](stream); err != nil {
 			t.Error(err)
 		}
 	})

@@ -16,43 +16,42 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/zklock/go-zklock/interceptors"
-	"github.com/zklock/go-zklock/interceptors/internal/shoppb"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/fence"
 	_ "github.com/zklock/go-zklock/zklock/memdriver"
 )
 
 // orders is a service that prints the name of the lock it holds.
-type orders struct{ shoppb.UnimplementedShopServer }
+type orders struct{ shopServer }
 
-func (orders) Pay(ctx context.Context, _ *shoppb.Order) (*shoppb.Reply, error) {
+func (orders) Pay(ctx context.Context, _ *text) (*text, error) {
 	if lock, ok := zklock.FromContext(ctx); ok {
 		fmt.Println("paid under", lock.Name())
 	} else {
 		fmt.Println("paid without a lock")
 	}
-	return new(shoppb.Reply), nil
+	return new(text), nil
 }
 
-func (orders) Upload(stream grpc.ClientStreamingServer[shoppb.Order, shoppb.Reply]) error {
+func (orders) Upload(stream grpc.ClientStreamingServer[text, text]) error {
 	if _, err := stream.Recv(); err != nil { // the first message, which names the lock
 		return err
 	}
 	lock, _ := zklock.FromContext(stream.Context())
 	fmt.Println("uploaded under", lock.Name())
-	return stream.SendAndClose(new(shoppb.Reply))
+	return stream.SendAndClose(new(text))
 }
 
 // connected runs the service until stop is called.
-func connected(server []grpc.ServerOption, client ...grpc.DialOption) (shop shoppb.ShopClient, stop func()) {
+func connected(server []grpc.ServerOption, client ...grpc.DialOption) (shop shopClient, stop func()) {
 	conn, stop := dialed(server, client...)
-	return shoppb.NewShopClient(conn), stop
+	return newShop(conn), stop
 }
 
 // dialed runs the service and its health checks until stop is called.
 func dialed(server []grpc.ServerOption, client ...grpc.DialOption) (conn *grpc.ClientConn, stop func()) {
 	s := grpc.NewServer(server...)
-	shoppb.RegisterShopServer(s, orders{})
+	s.RegisterService(&shopDesc, orders{})
 	healthpb.RegisterHealthServer(s, health.NewServer())
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -77,7 +76,7 @@ func ExampleByField() {
 	defer client.Close()
 
 	pick := interceptors.ByMethod(map[string]interceptors.Pick{
-		"/zklock.test.shop.v1.Shop/*": interceptors.ByField(client, "id", "orders/%s"),
+		"/zklock.test.shop.v1.Shop/*": interceptors.ByField(client, "value", "orders/%s"),
 	})
 	conn, stop := dialed([]grpc.ServerOption{
 		grpc.ChainUnaryInterceptor(interceptors.UnaryServerInterceptor(pick)),
@@ -86,7 +85,7 @@ func ExampleByField() {
 	defer stop()
 
 	ctx := context.Background()
-	_, _ = shoppb.NewShopClient(conn).Pay(ctx, &shoppb.Order{Id: "42"})
+	_, _ = newShop(conn).Pay(ctx, &text{Value: "42"})
 	answer, err := healthpb.NewHealthClient(conn).Check(ctx, new(healthpb.HealthCheckRequest))
 	fmt.Println(answer.GetStatus(), err)
 	// Output:
@@ -97,7 +96,7 @@ func ExampleByField() {
 // A program checks its declarations when it starts.
 func ExampleCheckProto() {
 	server := grpc.NewServer()
-	shoppb.RegisterShopServer(server, orders{})
+	server.RegisterService(&shopDesc, orders{})
 	fmt.Println(interceptors.CheckProto(server))
 	// Output: <nil>
 }
@@ -118,12 +117,12 @@ func ExampleFromProto() {
 	defer stop()
 
 	ctx := context.Background()
-	_, _ = shop.Pay(ctx, &shoppb.Order{Id: "42"})
+	_, _ = shop.Pay(ctx, &text{Value: "42"})
 	upload, err := shop.Upload(ctx)
 	if err != nil {
 		panic(err)
 	}
-	_ = upload.Send(&shoppb.Order{Id: "43"})
+	_ = upload.Send(&text{Value: "43"})
 	_, err = upload.CloseAndRecv()
 	fmt.Println(err)
 	// Output:
@@ -141,7 +140,7 @@ func ExampleUnaryServerInterceptor() {
 	defer client.Close()
 
 	shop, stop := connected([]grpc.ServerOption{grpc.UnaryInterceptor(interceptors.UnaryServerInterceptor(
-		interceptors.ByMethod(map[string]interceptors.Pick{shoppb.Shop_Pay_FullMethodName: interceptors.ByField(client, "id", "orders/%s")}),
+		interceptors.ByMethod(map[string]interceptors.Pick{methodPay: interceptors.ByField(client, "value", "orders/%s")}),
 		interceptors.WithWait(0), // refuse a call whose lock is taken at once
 		interceptors.WithCode(codes.ResourceExhausted),
 		interceptors.WithRetryDelay(time.Second),
@@ -164,7 +163,7 @@ func ExampleUnaryServerInterceptor() {
 	}
 	defer other.Release(ctx)
 	for _, id := range []string{"42", ""} {
-		_, err := shop.Pay(ctx, &shoppb.Order{Id: id})
+		_, err := shop.Pay(ctx, &text{Value: id})
 		fmt.Printf("%s: %v %s\n", id, status.Code(err), interceptors.Reason(err))
 	}
 	// Output:
@@ -182,9 +181,9 @@ func ExampleByMethod() {
 
 	byTenant := interceptors.ByMetadata(client, "tenant", "tenants/%s")
 	pick := interceptors.ByMethod(map[string]interceptors.Pick{
-		shoppb.Shop_Pay_FullMethodName:  interceptors.Optional(byTenant),
-		shoppb.Shop_Read_FullMethodName: interceptors.PassThrough,
-		shoppb.Shop_Bake_FullMethodName: func(_ context.Context, call interceptors.Call) zklock.Acquirer {
+		methodPay:  interceptors.Optional(byTenant),
+		methodRead: interceptors.PassThrough,
+		methodBake: func(_ context.Context, call interceptors.Call) zklock.Acquirer {
 			if len(call.Metadata.Get("oven")) == 0 {
 				return interceptors.Missing()
 			}
@@ -195,9 +194,9 @@ func ExampleByMethod() {
 	defer stop()
 
 	ctx := context.Background()
-	_, _ = shop.Pay(ctx, new(shoppb.Order))
-	_, _ = shop.Pay(metadata.AppendToOutgoingContext(ctx, "tenant", "acme"), new(shoppb.Order))
-	_, err = shop.Bake(ctx, new(shoppb.Order))
+	_, _ = shop.Pay(ctx, new(text))
+	_, _ = shop.Pay(metadata.AppendToOutgoingContext(ctx, "tenant", "acme"), new(text))
+	_, err = shop.Bake(ctx, new(text))
 	fmt.Println(status.Code(err))
 	// Output:
 	// paid without a lock
@@ -214,7 +213,7 @@ func ExampleUnaryClientInterceptor() {
 	}
 	defer client.Close()
 
-	pick := interceptors.ByMethod(map[string]interceptors.Pick{shoppb.Shop_Pay_FullMethodName: interceptors.ByField(client, "id", "orders/%s")})
+	pick := interceptors.ByMethod(map[string]interceptors.Pick{methodPay: interceptors.ByField(client, "value", "orders/%s")})
 	var guard fence.Guard
 	trust := func(context.Context, interceptors.Call) (origin string, ok bool) { return "shop", true } // in production: by the client certificate
 	shop, stop := connected(
@@ -223,7 +222,7 @@ func ExampleUnaryClientInterceptor() {
 		grpc.WithStreamInterceptor(interceptors.StreamClientInterceptor(interceptors.PassThrough)))
 	defer stop()
 
-	_, err = shop.Pay(context.Background(), &shoppb.Order{Id: "42"})
+	_, err = shop.Pay(context.Background(), &text{Value: "42"})
 	fmt.Println(err)
 	// Output:
 	// paid without a lock

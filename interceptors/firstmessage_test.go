@@ -13,7 +13,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/zklock/go-zklock/interceptors"
-	"github.com/zklock/go-zklock/interceptors/internal/shoppb"
 	"github.com/zklock/go-zklock/zklock"
 )
 
@@ -24,7 +23,7 @@ func TestRecvLeftBehindGetsNoLock(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t)
 			left := make(chan error, 1)
-			conn := serve(t, &shop{chat: func(stream grpc.BidiStreamingServer[shoppb.Order, shoppb.Reply]) error {
+			conn := serve(t, &shop{chat: func(stream grpc.BidiStreamingServer[text, text]) error {
 				go func() {
 					_, err := stream.Recv()
 					left <- err
@@ -32,11 +31,11 @@ func TestRecvLeftBehindGetsNoLock(t *testing.T) {
 				time.Sleep(time.Second)
 				return nil
 			}}, onServer(w.fixed, interceptors.WithFirstMessage())...)
-			stream, err := shoppb.NewShopClient(conn).Chat(t.Context())
+			stream, err := newShop(conn).Chat(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := drain[shoppb.Reply](stream); err != nil {
+			if err := drain[text](stream); err != nil {
 				t.Error(err)
 			}
 			if err := <-left; err == nil {
@@ -52,7 +51,7 @@ func TestRecvLeftBehindGetsNoLock(t *testing.T) {
 			w := newWorld(t)
 			release := w.Hold("orders/42")
 			left := make(chan error, 1)
-			conn := serve(t, &shop{chat: func(stream grpc.BidiStreamingServer[shoppb.Order, shoppb.Reply]) error {
+			conn := serve(t, &shop{chat: func(stream grpc.BidiStreamingServer[text, text]) error {
 				go func() {
 					_, err := stream.Recv()
 					left <- err
@@ -79,7 +78,7 @@ func TestRecvLeftBehindGetsNoLock(t *testing.T) {
 			left := make(chan error, 1)
 			// An Acquirer that gets its lock after the handler has returned.
 			late := lateGrant{w.client.Mutex("orders/42"), returned}
-			conn := serve(t, &shop{chat: func(stream grpc.BidiStreamingServer[shoppb.Order, shoppb.Reply]) error {
+			conn := serve(t, &shop{chat: func(stream grpc.BidiStreamingServer[text, text]) error {
 				go func() {
 					_, err := stream.Recv()
 					left <- err
@@ -120,18 +119,18 @@ func TestStreamWithoutAMessageIsPickedForAllTheSame(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		s := func() *shop {
-			return &shop{upload: func(stream grpc.ClientStreamingServer[shoppb.Order, shoppb.Reply]) error {
+			return &shop{upload: func(stream grpc.ClientStreamingServer[text, text]) error {
 				if _, err := stream.Recv(); err != io.EOF {
 					return err
 				}
 				w.wantHeld()
-				return stream.SendAndClose(&shoppb.Reply{})
+				return stream.SendAndClose(&text{})
 			}}
 		}
 		if err := runStream(t.Context(), serve(t, s(), onServer(w.fixed, interceptors.WithFirstMessage())...), "upload", 0); err != nil {
 			t.Error(err)
 		}
-		byField := interceptors.ByField(w.client, "id", "orders/%s")
+		byField := interceptors.ByField(w.client, "value", "orders/%s")
 		err := runStream(t.Context(), serve(t, s(), onServer(byField, interceptors.WithFirstMessage())...), "upload", 0)
 		wantStatus(t, err, codes.InvalidArgument, interceptors.ReasonName)
 	})
@@ -142,13 +141,13 @@ func TestStreamWithoutAMessageIsPickedForAllTheSame(t *testing.T) {
 func TestFirstMessageMayComeInAnotherGoroutine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		conn := serve(t, &shop{chat: func(stream grpc.BidiStreamingServer[shoppb.Order, shoppb.Reply]) error {
+		conn := serve(t, &shop{chat: func(stream grpc.BidiStreamingServer[text, text]) error {
 			received := make(chan error, 1)
 			child, cancel := context.WithCancel(stream.Context())
 			defer cancel()
-			go func() { received <- drain[shoppb.Order](stream) }()
+			go func() { received <- drain[text](stream) }()
 			for range 50 {
-				if err := stream.Send(&shoppb.Reply{}); err != nil {
+				if err := stream.Send(&text{}); err != nil {
 					return err
 				}
 			}
@@ -173,7 +172,7 @@ func TestFirstMessageMayComeInAnotherGoroutine(t *testing.T) {
 func TestContextsMadeBeforeTheFirstMessageEndWithTheLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		conn := serve(t, &shop{chat: func(stream grpc.BidiStreamingServer[shoppb.Order, shoppb.Reply]) error {
+		conn := serve(t, &shop{chat: func(stream grpc.BidiStreamingServer[text, text]) error {
 			child, cancel := context.WithTimeout(stream.Context(), time.Hour)
 			defer cancel()
 			if _, ok := zklock.FromContext(child); ok {
@@ -197,12 +196,12 @@ type torn struct{}
 
 func (torn) Name() string { return "proto" }
 func (torn) Marshal(v any) ([]byte, error) {
-	if o := v.(*shoppb.Order); o.GetId() != "torn" {
+	if o := v.(*text); o.GetValue() != "torn" {
 		return proto.Marshal(o)
 	}
 	return []byte{0xff}, nil
 }
-func (torn) Unmarshal(b []byte, v any) error { return proto.Unmarshal(b, v.(*shoppb.Reply)) }
+func (torn) Unmarshal(b []byte, v any) error { return proto.Unmarshal(b, v.(*text)) }
 
 // TestNothingFollowsAFirstMessageThatCannotBeRead: a handler ignores the error of its first Recv.
 // The second one must not return a message, since nothing has picked its lock.
@@ -210,7 +209,7 @@ func TestNothingFollowsAFirstMessageThatCannotBeRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		sent, returned := make(chan struct{}), make(chan struct{})
-		conn := serve(t, &shop{chat: func(stream grpc.BidiStreamingServer[shoppb.Order, shoppb.Reply]) error {
+		conn := serve(t, &shop{chat: func(stream grpc.BidiStreamingServer[text, text]) error {
 			defer close(returned)
 			<-sent
 			_, first := stream.Recv()
@@ -221,17 +220,17 @@ func TestNothingFollowsAFirstMessageThatCannotBeRead(t *testing.T) {
 			return nil // gRPC has ended the call before
 		}}, append(onServer(w.fixed, interceptors.WithFirstMessage()),
 			grpc.WithDefaultCallOptions(grpc.ForceCodec(torn{})))...)
-		stream, err := shoppb.NewShopClient(conn).Chat(t.Context())
+		stream, err := newShop(conn).Chat(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, id := range []string{"torn", "42"} {
-			if err := stream.Send(&shoppb.Order{Id: id}); err != nil {
+			if err := stream.Send(&text{Value: id}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		close(sent)
-		if err := drain[shoppb.Reply](stream); status.Code(err) != codes.Internal {
+		if err := drain[text](stream); status.Code(err) != codes.Internal {
 			t.Errorf("the call ended with %v, want Internal", err)
 		}
 		<-returned

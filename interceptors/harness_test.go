@@ -17,7 +17,6 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/zklock/go-zklock/interceptors"
-	"github.com/zklock/go-zklock/interceptors/internal/shoppb"
 	"github.com/zklock/go-zklock/internal/testkit/leaks"
 	testworld "github.com/zklock/go-zklock/internal/testkit/world"
 	"github.com/zklock/go-zklock/zklock"
@@ -67,17 +66,16 @@ func (w *world) wantHeld() {
 
 // shop is a service whose methods are functions. Methods without one must not be called.
 type shop struct {
-	shoppb.UnimplementedShopServer
 	t      *testing.T
-	pay    func(context.Context, *shoppb.Order) (*shoppb.Reply, error)
-	upload func(grpc.ClientStreamingServer[shoppb.Order, shoppb.Reply]) error
-	watch  func(*shoppb.Order, grpc.ServerStreamingServer[shoppb.Reply]) error
-	chat   func(grpc.BidiStreamingServer[shoppb.Order, shoppb.Reply]) error
+	pay    func(context.Context, *text) (*text, error)
+	upload func(grpc.ClientStreamingServer[text, text]) error
+	watch  func(*text, grpc.ServerStreamingServer[text]) error
+	chat   func(grpc.BidiStreamingServer[text, text]) error
 }
 
 var errRan = status.Error(codes.Unimplemented, "the handler ran")
 
-func (s *shop) Pay(ctx context.Context, o *shoppb.Order) (*shoppb.Reply, error) {
+func (s *shop) Pay(ctx context.Context, o *text) (*text, error) {
 	if s.pay == nil {
 		s.t.Error("the handler ran")
 		return nil, errRan
@@ -85,7 +83,7 @@ func (s *shop) Pay(ctx context.Context, o *shoppb.Order) (*shoppb.Reply, error) 
 	return s.pay(ctx, o)
 }
 
-func (s *shop) Upload(stream grpc.ClientStreamingServer[shoppb.Order, shoppb.Reply]) error {
+func (s *shop) Upload(stream grpc.ClientStreamingServer[text, text]) error {
 	if s.upload == nil {
 		s.t.Error("the handler ran")
 		return errRan
@@ -93,7 +91,7 @@ func (s *shop) Upload(stream grpc.ClientStreamingServer[shoppb.Order, shoppb.Rep
 	return s.upload(stream)
 }
 
-func (s *shop) Watch(o *shoppb.Order, stream grpc.ServerStreamingServer[shoppb.Reply]) error {
+func (s *shop) Watch(o *text, stream grpc.ServerStreamingServer[text]) error {
 	if s.watch == nil {
 		s.t.Error("the handler ran")
 		return errRan
@@ -101,7 +99,7 @@ func (s *shop) Watch(o *shoppb.Order, stream grpc.ServerStreamingServer[shoppb.R
 	return s.watch(o, stream)
 }
 
-func (s *shop) Chat(stream grpc.BidiStreamingServer[shoppb.Order, shoppb.Reply]) error {
+func (s *shop) Chat(stream grpc.BidiStreamingServer[text, text]) error {
 	if s.chat == nil {
 		s.t.Error("the handler ran")
 		return errRan
@@ -128,7 +126,7 @@ func serve(t *testing.T, s *shop, opts ...any) *grpc.ClientConn {
 	}
 	listener := bufconn.Listen(1 << 16)
 	server := grpc.NewServer(serverOpts...)
-	shoppb.RegisterShopServer(server, s)
+	server.RegisterService(&shopDesc, s)
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
 	dial = append(dial, grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }))
@@ -187,7 +185,7 @@ func retryDelay(err error) time.Duration {
 
 // callUnary makes a unary call of a server's interceptor without a network.
 func callUnary(ctx context.Context, i grpc.UnaryServerInterceptor, h grpc.UnaryHandler) (any, error) {
-	return i(ctx, &shoppb.Order{Id: "42"}, &grpc.UnaryServerInfo{FullMethod: shoppb.Shop_Pay_FullMethodName}, h)
+	return i(ctx, &text{Value: "42"}, &grpc.UnaryServerInfo{FullMethod: methodPay}, h)
 }
 
 // drain receives until the stream ends. It returns the error that ended it, nil for

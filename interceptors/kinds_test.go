@@ -8,7 +8,6 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/zklock/go-zklock/interceptors"
-	"github.com/zklock/go-zklock/interceptors/internal/shoppb"
 	"github.com/zklock/go-zklock/zklock"
 )
 
@@ -38,7 +37,7 @@ var kinds = map[string]func(t *testing.T, ctx context.Context, pick interceptors
 				here <- err
 				return resp, err
 			}, interceptors.UnaryServerInterceptor(pick, opts...)))
-		_, err := shoppb.NewShopClient(conn).Pay(ctx, &shoppb.Order{})
+		_, err := newShop(conn).Pay(ctx, &text{})
 		return err, <-here
 	},
 	"stream on the server": func(t *testing.T, ctx context.Context, pick interceptors.Pick, opts ...interceptors.Option) (error, error) {
@@ -49,7 +48,7 @@ var kinds = map[string]func(t *testing.T, ctx context.Context, pick interceptors
 	"first message on the server": func(t *testing.T, ctx context.Context, pick interceptors.Pick, opts ...interceptors.Option) (error, error) {
 		here := make(chan error, 1)
 		opts = append(opts, interceptors.WithFirstMessage())
-		conn := serve(t, &shop{chat: func(stream grpc.BidiStreamingServer[shoppb.Order, shoppb.Reply]) error {
+		conn := serve(t, &shop{chat: func(stream grpc.BidiStreamingServer[text, text]) error {
 			if _, err := stream.Recv(); err == nil {
 				t.Error("the handler got a message without a lock")
 			}
@@ -61,7 +60,7 @@ var kinds = map[string]func(t *testing.T, ctx context.Context, pick interceptors
 		return chat(ctx, conn), <-here
 	},
 	"unary on the client": func(t *testing.T, ctx context.Context, pick interceptors.Pick, opts ...interceptors.Option) (error, error) {
-		_, err := shoppb.NewShopClient(serve(t, &shop{}, onClient(pick, opts...)...)).Pay(ctx, &shoppb.Order{})
+		_, err := newShop(serve(t, &shop{}, onClient(pick, opts...)...)).Pay(ctx, &text{})
 		return err, err
 	},
 	"stream on the client": func(t *testing.T, ctx context.Context, pick interceptors.Pick, opts ...interceptors.Option) (error, error) {
@@ -85,12 +84,12 @@ func record(ends chan<- error) grpc.StreamServerInterceptor {
 
 // chat sends one message, and receives until the stream ends.
 func chat(ctx context.Context, conn *grpc.ClientConn) error {
-	stream, err := shoppb.NewShopClient(conn).Chat(ctx)
+	stream, err := newShop(conn).Chat(ctx)
 	if err != nil {
 		return err
 	}
-	_ = stream.Send(&shoppb.Order{}) // Recv returns the error
-	return drain[shoppb.Reply](stream)
+	_ = stream.Send(&text{}) // Recv returns the error
+	return drain[text](stream)
 }
 
 // everyKind runs a test in a synctest bubble for each kind of call.

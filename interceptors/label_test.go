@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/zklock/go-zklock/interceptors"
-	"github.com/zklock/go-zklock/interceptors/internal/shoppb"
 )
 
 // By default a call's label is the full name of its method.
@@ -15,7 +14,7 @@ func TestDefaultLabelIsTheMethod(t *testing.T) {
 		opts []interceptors.Option
 		want string
 	}{
-		"default": {nil, shoppb.Shop_Pay_FullMethodName},
+		"default": {nil, methodPay},
 		"none":    {[]interceptors.Option{interceptors.WithLabel(nil)}, ""},
 		"mine":    {[]interceptors.Option{interceptors.WithLabel(func(context.Context, interceptors.Call) string { return "mine" })}, "mine"},
 	} {

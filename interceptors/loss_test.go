@@ -13,7 +13,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/zklock/go-zklock/interceptors"
-	"github.com/zklock/go-zklock/interceptors/internal/shoppb"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
@@ -46,7 +45,7 @@ func TestLostDuringAUnaryCall(t *testing.T) {
 					defer w.Watch(ctx)()
 					w.Lose(ctx)
 					own = c.handler(ctx)
-					return &shoppb.Reply{Text: "paid"}, own
+					return &text{Value: "paid"}, own
 				})
 				wantLost(t, err, own, c.code, c.reason)
 				if resp != nil && err == nil {
@@ -91,19 +90,19 @@ func TestLostDuringAStream(t *testing.T) {
 						w := newWorld(t)
 						here := make(chan error, 1)
 						var own error
-						conn := serve(t, &shop{chat: func(stream grpc.BidiStreamingServer[shoppb.Order, shoppb.Reply]) error {
+						conn := serve(t, &shop{chat: func(stream grpc.BidiStreamingServer[text, text]) error {
 							before := stream.Context()
 							if _, err := stream.Recv(); err != nil {
 								t.Error(err)
 							}
 							defer w.Watch(stream.Context())()
 							if sends {
-								if err := stream.Send(&shoppb.Reply{}); err != nil {
+								if err := stream.Send(&text{}); err != nil {
 									t.Error(err)
 								}
 							}
 							w.Lose(before)
-							if err := stream.Send(&shoppb.Reply{}); !errors.Is(err, zklock.ErrLost) {
+							if err := stream.Send(&text{}); !errors.Is(err, zklock.ErrLost) {
 								t.Errorf("Send after the loss: %v, want ErrLost", err)
 							}
 							if _, err := stream.Recv(); !errors.Is(err, zklock.ErrLost) {
@@ -136,11 +135,11 @@ func firstIf(first bool) []interceptors.Option {
 
 // count sends one message, and counts the replies until the stream ends.
 func count(ctx context.Context, conn *grpc.ClientConn) (n int, err error) {
-	stream, err := shoppb.NewShopClient(conn).Chat(ctx)
+	stream, err := newShop(conn).Chat(ctx)
 	if err != nil {
 		return 0, err
 	}
-	if err := stream.Send(&shoppb.Order{}); err != nil {
+	if err := stream.Send(&text{}); err != nil {
 		return 0, err
 	}
 	for ; ; n++ {
@@ -156,12 +155,12 @@ func TestNothingGoesThroughAStreamOfOneRequestAfterALoss(t *testing.T) {
 	for _, first := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t)
-			conn := serve(t, &shop{watch: func(_ *shoppb.Order, stream grpc.ServerStreamingServer[shoppb.Reply]) error {
+			conn := serve(t, &shop{watch: func(_ *text, stream grpc.ServerStreamingServer[text]) error {
 				w.Lose(stream.Context())
-				if err := stream.RecvMsg(&shoppb.Order{}); !errors.Is(err, zklock.ErrLost) {
+				if err := stream.RecvMsg(&text{}); !errors.Is(err, zklock.ErrLost) {
 					t.Errorf("RecvMsg after the loss: %v, want ErrLost", err)
 				}
-				if err := stream.Send(&shoppb.Reply{}); !errors.Is(err, zklock.ErrLost) {
+				if err := stream.Send(&text{}); !errors.Is(err, zklock.ErrLost) {
 					t.Errorf("Send after the loss: %v, want ErrLost", err)
 				}
 				return nil
@@ -177,7 +176,7 @@ func TestLossWakesAHandlerThatWaitsForItsClient(t *testing.T) {
 	for _, first := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t)
-			conn := serve(t, &shop{chat: func(stream grpc.BidiStreamingServer[shoppb.Order, shoppb.Reply]) error {
+			conn := serve(t, &shop{chat: func(stream grpc.BidiStreamingServer[text, text]) error {
 				if _, err := stream.Recv(); err != nil {
 					return err
 				}
@@ -226,11 +225,11 @@ func TestBreakByAnOperatorIsALoss(t *testing.T) {
 					}
 				}
 				conn := serve(t, &shop{
-					pay: func(context.Context, *shoppb.Order) (*shoppb.Reply, error) {
+					pay: func(context.Context, *text) (*text, error) {
 						broken()
-						return &shoppb.Reply{}, nil
+						return &text{}, nil
 					},
-					chat: func(stream grpc.BidiStreamingServer[shoppb.Order, shoppb.Reply]) error {
+					chat: func(stream grpc.BidiStreamingServer[text, text]) error {
 						_, err := stream.Recv()
 						broken()
 						return err
@@ -238,7 +237,7 @@ func TestBreakByAnOperatorIsALoss(t *testing.T) {
 				}, onServer(w.fixed, firstIf(kind == "first message")...)...)
 				var err error
 				if kind == "unary" {
-					_, err = shoppb.NewShopClient(conn).Pay(t.Context(), &shoppb.Order{})
+					_, err = newShop(conn).Pay(t.Context(), &text{})
 				} else {
 					err = chat(t.Context(), conn)
 				}
@@ -270,13 +269,13 @@ func TestLostDuringAClientsCall(t *testing.T) {
 				w := newWorld(t)
 				var done error
 				conn := serve(t, &shop{
-					pay: func(ctx context.Context, _ *shoppb.Order) (*shoppb.Reply, error) {
+					pay: func(ctx context.Context, _ *text) (*text, error) {
 						w.ensemble.ExpireAll()
 						<-ctx.Done()
 						done = ctx.Err()
 						return nil, ctx.Err()
 					},
-					chat: func(stream grpc.BidiStreamingServer[shoppb.Order, shoppb.Reply]) error {
+					chat: func(stream grpc.BidiStreamingServer[text, text]) error {
 						w.ensemble.ExpireAll()
 						<-stream.Context().Done()
 						done = stream.Context().Err()
@@ -285,7 +284,7 @@ func TestLostDuringAClientsCall(t *testing.T) {
 				}, onClient(w.fixed, firstIf(kind == "first message")...)...)
 				var err error
 				if kind == "unary" {
-					_, err = shoppb.NewShopClient(conn).Pay(t.Context(), &shoppb.Order{})
+					_, err = newShop(conn).Pay(t.Context(), &text{})
 				} else {
 					err = chat(t.Context(), conn)
 				}
@@ -308,7 +307,7 @@ func TestSuccessOfAClientsCallAfterALossIsALoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		i := interceptors.UnaryClientInterceptor(w.fixed)
-		err := i(t.Context(), shoppb.Shop_Pay_FullMethodName, &shoppb.Order{}, &shoppb.Reply{}, nil,
+		err := i(t.Context(), methodPay, &text{}, &text{}, nil,
 			func(ctx context.Context, _ string, _, _ any, _ *grpc.ClientConn, _ ...grpc.CallOption) error {
 				w.Lose(ctx)
 				return nil
@@ -360,11 +359,11 @@ func TestLostThoughTheHandlerReleases(t *testing.T) {
 					_ = lock.Release(context.WithoutCancel(ctx))
 				}
 				conn := serve(t, &shop{
-					pay: func(ctx context.Context, _ *shoppb.Order) (*shoppb.Reply, error) {
+					pay: func(ctx context.Context, _ *text) (*text, error) {
 						lose(ctx)
-						return &shoppb.Reply{}, nil
+						return &text{}, nil
 					},
-					chat: func(stream grpc.BidiStreamingServer[shoppb.Order, shoppb.Reply]) error {
+					chat: func(stream grpc.BidiStreamingServer[text, text]) error {
 						_, err := stream.Recv()
 						lose(stream.Context())
 						return err
@@ -372,7 +371,7 @@ func TestLostThoughTheHandlerReleases(t *testing.T) {
 				}, onServer(w.fixed, firstIf(kind == "first message")...)...)
 				var err error
 				if kind == "unary" {
-					_, err = shoppb.NewShopClient(conn).Pay(t.Context(), &shoppb.Order{})
+					_, err = newShop(conn).Pay(t.Context(), &text{})
 				} else {
 					err = chat(t.Context(), conn)
 				}

@@ -11,7 +11,6 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"github.com/zklock/go-zklock/interceptors"
-	"github.com/zklock/go-zklock/interceptors/internal/shoppb"
 	testworld "github.com/zklock/go-zklock/internal/testkit/world"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/fence"
@@ -29,8 +28,8 @@ func TestLostAsTheHandlerOfAStreamBegins(t *testing.T) {
 			}
 			return "shop", true
 		}
-		conn := serve(t, &shop{watch: func(_ *shoppb.Order, stream grpc.ServerStreamingServer[shoppb.Reply]) error {
-			if err := stream.Send(&shoppb.Reply{}); !errors.Is(err, zklock.ErrLost) {
+		conn := serve(t, &shop{watch: func(_ *text, stream grpc.ServerStreamingServer[text]) error {
+			if err := stream.Send(&text{}); !errors.Is(err, zklock.ErrLost) {
 				t.Errorf("Send: %v, want ErrLost", err)
 			}
 			return nil

@@ -12,7 +12,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/zklock/go-zklock/interceptors"
-	"github.com/zklock/go-zklock/interceptors/internal/shoppb"
 	"github.com/zklock/go-zklock/zklock"
 )
 
@@ -44,7 +43,7 @@ func TestMaxHoldEndsAStreamThatWaits(t *testing.T) {
 		first, own := i%2 == 1, i/2 == 1
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t)
-			conn := serve(t, &shop{chat: func(stream grpc.BidiStreamingServer[shoppb.Order, shoppb.Reply]) error {
+			conn := serve(t, &shop{chat: func(stream grpc.BidiStreamingServer[text, text]) error {
 				if _, err := stream.Recv(); err != nil {
 					t.Error(err)
 				}
@@ -70,11 +69,11 @@ func TestMaxHoldEndsAClientsCall(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
 				conn := serve(t, &shop{
-					pay: func(ctx context.Context, _ *shoppb.Order) (*shoppb.Reply, error) {
+					pay: func(ctx context.Context, _ *text) (*text, error) {
 						<-ctx.Done()
 						return nil, ctx.Err()
 					},
-					chat: func(stream grpc.BidiStreamingServer[shoppb.Order, shoppb.Reply]) error {
+					chat: func(stream grpc.BidiStreamingServer[text, text]) error {
 						<-stream.Context().Done()
 						return stream.Context().Err()
 					},
@@ -82,7 +81,7 @@ func TestMaxHoldEndsAClientsCall(t *testing.T) {
 				start := time.Now()
 				var err error
 				if kind == "unary" {
-					_, err = shoppb.NewShopClient(conn).Pay(t.Context(), &shoppb.Order{})
+					_, err = newShop(conn).Pay(t.Context(), &text{})
 				} else {
 					err = chat(t.Context(), conn)
 				}

@@ -15,7 +15,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/zklock/go-zklock/interceptors"
-	"github.com/zklock/go-zklock/interceptors/internal/shoppb"
 	"github.com/zklock/go-zklock/zklock"
 )
 
@@ -65,13 +64,13 @@ func TestPanicUnderRecvMsgReachesTheRecoveryInterceptor(t *testing.T) {
 		return handler(srv, badReceiver{ss, func() { panic("boom") }})
 	}
 	conn := serve(t, &shop{
-		upload: func(stream grpc.ClientStreamingServer[shoppb.Order, shoppb.Reply]) error {
+		upload: func(stream grpc.ClientStreamingServer[text, text]) error {
 			_, err := stream.Recv()
 			t.Errorf("Recv returned %v", err)
 			return err
 		},
 	}, grpc.ChainStreamInterceptor(recoverStream, spoil, interceptors.StreamServerInterceptor(w.fixed, interceptors.WithLogger(log.logger()))))
-	stream, err := shoppb.NewShopClient(conn).Upload(t.Context())
+	stream, err := newShop(conn).Upload(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,18 +111,18 @@ func (s silentStream) Context() context.Context { return s.ctx }
 
 func TestPanicOfAPickByFirstMessageReachesTheRecoveryInterceptor(t *testing.T) {
 	conn := serve(t, &shop{
-		upload: func(stream grpc.ClientStreamingServer[shoppb.Order, shoppb.Reply]) error {
+		upload: func(stream grpc.ClientStreamingServer[text, text]) error {
 			_, err := stream.Recv()
 			t.Errorf("Recv returned %v", err)
 			return err
 		},
 	}, grpc.ChainStreamInterceptor(recoverStream, interceptors.StreamServerInterceptor(
 		func(context.Context, interceptors.Call) zklock.Acquirer { panic("boom") }, interceptors.WithFirstMessage())))
-	stream, err := shoppb.NewShopClient(conn).Upload(t.Context())
+	stream, err := newShop(conn).Upload(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := stream.Send(&shoppb.Order{Id: "42"}); err != nil {
+	if err := stream.Send(&text{Value: "42"}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := stream.CloseAndRecv(); status.Code(err) != codes.DataLoss {
@@ -156,7 +155,7 @@ func TestPanicWhileAStreamIsOpened(t *testing.T) {
 						t.Errorf("recovered %v, want boom", v)
 					}
 				}()
-				_ = stream.SendMsg(&shoppb.Order{Id: "42"})
+				_ = stream.SendMsg(&text{Value: "42"})
 			}()
 			if err := <-received; status.Code(err) != codes.Internal {
 				t.Errorf("RecvMsg: %v, want Internal", err)

@@ -8,11 +8,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
-	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/dynamicpb"
 
 	"github.com/zklock/go-zklock/interceptors"
-	"github.com/zklock/go-zklock/interceptors/internal/shoppb"
 	"github.com/zklock/go-zklock/zklock"
 )
 
@@ -41,11 +38,9 @@ func refused(t *testing.T, pick interceptors.Pick, call interceptors.Call) (code
 
 func TestByField(t *testing.T) {
 	c := mem(t)
-	full := &shoppb.Order{
-		Id: "a/b", Customer: &shoppb.Customer{Name: "Ann", Number: -7}, I32: -1, U32: 2, I64: -3, U64: 1 << 63, Yes: true,
-		Size: shoppb.Size_SMALL, Maybe: proto.Int32(0), Kind: &shoppb.Order_Card{Card: "4711"}, Raw: []byte("x"), Price: 1.5,
-	}
-	odd := &shoppb.Order{Size: 7}
+	full := order(t, `id: "a/b" customer { name: "Ann" number: -7 } i32: -1 u32: 2 i64: -3 u64: 9223372036854775808 yes: true
+		size: SMALL maybe: 0 card: "4711" raw: "x" price: 1.5`)
+	empty, odd := order(t, ""), order(t, "size: 7")
 	for _, x := range []struct {
 		path    string
 		request any
@@ -64,16 +59,16 @@ func TestByField(t *testing.T) {
 		{path: "size", request: odd, want: "n-7-m"},
 		{path: "maybe", request: full, want: "n-0-m"},
 		{path: "card", request: full, want: "n-4711-m"},
-		{path: "id", request: dynamic(t, full), want: "n-a/b-m"},
-		{path: "id", request: &shoppb.Order{}, code: codes.InvalidArgument},
-		{path: "i32", request: &shoppb.Order{}, code: codes.InvalidArgument},
-		{path: "maybe", request: &shoppb.Order{}, code: codes.InvalidArgument},
+		{path: "value", request: &text{Value: "a/b"}, want: "n-a/b-m"}, // generated code
+		{path: "id", request: empty, code: codes.InvalidArgument},
+		{path: "i32", request: empty, code: codes.InvalidArgument},
+		{path: "maybe", request: empty, code: codes.InvalidArgument},
 		{path: "cash", request: full, code: codes.InvalidArgument},
-		{path: "customer.name", request: &shoppb.Order{}, code: codes.InvalidArgument},
+		{path: "customer.name", request: empty, code: codes.InvalidArgument},
 		{path: "id", request: nil, code: codes.InvalidArgument},
 		{path: "nothing", request: full, code: codes.Internal},
 		{path: "customer.nothing", request: full, code: codes.Internal},
-		{path: "customer.nothing", request: &shoppb.Order{}, code: codes.Internal},
+		{path: "customer.nothing", request: empty, code: codes.Internal},
 		{path: "customer", request: full, code: codes.Internal},
 		{path: "id.length", request: full, code: codes.Internal},
 		{path: "tags", request: full, code: codes.Internal},
@@ -83,7 +78,7 @@ func TestByField(t *testing.T) {
 		{path: "id", request: "no message", code: codes.Internal},
 	} {
 		pick := interceptors.ByField(c, x.path, "n-%s-m")
-		call := interceptors.Call{FullMethod: shoppb.Shop_Pay_FullMethodName, Request: x.request}
+		call := interceptors.Call{FullMethod: methodPay, Request: x.request}
 		if x.code == codes.OK {
 			if got := pick(t.Context(), call).Name(); got != x.want {
 				t.Errorf("%s: picked %q, want %q", x.path, got, x.want)
@@ -99,19 +94,6 @@ func TestByField(t *testing.T) {
 			t.Errorf("%s: with Optional, code %v, want OK: %v", x.path, optional, missing)
 		}
 	}
-}
-
-// dynamic returns a copy of m as a dynamic message, without generated code.
-func dynamic(t *testing.T, m proto.Message) proto.Message {
-	b, err := proto.Marshal(m)
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := dynamicpb.NewMessage(m.ProtoReflect().Descriptor())
-	if err := proto.Unmarshal(b, d); err != nil {
-		t.Fatal(err)
-	}
-	return d
 }
 
 func TestByMetadata(t *testing.T) {
@@ -148,15 +130,15 @@ func TestByMetadataGoesByWhatTravels(t *testing.T) {
 	for name, opts := range map[string]func(interceptors.Pick, ...interceptors.Option) []any{"server": onServer, "client": onClient} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			conn := serve(t, &shop{pay: func(context.Context, *shoppb.Order) (*shoppb.Reply, error) {
+			conn := serve(t, &shop{pay: func(context.Context, *text) (*text, error) {
 				w.wantHeld()
-				return &shoppb.Reply{}, nil
-			}, chat: func(stream grpc.BidiStreamingServer[shoppb.Order, shoppb.Reply]) error {
+				return &text{}, nil
+			}, chat: func(stream grpc.BidiStreamingServer[text, text]) error {
 				w.wantHeld()
 				return nil
 			}}, opts(interceptors.ByMetadata(w.client, "order-id", "orders/%s"))...)
 			ctx := metadata.AppendToOutgoingContext(t.Context(), "order-id", "42")
-			if _, err := shoppb.NewShopClient(conn).Pay(ctx, &shoppb.Order{}); err != nil {
+			if _, err := newShop(conn).Pay(ctx, &text{}); err != nil {
 				t.Error(err)
 			}
 			if err := chat(ctx, conn); err != nil {
@@ -192,7 +174,7 @@ func TestByMethod(t *testing.T) {
 func TestPicksThatCannotBePanic(t *testing.T) {
 	c := mem(t)
 	for name, build := range map[string]func(){
-		"format without %s":     func() { interceptors.ByField(c, "id", "orders") },
+		"format without %s":     func() { interceptors.ByField(c, "value", "orders") },
 		"format with two":       func() { interceptors.ByField(c, "id", "%s/%s") },
 		"format with another":   func() { interceptors.ByMetadata(c, "id", "orders/%d") },
 		"format cut off":        func() { interceptors.ByMetadata(c, "id", "%s%") },

@@ -12,12 +12,11 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protodesc"
+	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/descriptorpb"
 
 	"github.com/zklock/go-zklock/interceptors"
-	"github.com/zklock/go-zklock/interceptors/internal/shoppb"
 	"github.com/zklock/go-zklock/interceptors/lockpb"
 	"github.com/zklock/go-zklock/zklock"
 )
@@ -27,21 +26,22 @@ func codeOf(err error) codes.Code { return status.Code(err) }
 func TestFromProtoTakesWhatIsDeclared(t *testing.T) {
 	w := newWorld(t)
 	pick := interceptors.FromProto(w.client)
-	ann := &shoppb.Order{Id: "42", Customer: &shoppb.Customer{Name: "Ann", Number: 7}}
+	id, ann := &text{Value: "42"}, order(t, `customer { name: "Ann" number: 7 }`)
 	for _, c := range []struct {
-		method string
-		name   string
-		mode   zklock.Mode
+		method  string
+		request proto.Message
+		name    string
+		mode    zklock.Mode
 	}{
-		{shoppb.Shop_Pay_FullMethodName, "orders/42", zklock.Exclusive},
-		{shoppb.Shop_Upload_FullMethodName, "orders/42", zklock.Exclusive},
-		{shoppb.Shop_Chat_FullMethodName, "chat", zklock.Exclusive},
-		{shoppb.Shop_Read_FullMethodName, "orders/42", zklock.Shared},
-		{shoppb.Shop_Deep_FullMethodName, "Ann/7/x", zklock.Exclusive},
-		{shoppb.Shop_Bake_FullMethodName, "oven", zklock.Permit},
+		{methodPay, id, "orders/42", zklock.Exclusive},
+		{methodUpload, id, "orders/42", zklock.Exclusive},
+		{methodChat, id, "chat", zklock.Exclusive},
+		{methodRead, id, "orders/42", zklock.Shared},
+		{methodDeep, ann, "Ann/7/x", zklock.Exclusive},
+		{methodBake, id, "oven", zklock.Permit},
 	} {
 		for range 2 { // the second time without parsing the declaration
-			l, err := pick(t.Context(), interceptors.Call{FullMethod: c.method, Request: ann}).Acquire(t.Context())
+			l, err := pick(t.Context(), interceptors.Call{FullMethod: c.method, Request: c.request}).Acquire(t.Context())
 			if err != nil {
 				t.Errorf("%s: %v", c.method, err)
 				continue
@@ -54,7 +54,7 @@ func TestFromProtoTakesWhatIsDeclared(t *testing.T) {
 			}
 		}
 	}
-	for _, method := range []string{shoppb.Shop_Free_FullMethodName, "/zklock.test.shop.v1.Shop/Unknown", "/unknown.Service/Method", "/zklock.test.shop.v1.Order/id", "nonsense", ""} {
+	for _, method := range []string{methodFree, "/zklock.test.shop.v1.Shop/Unknown", "/unknown.Service/Method", "/zklock.test.shop.v1.Order/id", "nonsense", ""} {
 		if a := pick(t.Context(), interceptors.Call{FullMethod: method, Request: ann}); a != nil {
 			t.Errorf("%q: picked %q, want no lock", method, a.Name())
 		}
@@ -66,18 +66,18 @@ func TestFromProtoReadersShareAndWritersDoNot(t *testing.T) {
 		w := newWorld(t)
 		i := interceptors.UnaryServerInterceptor(interceptors.FromProto(w.client))
 		call := func(method string, inside func()) error {
-			_, err := i(t.Context(), &shoppb.Order{Id: "42"}, &grpc.UnaryServerInfo{FullMethod: method}, func(context.Context, any) (any, error) {
+			_, err := i(t.Context(), &text{Value: "42"}, &grpc.UnaryServerInfo{FullMethod: method}, func(context.Context, any) (any, error) {
 				inside()
 				return nil, nil
 			})
 			return err
 		}
-		err := call(shoppb.Shop_Read_FullMethodName, func() {
-			if err := call(shoppb.Shop_Read_FullMethodName, func() {}); err != nil {
+		err := call(methodRead, func() {
+			if err := call(methodRead, func() {}); err != nil {
 				t.Errorf("a second reader: %v", err)
 			}
 			start := time.Now()
-			wantStatus(t, call(shoppb.Shop_Pay_FullMethodName, func() { t.Error("a writer was served while a reader held the lock") }), codes.Aborted, interceptors.ReasonContended)
+			wantStatus(t, call(methodPay, func() { t.Error("a writer was served while a reader held the lock") }), codes.Aborted, interceptors.ReasonContended)
 			if waited := time.Since(start); waited != 2*time.Second {
 				t.Errorf("waited %v, want the declared 2s", waited)
 			}
@@ -85,9 +85,9 @@ func TestFromProtoReadersShareAndWritersDoNot(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-		err = call(shoppb.Shop_Pay_FullMethodName, func() {
+		err = call(methodPay, func() {
 			start := time.Now()
-			wantStatus(t, call(shoppb.Shop_Read_FullMethodName, func() { t.Error("a reader was served while a writer held the lock") }), codes.Aborted, interceptors.ReasonContended)
+			wantStatus(t, call(methodRead, func() { t.Error("a reader was served while a writer held the lock") }), codes.Aborted, interceptors.ReasonContended)
 			if waited := time.Since(start); waited != 0 {
 				t.Errorf("waited %v, want the declared 0s", waited)
 			}
@@ -95,9 +95,9 @@ func TestFromProtoReadersShareAndWritersDoNot(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-		err = call(shoppb.Shop_Bake_FullMethodName, func() {
-			if err := call(shoppb.Shop_Bake_FullMethodName, func() {
-				if err := call(shoppb.Shop_Bake_FullMethodName, func() { t.Error("a third call got one of two permits") }); codeOf(err) != codes.Aborted {
+		err = call(methodBake, func() {
+			if err := call(methodBake, func() {
+				if err := call(methodBake, func() { t.Error("a third call got one of two permits") }); codeOf(err) != codes.Aborted {
 					t.Errorf("a third permit: %v, want Aborted", err)
 				}
 			}); err != nil {
@@ -133,7 +133,7 @@ func TestDeclaredWaitCountsInsteadOfTheInterceptors(t *testing.T) {
 				}
 				// The declared wait also applies if a program calls the pick itself.
 				start = time.Now()
-				a := interceptors.FromProto(w.client)(t.Context(), interceptors.Call{FullMethod: shoppb.Shop_Pay_FullMethodName, Request: &shoppb.Order{Id: c.id}})
+				a := interceptors.FromProto(w.client)(t.Context(), interceptors.Call{FullMethod: methodPay, Request: &text{Value: c.id}})
 				if _, err := a.Acquire(t.Context()); err == nil || time.Since(start) != 2*time.Second {
 					t.Errorf("Acquire returned %v after %v, want an error after 2s", err, time.Since(start))
 				}
@@ -165,18 +165,18 @@ func TestFromProtoOnStreams(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			s := &shop{
-				upload: func(stream grpc.ClientStreamingServer[shoppb.Order, shoppb.Reply]) error {
+				upload: func(stream grpc.ClientStreamingServer[text, text]) error {
 					_, err := stream.Recv()
 					w.wantHeld()
 					if err != nil {
 						return err
 					}
-					_ = drain[shoppb.Order](stream)
-					return stream.SendAndClose(&shoppb.Reply{})
+					_ = drain[text](stream)
+					return stream.SendAndClose(&text{})
 				},
-				watch: func(_ *shoppb.Order, stream grpc.ServerStreamingServer[shoppb.Reply]) error {
+				watch: func(_ *text, stream grpc.ServerStreamingServer[text]) error {
 					w.wantHeld()
-					return stream.Send(&shoppb.Reply{})
+					return stream.Send(&text{})
 				},
 			}
 			conn := serve(t, s, opts(interceptors.FromProto(w.client), interceptors.WithFirstMessage())...)
@@ -210,11 +210,26 @@ func (s services) GetServiceInfo() map[string]grpc.ServiceInfo {
 	return server.GetServiceInfo()
 }
 
+// wrongDesc is the description of the service Wrong, as far as CheckProto reads it.
+func wrongDesc(t *testing.T) grpc.ServiceDesc {
+	t.Helper()
+	found, err := protoregistry.GlobalFiles.FindDescriptorByName("zklock.test.shop.v1.Wrong")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := grpc.ServiceDesc{ServiceName: string(found.FullName()), HandlerType: (*any)(nil)}
+	methods := found.(protoreflect.ServiceDescriptor).Methods()
+	for i := range methods.Len() {
+		d.Methods = append(d.Methods, grpc.MethodDesc{MethodName: string(methods.Get(i).Name())})
+	}
+	return d
+}
+
 func TestCheckProtoSaysWhatIsWrong(t *testing.T) {
-	if err := interceptors.CheckProto(services{shoppb.Shop_ServiceDesc}); err != nil {
+	if err := interceptors.CheckProto(services{shopDesc}); err != nil {
 		t.Errorf("the declarations of Shop are right, and CheckProto returned %v", err)
 	}
-	err := interceptors.CheckProto(services{shoppb.Shop_ServiceDesc, shoppb.Wrong_ServiceDesc})
+	err := interceptors.CheckProto(services{shopDesc, wrongDesc(t)})
 	if err == nil {
 		t.Fatal("CheckProto found nothing wrong with the service Wrong")
 	}
@@ -235,7 +250,7 @@ func TestCheckProtoSaysWhatIsWrong(t *testing.T) {
 			t.Errorf("no line has the method %s and the text %q:\n%v", method, text, err)
 		}
 		pick := interceptors.FromProto(mem(t))
-		code, reason, _ := refused(t, pick, interceptors.Call{FullMethod: "/zklock.test.shop.v1.Wrong/" + method, Request: &shoppb.Order{Id: "1"}})
+		code, reason, _ := refused(t, pick, interceptors.Call{FullMethod: "/zklock.test.shop.v1.Wrong/" + method, Request: order(t, `id: "1"`)})
 		if code != codes.Internal || reason != interceptors.ReasonError {
 			t.Errorf("a call of %s: code %v, reason %s; want Internal, LOCK_ERROR", method, code, reason)
 		}
@@ -252,20 +267,14 @@ func declare(t *testing.T, service string, lock *lockpb.Lock) string {
 	}
 	options := &descriptorpb.MethodOptions{}
 	proto.SetExtension(options, lockpb.E_Lock, lock)
-	order := proto.String(".zklock.test.shop.v1.Order")
-	file, err := protodesc.NewFile(&descriptorpb.FileDescriptorProto{
+	request := proto.String(".zklock.test.shop.v1.Order")
+	register(&descriptorpb.FileDescriptorProto{
 		Name: proto.String(service + ".proto"), Package: proto.String("zklock.test"), Syntax: proto.String("proto3"),
 		Dependency: []string{"shop.proto"},
 		Service: []*descriptorpb.ServiceDescriptorProto{{Name: &service, Method: []*descriptorpb.MethodDescriptorProto{{
-			Name: proto.String("M"), InputType: order, OutputType: order, Options: options,
+			Name: proto.String("M"), InputType: request, OutputType: request, Options: options,
 		}}}},
-	}, protoregistry.GlobalFiles)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := protoregistry.GlobalFiles.RegisterFile(file); err != nil {
-		t.Fatal(err)
-	}
+	})
 	return method
 }
 
@@ -274,7 +283,7 @@ func TestBadNameInADeclarationIsTheProgramsFault(t *testing.T) {
 		method := declare(t, service, &lockpb.Lock{Name: name})
 		log := new(journal)
 		i := interceptors.UnaryServerInterceptor(interceptors.FromProto(mem(t)), interceptors.WithLogger(log.logger()))
-		_, err := i(t.Context(), &shoppb.Order{Id: "1"}, &grpc.UnaryServerInfo{FullMethod: method}, func(context.Context, any) (any, error) {
+		_, err := i(t.Context(), order(t, `id: "1"`), &grpc.UnaryServerInfo{FullMethod: method}, func(context.Context, any) (any, error) {
 			t.Error("the handler ran")
 			return nil, nil
 		})
@@ -290,7 +299,7 @@ func TestBadNameInADeclarationIsTheProgramsFault(t *testing.T) {
 	method := declare(t, "Good", &lockpb.Lock{Name: "orders/{id}"})
 	log := new(journal)
 	i := interceptors.UnaryServerInterceptor(interceptors.FromProto(mem(t)), interceptors.WithLogger(log.logger()))
-	_, err := i(t.Context(), &shoppb.Order{Id: ".."}, &grpc.UnaryServerInfo{FullMethod: method}, nil)
+	_, err := i(t.Context(), order(t, `id: ".."`), &grpc.UnaryServerInfo{FullMethod: method}, nil)
 	if codeOf(err) != codes.InvalidArgument || log.String() != "" {
 		t.Errorf("error %v, logged %q; want InvalidArgument and no log", err, log)
 	}

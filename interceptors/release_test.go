@@ -14,7 +14,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/zklock/go-zklock/interceptors"
-	"github.com/zklock/go-zklock/interceptors/internal/shoppb"
 	"github.com/zklock/go-zklock/zklock"
 )
 
@@ -44,11 +43,11 @@ func TestPanicReleasesAndGoesOn(t *testing.T) {
 				w := newWorld(t)
 				unary, stream := recovering(w)
 				conn := serve(t, &shop{
-					pay: func(ctx context.Context, _ *shoppb.Order) (*shoppb.Reply, error) {
+					pay: func(ctx context.Context, _ *text) (*text, error) {
 						defer w.Watch(ctx)()
 						panic("boom")
 					},
-					chat: func(stream grpc.BidiStreamingServer[shoppb.Order, shoppb.Reply]) error {
+					chat: func(stream grpc.BidiStreamingServer[text, text]) error {
 						if _, err := stream.Recv(); err != nil {
 							t.Error(err)
 						}
@@ -60,7 +59,7 @@ func TestPanicReleasesAndGoesOn(t *testing.T) {
 					grpc.ChainStreamInterceptor(stream, interceptors.StreamServerInterceptor(w.fixed, firstIf(kind == "first message")...)))
 				var err error
 				if kind == "unary" {
-					_, err = shoppb.NewShopClient(conn).Pay(t.Context(), &shoppb.Order{})
+					_, err = newShop(conn).Pay(t.Context(), &text{})
 				} else {
 					err = chat(t.Context(), conn)
 				}
@@ -79,7 +78,7 @@ func TestHandlerMayReleaseEarly(t *testing.T) {
 	for _, first := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t)
-			conn := serve(t, &shop{chat: func(stream grpc.BidiStreamingServer[shoppb.Order, shoppb.Reply]) error {
+			conn := serve(t, &shop{chat: func(stream grpc.BidiStreamingServer[text, text]) error {
 				if _, err := stream.Recv(); err != nil {
 					t.Error(err)
 				}
@@ -87,7 +86,7 @@ func TestHandlerMayReleaseEarly(t *testing.T) {
 				if err := l.Release(context.WithoutCancel(stream.Context())); err != nil {
 					t.Error(err)
 				}
-				if err := stream.Send(&shoppb.Reply{}); err != nil {
+				if err := stream.Send(&text{}); err != nil {
 					t.Errorf("Send after the release: %v", err)
 				}
 				if _, err := stream.Recv(); err != io.EOF {
@@ -95,15 +94,15 @@ func TestHandlerMayReleaseEarly(t *testing.T) {
 				}
 				return nil
 			}}, onServer(w.fixed, firstIf(first)...)...)
-			stream, err := shoppb.NewShopClient(conn).Chat(t.Context())
+			stream, err := newShop(conn).Chat(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := stream.Send(&shoppb.Order{}); err != nil {
+			if err := stream.Send(&text{}); err != nil {
 				t.Error(err)
 			}
 			time.AfterFunc(time.Second, func() { _ = stream.CloseSend() }) // so that Recv has to wait
-			if err := drain[shoppb.Reply](stream); err != nil {
+			if err := drain[text](stream); err != nil {
 				t.Error(err)
 			}
 			// released counts the handler's release and the interceptor's.
@@ -126,11 +125,11 @@ func TestStreamHoldsToItsEnd(t *testing.T) {
 						w.wantHeld()
 					}
 					conn := serve(t, &shop{
-						upload: func(stream grpc.ClientStreamingServer[shoppb.Order, shoppb.Reply]) error {
+						upload: func(stream grpc.ClientStreamingServer[text, text]) error {
 							for {
 								_, err := stream.Recv()
 								if err == io.EOF {
-									return stream.SendAndClose(&shoppb.Reply{})
+									return stream.SendAndClose(&text{})
 								}
 								if err != nil {
 									return err
@@ -138,16 +137,16 @@ func TestStreamHoldsToItsEnd(t *testing.T) {
 								hold(stream.Context())
 							}
 						},
-						watch: func(_ *shoppb.Order, stream grpc.ServerStreamingServer[shoppb.Reply]) error {
+						watch: func(_ *text, stream grpc.ServerStreamingServer[text]) error {
 							for range 3 {
 								hold(stream.Context())
-								if err := stream.Send(&shoppb.Reply{}); err != nil {
+								if err := stream.Send(&text{}); err != nil {
 									return err
 								}
 							}
 							return nil
 						},
-						chat: func(stream grpc.BidiStreamingServer[shoppb.Order, shoppb.Reply]) error {
+						chat: func(stream grpc.BidiStreamingServer[text, text]) error {
 							for {
 								_, err := stream.Recv()
 								if err == io.EOF {
@@ -157,7 +156,7 @@ func TestStreamHoldsToItsEnd(t *testing.T) {
 									return err
 								}
 								hold(stream.Context())
-								if err := stream.Send(&shoppb.Reply{}); err != nil {
+								if err := stream.Send(&text{}); err != nil {
 									return err
 								}
 							}
@@ -181,7 +180,7 @@ func TestStreamHoldsToItsEnd(t *testing.T) {
 // runStream runs a stream of a kind to its end. The client sends n messages if the kind
 // allows that.
 func runStream(ctx context.Context, conn *grpc.ClientConn, kind string, n int) error {
-	client := shoppb.NewShopClient(conn)
+	client := newShop(conn)
 	switch kind {
 	case "upload":
 		stream, err := client.Upload(ctx)
@@ -189,32 +188,32 @@ func runStream(ctx context.Context, conn *grpc.ClientConn, kind string, n int) e
 			return err
 		}
 		for range n {
-			if err := stream.Send(&shoppb.Order{Id: "42"}); err != nil {
+			if err := stream.Send(&text{Value: "42"}); err != nil {
 				break // CloseAndRecv returns the error
 			}
 		}
 		_, err = stream.CloseAndRecv()
 		return err
 	case "watch":
-		stream, err := client.Watch(ctx, &shoppb.Order{Id: "42"})
+		stream, err := client.Watch(ctx, &text{Value: "42"})
 		if err != nil {
 			return err
 		}
-		return drain[shoppb.Reply](stream)
+		return drain[text](stream)
 	}
 	stream, err := client.Chat(ctx)
 	if err != nil {
 		return err
 	}
 	for range n {
-		if err := stream.Send(&shoppb.Order{Id: "42"}); err != nil {
+		if err := stream.Send(&text{Value: "42"}); err != nil {
 			break // Recv returns the error
 		}
 	}
 	if err := stream.CloseSend(); err != nil {
 		return err
 	}
-	return drain[shoppb.Reply](stream)
+	return drain[text](stream)
 }
 
 func TestClientThatHangsUpWhileTheHandlerRunsReleasesNothing(t *testing.T) {
@@ -237,11 +236,11 @@ func TestClientThatHangsUpWhileTheHandlerRunsReleasesNothing(t *testing.T) {
 					}
 				}
 				conn := serve(t, &shop{
-					pay: func(ctx context.Context, _ *shoppb.Order) (*shoppb.Reply, error) {
+					pay: func(ctx context.Context, _ *text) (*text, error) {
 						stay(ctx)
-						return &shoppb.Reply{}, nil
+						return &text{}, nil
 					},
-					chat: func(stream grpc.BidiStreamingServer[shoppb.Order, shoppb.Reply]) error {
+					chat: func(stream grpc.BidiStreamingServer[text, text]) error {
 						if _, err := stream.Recv(); err != nil {
 							t.Error(err)
 						}
@@ -253,7 +252,7 @@ func TestClientThatHangsUpWhileTheHandlerRunsReleasesNothing(t *testing.T) {
 				time.AfterFunc(time.Second, hangUp)
 				var err error
 				if kind == "unary" {
-					_, err = shoppb.NewShopClient(conn).Pay(ctx, &shoppb.Order{})
+					_, err = newShop(conn).Pay(ctx, &text{})
 				} else {
 					err = chat(ctx, conn)
 				}

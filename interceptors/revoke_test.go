@@ -12,7 +12,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/zklock/go-zklock/interceptors"
-	"github.com/zklock/go-zklock/interceptors/internal/shoppb"
 	"github.com/zklock/go-zklock/zklock"
 )
 
@@ -41,7 +40,7 @@ func TestRevocationWakesAHandlerThatWaitsForItsClient(t *testing.T) {
 		for _, loses := range []bool{false, true} {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
-				conn := serve(t, &shop{chat: func(stream grpc.BidiStreamingServer[shoppb.Order, shoppb.Reply]) error {
+				conn := serve(t, &shop{chat: func(stream grpc.BidiStreamingServer[text, text]) error {
 					if _, err := stream.Recv(); err != nil {
 						return err
 					}
@@ -54,13 +53,13 @@ func TestRevocationWakesAHandlerThatWaitsForItsClient(t *testing.T) {
 						t.Errorf("first message %v: Recv: %v, the context ended with %v, want ErrRevoked twice", first, err, context.Cause(ctx))
 					}
 					w.wantHeld()
-					if err := stream.Send(&shoppb.Reply{}); err != nil {
+					if err := stream.Send(&text{}); err != nil {
 						t.Errorf("Send while the lock is held: %v", err)
 					}
 					if loses {
 						w.ensemble.ExpireAll()
 						<-held.Done()
-						if err := stream.Send(&shoppb.Reply{}); !errors.Is(err, zklock.ErrLost) {
+						if err := stream.Send(&text{}); !errors.Is(err, zklock.ErrLost) {
 							t.Errorf("Send after the loss: %v, want ErrLost", err)
 						}
 					}
@@ -85,16 +84,16 @@ func TestRevocationEndsAClientsCall(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
 				conn := serve(t, &shop{
-					pay: func(ctx context.Context, _ *shoppb.Order) (*shoppb.Reply, error) {
+					pay: func(ctx context.Context, _ *text) (*text, error) {
 						w.revoke()
 						<-ctx.Done()
 						return nil, ctx.Err()
 					},
-					watch: func(_ *shoppb.Order, stream grpc.ServerStreamingServer[shoppb.Reply]) error {
+					watch: func(_ *text, stream grpc.ServerStreamingServer[text]) error {
 						w.revoke()
 						// The client's RecvMsg does not look at the lock if there is a message.
 						for stream.Context().Err() == nil {
-							if err := stream.Send(&shoppb.Reply{}); err != nil {
+							if err := stream.Send(&text{}); err != nil {
 								return err
 							}
 							select {
@@ -109,7 +108,7 @@ func TestRevocationEndsAClientsCall(t *testing.T) {
 				defer cancel()
 				var err error
 				if kind == "unary" {
-					_, err = shoppb.NewShopClient(conn).Pay(ctx, &shoppb.Order{})
+					_, err = newShop(conn).Pay(ctx, &text{})
 				} else {
 					err = runStream(ctx, conn, "watch", 1)
 				}

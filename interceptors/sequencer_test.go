@@ -13,7 +13,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/zklock/go-zklock/interceptors"
-	"github.com/zklock/go-zklock/interceptors/internal/shoppb"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/fence"
 )
@@ -135,11 +134,11 @@ func TestSequencersTravel(t *testing.T) {
 		}
 		s := func() *shop {
 			return &shop{
-				pay: func(ctx context.Context, _ *shoppb.Order) (*shoppb.Reply, error) {
+				pay: func(ctx context.Context, _ *text) (*text, error) {
 					arrive(ctx)
-					return &shoppb.Reply{}, nil
+					return &text{}, nil
 				},
-				chat: func(stream grpc.BidiStreamingServer[shoppb.Order, shoppb.Reply]) error {
+				chat: func(stream grpc.BidiStreamingServer[text, text]) error {
 					arrive(stream.Context())
 					return nil
 				},
@@ -147,7 +146,7 @@ func TestSequencersTravel(t *testing.T) {
 		}
 		calls := map[string]func(context.Context, *grpc.ClientConn) error{
 			"unary": func(ctx context.Context, conn *grpc.ClientConn) error {
-				_, err := shoppb.NewShopClient(conn).Pay(ctx, &shoppb.Order{})
+				_, err := newShop(conn).Pay(ctx, &text{})
 				return err
 			},
 			"stream": chat,
@@ -203,8 +202,8 @@ func TestLateCallOfAHolderThatWasStopped(t *testing.T) {
 		w := newWorld(t)
 		opts := onServer(interceptors.PassThrough, interceptors.WithSequencerCheck(new(fence.Guard), allCallers))
 		opts = append(opts, onClient(interceptors.PassThrough, interceptors.WithSequencers())...)
-		client := shoppb.NewShopClient(serve(t, &shop{pay: func(context.Context, *shoppb.Order) (*shoppb.Reply, error) {
-			return &shoppb.Reply{}, nil
+		client := newShop(serve(t, &shop{pay: func(context.Context, *text) (*text, error) {
+			return &text{}, nil
 		}}, opts...))
 		first, err := w.client.Mutex("orders/42").Acquire(t.Context())
 		if err != nil {
@@ -215,13 +214,13 @@ func TestLateCallOfAHolderThatWasStopped(t *testing.T) {
 			t.Fatal(err)
 		}
 		err = zklock.Do(t.Context(), w.client.Mutex("orders/42"), func(ctx context.Context, _ *zklock.Lock) error {
-			_, err := client.Pay(ctx, &shoppb.Order{})
+			_, err := client.Pay(ctx, &text{})
 			return err
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = client.Pay(metadata.AppendToOutgoingContext(t.Context(), fence.Key, late), &shoppb.Order{})
+		_, err = client.Pay(metadata.AppendToOutgoingContext(t.Context(), fence.Key, late), &text{})
 		wantStatus(t, err, codes.FailedPrecondition, interceptors.ReasonStale)
 	})
 }

@@ -15,7 +15,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/zklock/go-zklock/interceptors"
-	"github.com/zklock/go-zklock/interceptors/internal/shoppb"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/fence"
 	"github.com/zklock/go-zklock/zklock/memdriver"
@@ -221,7 +220,7 @@ func TestNestedLockOfTheSameNameIsAnInternalError(t *testing.T) {
 		w := newWorld(t)
 		lock := interceptors.UnaryServerInterceptor(w.fixed)
 		conn := serve(t, &shop{}, grpc.ChainUnaryInterceptor(lock, lock))
-		_, err := shoppb.NewShopClient(conn).Pay(t.Context(), &shoppb.Order{})
+		_, err := newShop(conn).Pay(t.Context(), &text{})
 		wantStatus(t, err, codes.Internal, interceptors.ReasonError)
 	})
 }
@@ -279,7 +278,7 @@ func TestLogHasTheMethodOfTheCall(t *testing.T) {
 				conn := serve(t, &shop{}, options(broken, interceptors.WithLogger(log.logger()))...)
 				var err error
 				if kind == "unary" {
-					_, err = shoppb.NewShopClient(conn).Pay(t.Context(), &shoppb.Order{Id: "42"})
+					_, err = newShop(conn).Pay(t.Context(), &text{Value: "42"})
 				} else {
 					err = runStream(t.Context(), conn, kind, 1)
 				}

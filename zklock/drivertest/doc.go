@@ -16,4 +16,7 @@
 // The suite never sleeps: it waits on channels, or checks a condition again until a
 // deadline. So it also runs in the virtual time of package testing/synctest
 // ([RunSynctest]), where it takes no wall time at all.
+//
+// The suite uses the exported names of package driver only, so a driver in another module can run
+// it. A minor version may add subtests, which a driver must pass to work with that version.
 package drivertest

@@ -32,4 +32,12 @@
 // ([LateAfter]), and delayed or lost events. The session's Close waits for all of them.
 // Times are those of package time, so all of this works in the bubbles of package
 // testing/synctest.
+//
+// # What is stable
+//
+// The exported names, and what their comments say, change as those of package zklock do: in a major
+// version only. Not stable are the texts that String returns, and which operations [Random] strikes
+// for a seed: a seed repeats a run with the same version of the module only. Nor is it stable which
+// operations a lock needs: a later version of package zklock may need fewer, or others. So a test
+// should choose operations by [On] and [Path], not by their number.
 package faultdriver

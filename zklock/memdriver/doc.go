@@ -31,4 +31,12 @@
 //
 // The model leaves out observers, read-only servers, local sessions, quotas and
 // time-to-live znodes.
+//
+// # What is stable
+//
+// The exported names, and what their comments say, change as those of package zklock do: in a major
+// version only. The same holds for what package drivertest checks. Not stable are the text of
+// [Ensemble.Dump], of errors and of log lines, the numbers of sessions, zxids and znodes, which
+// server a client connects to, and the order of what happens at the same instant. A later version
+// may leave less of ZooKeeper out.
 package memdriver
