@@ -125,11 +125,13 @@ release-check: ## pack VERSION of each module as the module proxy would, and use
 # Only the root module, the command, and packages of others that differ by system and need no adapter. To vet all,
 # Go would compile the adapters' dependencies once more, which takes longer than everything else here.
 .PHONY: cross
-cross: ## vet for the other systems on which the code has to compile
+cross: ## vet for the other systems, and for 32-bit ones, on which the code has to compile
 	$(call heading,darwin)
 	GOOS=darwin $(GO) vet ./... ./cmd/zklock/... ./examples/batch ./examples/quickstart ./integration_test/command ./integration_test/databases
 	$(call heading,windows)
 	GOOS=windows $(GO) vet ./zklock/... ./internal/testkit/...
+	$(call heading,32 bits)
+	GOARCH=386 $(GO) vet ./...
 
 # The toolchain is fetched by go itself. The workflow runs make test with the two newest releases.
 .PHONY: oldest

@@ -40,7 +40,8 @@ var ErrClosed = errs.ErrClosed
 // ErrUnavailable means that the client had no usable session with the ensemble for all
 // of connect_timeout, or at the moment when the caller's context ended. Calls that do
 // not acquire also return it when the context ends before the ensemble has answered.
-// Its children are [ErrOutage] and [ErrSessionTimeout].
+// It also means that a quota or a setting of the servers forbids locks: then the call fails at
+// once, and the text says what an operator has to change. Its children are [ErrOutage] and [ErrSessionTimeout].
 var ErrUnavailable = errs.ErrUnavailable
 
 // ErrOutage means that the client has tried for almost all of connect_timeout to connect
@@ -57,8 +58,8 @@ var ErrSessionTimeout = errs.ErrSessionTimeout
 var ErrInvalidName = errs.ErrInvalidName
 
 // ErrConflict means that the request contradicts other contenders or itself: contenders of
-// another recipe use the name, the name's sequence numbers are used up, or the arguments do not
-// go together. Its child is [ErrMisuse].
+// another recipe use the name, the name's sequence numbers are used up, another program has an
+// ephemeral znode at the root or the name or above them, or the arguments do not go together. Its child is [ErrMisuse].
 var ErrConflict = errs.ErrConflict
 
 // ErrMisuse means a mistake in the program that does not depend on the lock's name. An Acquirer or

@@ -130,7 +130,7 @@ func TestOpenConfigRefuses(t *testing.T) {
 		`credentials without a user name`:                  {Scheme: "mem", Password: driver.NewSecret("hunter2")},
 		`user name has a colon`:                            {Scheme: "mem", User: "a:b"},
 		`key "handover_time": want from 0s to 87600h0m0s`:  {Scheme: "mem", HandoverTime: 1 << 62},
-		`key "handover_limit": want a number from 0 to 21`: {Scheme: "mem", HandoverLimit: 1 << 40},
+		`key "pool_max_sessions": want a number from 1 to`: {Scheme: "mem", PoolMaxSessions: 1001},
 	} {
 		c, err := zklock.OpenConfig(cfg)
 		if err == nil {

@@ -45,10 +45,20 @@ func (c *Settings) explain(err error, path string) error {
 	case errors.Is(err, driver.ErrReplyTooLarge):
 		return fmt.Errorf("%s: there are more znodes below this path than one reply can list: remove some: %w", path, err)
 	case errors.Is(err, driver.ErrQuotaExceeded):
-		return fmt.Errorf("%s: the ensemble's quota for this path, or for one above it, is used up: raise it with setquota: %w", path, err)
+		return fmt.Errorf("%w: %s: raise the quota of this path, or of one above it, with setquota: %w", errQuota, path, err)
+	case errors.Is(err, driver.ErrNoChildrenForEphemerals):
+		return fmt.Errorf("%w: %s: another program has an ephemeral znode at this path or above it, and no znode can be below that: use another root or name, or have it removed: %w", errs.ErrConflict, path, err)
+	case errors.Is(err, driver.ErrLocalSession):
+		return fmt.Errorf("%w: %s: %w", errRefusing, path, err)
 	}
 	return fmt.Errorf("%s: %w", path, err)
 }
+
+// Settings of the servers that no lock can work with, and that only an operator can change.
+var (
+	errQuota    = errs.Case(errs.ErrUnavailable, "the ensemble's quota is used up")
+	errRefusing = errs.Case(errs.ErrUnavailable, "the servers refuse queue nodes")
+)
 
 // logged returns a text for the log for a driver's error. Drivers' own texts contain
 // paths, and so names of locks, which do not belong in the log.

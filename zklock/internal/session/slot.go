@@ -37,7 +37,7 @@ type opening struct {
 
 // refusal returns the error for the caller, after an attempt that is not worth repeating.
 func (o *opening) refusal() error {
-	if errors.Is(o.err, errs.ErrNoAuth) || errors.Is(o.err, errs.ErrRootMissing) {
+	if errors.Is(o.err, errs.ErrNoAuth) || errors.Is(o.err, errs.ErrRootMissing) || errors.Is(o.err, errs.ErrConflict) {
 		return o.err // a session was opened, but it cannot use the root
 	}
 	if errors.Is(o.err, driver.ErrAuthFailed) {
@@ -108,8 +108,8 @@ var errPausing = errors.New("a session was lost, and the next one is opened afte
 // Permanent reports whether trying again does not help against err.
 func Permanent(err error) bool {
 	return slices.ContainsFunc([]error{
-		errs.ErrSessionTimeout, errs.ErrRootMissing, errs.ErrNoAuth, driver.ErrAuthFailed, driver.ErrInvalidACL,
-		driver.ErrBadArguments, driver.ErrProtocol, driver.ErrTLS, driver.ErrClosed,
+		errs.ErrSessionTimeout, errs.ErrRootMissing, errs.ErrNoAuth, errs.ErrConflict, driver.ErrAuthFailed, driver.ErrInvalidACL,
+		driver.ErrBadArguments, driver.ErrQuotaExceeded, driver.ErrProtocol, driver.ErrTLS, driver.ErrClosed,
 	}, func(permanent error) bool { return errors.Is(err, permanent) })
 }
 

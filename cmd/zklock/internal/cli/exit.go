@@ -88,6 +88,8 @@ var codes = []struct {
 	{zklock.ErrNoAuth, exitRights},
 	{zklock.ErrRootMissing, exitConfiguration},
 	{zklock.ErrInvalidName, exitUsage},
+	{driver.ErrQuotaExceeded, exitConfiguration},
+	{driver.ErrLocalSession, exitConfiguration},
 	{zklock.ErrUnavailable, exitUnreachable},
 	{zklock.ErrConflict, exitConfiguration},
 	{zklock.ErrTooManyWaiters, exitNotAcquired},
