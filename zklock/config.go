@@ -120,22 +120,36 @@ func (c *Config) identify(cfg *config) {
 
 // checkRoot refuses a root that is not a plain absolute path below "/".
 func checkRoot(root string) error {
+	err := rootFault(root)
+	switch {
+	case err == nil:
+		return nil
+	case strings.Contains(root, "://"):
+		return errors.New("the Root of the Config is a URL: pass that to ParseURL or Open")
+	case !strings.HasPrefix(root, "/") || strings.Contains(root, "@"):
+		return fmt.Errorf("root (not shown: it may have a password in it): %w", err)
+	}
+	return fmt.Errorf("root %q: %w", root, err)
+}
+
+// rootFault returns what is wrong with a root.
+func rootFault(root string) error {
 	if !strings.HasPrefix(root, "/") || root == "/" {
-		return fmt.Errorf("root %q: want an absolute path below \"/\", such as %s", root, defaultRoot)
+		return fmt.Errorf("want an absolute path below \"/\", such as %s", defaultRoot)
 	}
 	for segment := range strings.SplitSeq(root[1:], "/") {
 		if err := queue.CheckSegment(segment); err != nil {
-			return fmt.Errorf("root %q: %w", root, err)
+			return err
 		}
 		if strings.Contains(segment, "%") {
-			return fmt.Errorf("root %q: percent signs are not allowed, because they are not decoded", root)
+			return errors.New("percent signs are not allowed, because they are not decoded")
 		}
 		if r, ok := queue.RefusedRune(segment); ok {
-			return fmt.Errorf("root %q: ZooKeeper does not allow the character %U", root, r)
+			return fmt.Errorf("ZooKeeper does not allow the character %U", r)
 		}
 	}
 	if root == "/zookeeper" || strings.HasPrefix(root, "/zookeeper/") {
-		return fmt.Errorf("root %q: /zookeeper belongs to the servers: use another root", root)
+		return errors.New("/zookeeper belongs to the servers: use another root")
 	}
 	return nil
 }

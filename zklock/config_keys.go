@@ -6,12 +6,11 @@ import (
 	"maps"
 	"math"
 	"net/url"
-	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/nearest"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
@@ -139,7 +138,7 @@ func (c *Config) setParams(params url.Values, driverKeys []string) error {
 	for _, name := range slices.Sorted(maps.Keys(params)) {
 		values := params[name]
 		if len(values) != 1 {
-			return fmt.Errorf("key %s is given %d times, want it once", shownKey(name), len(values))
+			return fmt.Errorf("key %s is given %d times, want it once", nearest.Shown(name), len(values))
 		}
 		k, core := coreKeys[name]
 		switch {
@@ -161,21 +160,24 @@ func (c *Config) setParams(params url.Values, driverKeys []string) error {
 	return nil
 }
 
-// unknownKey returns the error for a key that neither the core nor the driver knows.
+// unknownKey returns the error for a key of a URL that neither the core nor the driver knows.
 func unknownKey(name string, driverKeys []string) error {
-	known := slices.Sorted(maps.Keys(coreKeys))
-	known = slices.Compact(slices.Sorted(slices.Values(append(known, driverKeys...))))
-	return fmt.Errorf("unknown key %s (known: %s)", shownKey(name), strings.Join(known, ", "))
+	known := slices.Concat(slices.Collect(maps.Keys(coreKeys)), driverKeys)
+	slices.Sort(known)
+	return nearest.Unknown(name, slices.Compact(known))
 }
 
-// shownKey returns how a key appears in an error: quoted if it looks like a key. If it
-// does not, the error does not show it, because a misplaced character in the URL may
-// have made a password a key.
-func shownKey(key string) string {
-	if !keyForm.MatchString(key) {
-		return "(not shown: it is empty, or has characters that no key has)"
+// checkDriverSettings checks the keys of DriverSettings, which are those of the driver.
+func (c *Config) checkDriverSettings(driverKeys []string) error {
+	for _, name := range slices.Sorted(maps.Keys(c.DriverSettings)) {
+		_, core := coreKeys[name]
+		switch {
+		case slices.Contains(driverKeys, name):
+		case core:
+			return fmt.Errorf("key %q in DriverSettings is not one of the driver: set the field of the Config for that key", name)
+		default:
+			return fmt.Errorf("DriverSettings: %w", nearest.Unknown(name, driverKeys))
+		}
 	}
-	return strconv.Quote(key)
+	return nil
 }
-
-var keyForm = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)

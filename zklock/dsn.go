@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"net/url"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -57,11 +56,10 @@ func (c *Config) connect(cl *Client) (driver.Connector, error) {
 	if err := parseHosts(&u, strings.Join(c.Hosts, ",")); err != nil {
 		return nil, err
 	}
-	keys := d.Keys()
+	if err := c.checkDriverSettings(d.Keys()); err != nil {
+		return nil, err
+	}
 	for name, value := range c.DriverSettings {
-		if !slices.Contains(keys, name) {
-			return nil, unknownKey(name, keys)
-		}
 		u.Params.Set(name, value)
 	}
 	connector, err := d.OpenConnector(u)

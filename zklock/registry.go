@@ -2,12 +2,14 @@ package zklock
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
 
+	"github.com/zklock/go-zklock/internal/nearest"
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
@@ -40,7 +42,8 @@ func Drivers() []string {
 }
 
 // lookupDriver returns the driver for a scheme, or an error with the registered schemes
-// and a hint at a missing import.
+// and a hint at a missing import. A text that is not a scheme may have a password in it, and no error
+// shows it.
 func lookupDriver(scheme string) (driver.Driver, error) {
 	driversMu.RLock()
 	d, ok := drivers[scheme]
@@ -48,6 +51,18 @@ func lookupDriver(scheme string) (driver.Driver, error) {
 	if ok {
 		return d, nil
 	}
-	known := cmp.Or(strings.Join(Drivers(), ", "), "none")
-	return nil, fmt.Errorf("unknown scheme %q (registered: %s): import a driver package, such as github.com/zklock/go-zklock/zklock/zkdriver for zk:// and zks://", scheme, known)
+	switch known := Drivers(); {
+	case strings.Contains(scheme, "://"):
+		return nil, errSchemeIsURL
+	case !schemeForm.MatchString(scheme):
+		return nil, errScheme
+	default:
+		return nil, fmt.Errorf("unknown scheme %q%s (registered: %s): import a driver package, such as github.com/zklock/go-zklock/zklock/zkdriver for zk:// and zks://",
+			scheme, nearest.Hint(scheme, known), cmp.Or(strings.Join(known, ", "), "none"))
+	}
 }
+
+var (
+	errSchemeIsURL = errors.New("the Scheme of the Config is a URL: pass that to ParseURL or Open, or set Scheme to zk, zks or mem alone")
+	errScheme      = errors.New("the Scheme of the Config has a character other than a-z, 0-9, +, - and dot: set it to zk, zks or mem")
+)

@@ -1,7 +1,9 @@
 package zklock_test
 
 import (
+	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -114,23 +116,38 @@ func TestOpenConfigLikeOpen(t *testing.T) {
 // OpenConfig refuses what Open would refuse in a URL.
 func TestOpenConfigRefuses(t *testing.T) {
 	for says, cfg := range map[string]zklock.Config{
-		`neither a Scheme nor a Connector`:                 {},
-		`unknown scheme "etcd"`:                            {Scheme: "etcd"},
-		`unknown key "tls_ca" (known: acl,`:                {Scheme: "mem", DriverSettings: map[string]string{"tls_ca": "a"}},
-		`key "session_timeout": want from 1ms to`:          {Scheme: "mem", SessionTimeout: -1},
-		`key "session_timeout": 1s is too short`:           {Scheme: "mem", SessionTimeout: time.Second},
-		`key "keep": want from 0s`:                         {Scheme: "mem", Keep: -time.Second},
-		`key "keep" needs hand-over`:                       {Scheme: "mem", Keep: time.Second, HandoverLimit: -1},
-		`key "max_waiters": want a number from 0`:          {Scheme: "mem", MaxWaiters: -1},
-		`key "pool_max_sessions": want a number from 1`:    {Scheme: "mem", PoolMaxSessions: -1},
-		`key "dialect": want one of`:                       {Scheme: "mem", Dialect: "etcd"},
-		`key "acl": want creator or open`:                  {Scheme: "mem", ACL: "all"},
-		`want an absolute path`:                            {Scheme: "mem", Root: "locks"},
-		`a character that host names do not have`:          {Scheme: "mem", Hosts: []string{"a b"}},
-		`credentials without a user name`:                  {Scheme: "mem", Password: driver.NewSecret("hunter2")},
-		`user name has a colon`:                            {Scheme: "mem", User: "a:b"},
-		`key "handover_time": want from 0s to 87600h0m0s`:  {Scheme: "mem", HandoverTime: 1 << 62},
-		`key "pool_max_sessions": want a number from 1 to`: {Scheme: "mem", PoolMaxSessions: 1001},
+		`neither a Scheme nor a Connector`:                   {},
+		`unknown scheme "etcd"`:                              {Scheme: "etcd"},
+		`DriverSettings: unknown key "tls_ca" (known: none)`: {Scheme: "mem", DriverSettings: map[string]string{"tls_ca": "a"}},
+		`DriverSettings: unknown key "tls_sert": did you mean "tls_cert"? (known: tls_ca, tls_cert)`: {Scheme: "keyed", DriverSettings: map[string]string{"tls_sert": "a"}},
+		`key "keep" in DriverSettings is not one of the driver: set the field`:                       {Scheme: "mem", DriverSettings: map[string]string{"keep": "2s"}},
+		`key "create_root" in DriverSettings is not one of the driver: set the field`:                {Scheme: "keyed", DriverSettings: map[string]string{"create_root": "true"}},
+		`key "acl" in DriverSettings is not one of the driver: set the field`:                        {Scheme: "keyed", DriverSettings: map[string]string{"acl": "open"}},
+		`unknown scheme "keyd": did you mean "keyed"? (registered: `:                                 {Scheme: "keyd"},
+		`the Scheme of the Config is a URL: pass that to ParseURL or Open`:                           {Scheme: "zk://svc:hunter2@zk1"},
+		`the Scheme of the Config has a character other than`:                                        {Scheme: "svc:hunter2@zk1"},
+		`the Root of the Config is a URL: pass that to ParseURL or Open`:                             {Scheme: "mem", Root: "zk://svc:hunter2@zk1/root"},
+		`several colons`: {Scheme: "keyed", Hosts: []string{"zk://svc:hunter2@zk1"}},
+		`URL host "svc" has something other than a port`: {Scheme: "keyed", Hosts: []string{"svc:hunter2@zk1"}},
+		`colon in it`: {Scheme: "keyed", User: "svc:hunter2"},
+		`want one of zklock, curator, zk, kazoo, latch: did you mean "kazoo"?`: {Scheme: "mem", Dialect: "kazo"},
+		`want one of zklock, curator, zk, kazoo, latch`:                        {Scheme: "mem", Dialect: "zk://svc:hunter2@zk1"},
+		`such as sasl:svc:cdrwa: did you mean "creator"?`:                      {Scheme: "mem", ACL: "creater"},
+		`key "acl": want creator or open, or`:                                  {Scheme: "mem", ACL: "zk://svc:hunter2@zk1"},
+		`key "session_timeout": want from 1ms to`:                              {Scheme: "mem", SessionTimeout: -1},
+		`key "session_timeout": 1s is too short`:                               {Scheme: "mem", SessionTimeout: time.Second},
+		`key "keep": want from 0s`:                                             {Scheme: "mem", Keep: -time.Second},
+		`key "keep" needs hand-over`:                                           {Scheme: "mem", Keep: time.Second, HandoverLimit: -1},
+		`key "max_waiters": want a number from 0`:                              {Scheme: "mem", MaxWaiters: -1},
+		`key "pool_max_sessions": want a number from 1`:                        {Scheme: "mem", PoolMaxSessions: -1},
+		`key "dialect": want one of`:                                           {Scheme: "mem", Dialect: "etcd"},
+		`key "acl": want creator or open`:                                      {Scheme: "mem", ACL: "all"},
+		`want an absolute path`:                                                {Scheme: "mem", Root: "locks"},
+		`a character that host names do not have`:                              {Scheme: "mem", Hosts: []string{"a b"}},
+		`credentials without a user name`:                                      {Scheme: "mem", Password: driver.NewSecret("hunter2")},
+		`user name has a colon`:                                                {Scheme: "mem", User: "a:b"},
+		`key "handover_time": want from 0s to 87600h0m0s`:                      {Scheme: "mem", HandoverTime: 1 << 62},
+		`key "pool_max_sessions": want a number from 1 to`:                     {Scheme: "mem", PoolMaxSessions: 1001},
 	} {
 		c, err := zklock.OpenConfig(cfg)
 		if err == nil {
@@ -139,6 +156,47 @@ func TestOpenConfigRefuses(t *testing.T) {
 		if err == nil || !strings.HasPrefix(err.Error(), "zklock: open: ") || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%+v: %v, want %q", cfg, err, says)
 		}
+	}
+}
+
+// typos returns what a hand makes of a word by one mistake: a letter left out, typed twice, wrong, or
+// swapped with the next.
+func typos(word string) (all []string) {
+	for i := range len(word) {
+		all = append(all, word[:i]+word[i+1:], word[:i+1]+word[i:], word[:i]+"q"+word[i+1:])
+		if i > 0 {
+			all = append(all, word[:i-1]+word[i:i+1]+word[i-1:i]+word[i+1:])
+		}
+	}
+	return all
+}
+
+// A mistyped key of a URL, or of DriverSettings, is met with the key that was meant.
+func TestMistypedKeysAreRecognized(t *testing.T) {
+	_, err := zklock.ParseURL("keyed://h?=1")
+	if err == nil {
+		t.Fatal("the empty key is accepted")
+	}
+	_, list, _ := strings.Cut(err.Error(), "(known: ")
+	known := strings.Split(strings.TrimSuffix(list, ")"), ", ")
+	if len(known) < 15 {
+		t.Fatalf("the known keys are %q", known)
+	}
+	tried := 0
+	for _, key := range known {
+		for _, typo := range typos(key) {
+			if typo == "" || slices.Contains(known, typo) {
+				continue
+			}
+			tried++
+			want := fmt.Sprintf("zklock: parse: unknown key %q: did you mean %q? (known: ", typo, key)
+			if _, err := zklock.ParseURL("keyed://h?" + typo + "=1"); err == nil || !strings.HasPrefix(err.Error(), want) {
+				t.Errorf("%v, want %q", err, want)
+			}
+		}
+	}
+	if tried < 500 {
+		t.Errorf("only %d typos were tried", tried)
 	}
 }
 

@@ -2,7 +2,10 @@ package driver
 
 import (
 	"errors"
+	"fmt"
 	"strings"
+
+	"github.com/zklock/go-zklock/internal/nearest"
 )
 
 // Perm is a set of permissions on a znode, as ZooKeeper defines them.
@@ -66,7 +69,7 @@ func ParseACL(text string) ([]ACL, error) {
 		scheme, rest, _ := strings.Cut(strings.TrimSpace(entry), ":")
 		last := strings.LastIndexByte(rest, ':')
 		if scheme == "" || last < 0 {
-			return nil, errACL
+			return nil, fmt.Errorf("%w%s", errACL, nearest.Hint(text, []string{"creator", "open"}))
 		}
 		a := ACL{Scheme: scheme, ID: rest[:last]}
 		for _, letter := range rest[last+1:] {

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/zklock/go-zklock/internal/nearest"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/errs"
 )
@@ -71,7 +72,7 @@ func ParseDialect(name string) (*Dialect, error) {
 			return d, nil
 		}
 	}
-	return nil, fmt.Errorf("want one of %s", strings.Join(names, ", "))
+	return nil, fmt.Errorf("want one of %s%s", strings.Join(names, ", "), nearest.Hint(name, names))
 }
 
 // family is a form of queue nodes' names. Recipes of one family see each other's nodes.
