@@ -34,7 +34,7 @@ func parseCredentials(u driver.URL) (*credentials, error) {
 		return nil, nil
 	}
 	if strings.Contains(u.User, ":") {
-		return nil, fmt.Errorf("zkdriver: user %q: the digest scheme and DIGEST-MD5 do not allow a colon in a user name", u.User)
+		return nil, errors.New("zkdriver: the user name has a colon in it, which the digest scheme and DIGEST-MD5 do not allow")
 	}
 	c := &credentials{user: u.User, password: u.Password, file: file}
 	switch {

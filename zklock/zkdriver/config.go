@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/zklock/go-zklock/internal/nearest"
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
@@ -57,11 +58,11 @@ type config struct {
 // never contain the password.
 func parse(u driver.URL) (*config, error) {
 	if u.Scheme != schemePlain && u.Scheme != schemeTLS {
-		return nil, fmt.Errorf("zkdriver: unknown scheme %q: use zk or zks", u.Scheme)
+		return nil, fmt.Errorf("zkdriver: unknown scheme %s: use zk or zks", nearest.Shown(u.Scheme))
 	}
 	for key, values := range u.Params {
 		if !slices.Contains(keys, key) {
-			return nil, fmt.Errorf("zkdriver: unknown key %q: the known keys are %s", key, strings.Join(keys, ", "))
+			return nil, fmt.Errorf("zkdriver: %w", nearest.Unknown(key, keys))
 		}
 		if len(values) != 1 {
 			return nil, fmt.Errorf("zkdriver: key %q needs exactly one value, has %d", key, len(values))
@@ -77,10 +78,10 @@ func parse(u driver.URL) (*config, error) {
 		return nil, errors.New("zkdriver: the URL has no host: add one after ://, as in zk://host:2181/root")
 	}
 	c := &config{logger: u.Logger}
-	for _, h := range u.Hosts {
+	for i, h := range u.Hosts {
 		server, err := hostPort(h)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("zkdriver: host %d of the list: %w", i+1, err)
 		}
 		c.servers = append(c.servers, server)
 	}
@@ -102,8 +103,7 @@ func parse(u driver.URL) (*config, error) {
 		// controls the locks.
 		for _, s := range c.servers {
 			if !loopback(s) {
-				return nil, fmt.Errorf("zkdriver: the password of user %q would go to %s unencrypted: use zks://, or allow it with %s=true",
-					u.User, s, keyAuthPlaintext)
+				return nil, fmt.Errorf("zkdriver: the user's password would go to %s unencrypted: use zks://, or allow it with %s=true", s, keyAuthPlaintext)
 			}
 		}
 	}
@@ -117,7 +117,7 @@ func parse(u driver.URL) (*config, error) {
 
 // hostPort checks one host of the URL and adds the default port if it has none. A
 // host name is not resolved here: it is resolved, and with TLS verified, again at
-// each dial.
+// each dial. Errors do not show the host: it may have a password in it.
 func hostPort(h string) (string, error) {
 	host, port := h, defaultPort
 	switch {
@@ -126,17 +126,19 @@ func hostPort(h string) (string, error) {
 	case strings.Contains(h, ":"):
 		var err error
 		if host, port, err = net.SplitHostPort(h); err != nil {
-			return "", fmt.Errorf("zkdriver: host %q: want host, host:port or [IPv6]:port", h)
+			return "", errHost
 		}
 	}
 	if host == "" || strings.ContainsAny(host, "[]/@ ") {
-		return "", fmt.Errorf("zkdriver: host %q: want host, host:port or [IPv6]:port", h)
+		return "", errHost
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-		return "", fmt.Errorf("zkdriver: host %q: port %q is not a number from 1 to 65535", h, port)
+		return "", errors.New("its port is not a number from 1 to 65535")
 	}
 	return net.JoinHostPort(host, port), nil
 }
+
+var errHost = errors.New("want host, host:port or [IPv6]:port")
 
 // loopback reports whether a server of the URL is meant to be on this machine. onlyLoopback
 // checks the name's address when it is dialled.

@@ -55,6 +55,13 @@ func TestMisplacedSecretsAreNotShown(t *testing.T) {
 	key := func(value string) driver.URL {
 		return driver.URL{Scheme: "zks", Hosts: []string{"localhost"}, Params: url.Values{"tls_cert": {"cert.pem"}, "tls_key": {value}}}
 	}
+	tls := func(pairs ...string) driver.URL {
+		u := driver.URL{Scheme: "zks", Hosts: []string{"localhost"}, Params: url.Values{}}
+		for i := 0; i < len(pairs); i += 2 {
+			u.Params.Set(pairs[i], pairs[i+1])
+		}
+		return u
+	}
 	bit := func(k string) driver.URL {
 		return driver.URL{Scheme: "zks", Hosts: []string{"localhost"}, Params: url.Values{k: {canary}}}
 	}
@@ -81,6 +88,18 @@ func TestMisplacedSecretsAreNotShown(t *testing.T) {
 		{key(filepath.Join(dir, "none")), filepath.Join(dir, "none"), fs.ErrNotExist, nil},
 		{bit("auth_plaintext"), `"auth_plaintext"`, nil, []string{canary}},
 		{bit("tls_insecure_skip_verify"), `"tls_insecure_skip_verify"`, nil, []string{canary}},
+		{tls("tls_ca", string(pki.key)), `"tls_ca"`, nil, []string{"PRIVATE", string(pki.key)[60:90]}},
+		{tls("tls_cert", string(pki.key), "tls_key", "cert.pem"), `"tls_cert"`, nil, []string{"PRIVATE", string(pki.key)[60:90]}},
+		{tls("tls_ca", "zk://svc:"+canary+"@zk1"), `"tls_ca"`, nil, []string{canary}},
+		{tls("tls_ca", "none"), `"tls_ca": none: no such file`, fs.ErrNotExist, nil},
+		{tls("tls_ca", "empty"), `empty contains no PEM certificate`, nil, nil},
+		{tls("sasl", "zk://svc:"+canary+"@zk1"), `"sasl"`, nil, []string{canary}},
+		{tls("zk://svc:"+canary+"@zk1", "1"), "unknown key", nil, []string{canary}},
+		{driver.URL{Scheme: "zk://svc:" + canary + "@zk1"}, "use zk or zks", nil, []string{canary}},
+		{driver.URL{Scheme: "zk", Hosts: []string{"svc:" + canary + "@zk1"}}, "host 1 of the list", nil, []string{canary}},
+		{driver.URL{Scheme: "zk", Hosts: []string{"zk1", canary + "@zk1"}}, "host 2 of the list", nil, []string{canary}},
+		{driver.URL{Scheme: "zk", Hosts: []string{"zk://svc:" + canary + "@zk1"}}, "host 1 of the list", nil, []string{canary}},
+		{driver.URL{Scheme: "zk", Hosts: []string{"zk1"}, User: "svc:" + canary}, "colon", nil, []string{canary}},
 	} {
 		conn, err := zkdriver.Driver{}.OpenConnector(c.u)
 		if err == nil {
@@ -90,6 +109,9 @@ func TestMisplacedSecretsAreNotShown(t *testing.T) {
 		}
 		if !strings.Contains(err.Error(), c.says) || c.reason != nil && !errors.Is(err, c.reason) {
 			t.Errorf("%.80v: error %v, want one that contains %q and matches %v", c.u.Params, err, c.says, c.reason)
+		}
+		if strings.ContainsAny(err.Error(), "\r\n") {
+			t.Errorf("%.80v: the error has several lines: %v", c.u.Params, err)
 		}
 		everyError(err, func(e error) {
 			for _, secret := range c.hidden {

@@ -2,6 +2,7 @@ package zkdriver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/nearest"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
 )
@@ -58,6 +60,9 @@ const keySASL = "sasl"
 // saslDigestMD5 is the value of the key for the mechanism of this package.
 const saslDigestMD5 = "digest-md5"
 
+// saslKerberos is the value of the key for contrib/kerberos, which registers it.
+const saslKerberos = "kerberos"
+
 var (
 	mechanismsMu sync.Mutex
 	mechanisms   = make(map[string]func(driver.URL) (Mechanism, error)) // guarded by mechanismsMu
@@ -65,10 +70,13 @@ var (
 
 // RegisterSASL makes a mechanism available as a value of the URL's key sasl. Packages of
 // mechanisms call it from an init function. open makes the mechanism from the URL, whose user
-// is the mechanism's. RegisterSASL panics if the name is registered already.
+// is the mechanism's. RegisterSASL panics if the name is registered already, or if open is nil.
 func RegisterSASL(name string, open func(driver.URL) (Mechanism, error)) {
 	mechanismsMu.Lock()
 	defer mechanismsMu.Unlock()
+	if open == nil {
+		panic("zkdriver: RegisterSASL was called with a nil function")
+	}
 	if _, taken := mechanisms[name]; taken || name == saslDigestMD5 {
 		panic(fmt.Sprintf("zkdriver: RegisterSASL was called twice for %q", name))
 	}
@@ -110,8 +118,11 @@ func parseSASL(u driver.URL) (*sasl, error) {
 	known := append([]string{saslDigestMD5}, slices.Sorted(maps.Keys(mechanisms))...)
 	mechanismsMu.Unlock()
 	if !ok {
-		return nil, fmt.Errorf("zkdriver: key %q: the mechanism is not known (known: %s): kerberos needs the import of github.com/zklock/go-zklock/contrib/kerberos, or the command built from cmd/zklock/zklock-kerberos",
-			keySASL, strings.Join(known, ", "))
+		text := fmt.Sprintf("zkdriver: key %q: the mechanism is not known%s (known: %s)", keySASL, nearest.Hint(name, append(known, saslKerberos)), strings.Join(known, ", "))
+		if !slices.Contains(known, saslKerberos) {
+			text += ": kerberos needs the import of github.com/zklock/go-zklock/contrib/kerberos, or the command built from cmd/zklock/zklock-kerberos"
+		}
+		return nil, errors.New(text)
 	}
 	m, err := open(u)
 	if err != nil {

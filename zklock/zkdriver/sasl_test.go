@@ -433,6 +433,9 @@ func TestSASLOptions(t *testing.T) {
 		{set("turns", "", ""), `key "sasl": needs a user`},
 		{set("plain", "al", "s3cret"), "known: digest-md5, turns"},
 		{set("kerberos", "", ""), "contrib/kerberos"},
+		{set("digest_md5", "al", "s3cret"), `the mechanism is not known: did you mean "digest-md5"? (known: digest-md5, turns)`},
+		{set("kerbros", "al", "s3cret"), `did you mean "kerberos"? (known: digest-md5, turns): kerberos needs the import`},
+		{set("turn", "al", "s3cret"), `did you mean "turns"?`},
 		{set("", "", "", &turns{}), ""},
 		{set("", "al", "s3cret", &turns{}), "unencrypted"}, // the scheme digest sends it
 		{set("turns", "al", "", &turns{}), "both"},

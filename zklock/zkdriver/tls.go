@@ -60,7 +60,7 @@ func (f *tlsFiles) config(host string) (*tls.Config, error) {
 		}
 		c.RootCAs = x509.NewCertPool()
 		if !c.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("zkdriver: key %q: file %s contains no PEM certificate", keyTLSCA, f.ca)
+			return nil, fmt.Errorf("zkdriver: key %q: %s contains no PEM certificate", keyTLSCA, fileShown(keyTLSCA, f.ca))
 		}
 	}
 	if f.cert != "" {
