@@ -1,12 +1,11 @@
 package interceptors
 
 import (
-	"errors"
-
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/zklock/go-zklock/internal/holding"
+	"github.com/zklock/go-zklock/internal/oneline"
 	"github.com/zklock/go-zklock/zklock"
 )
 
@@ -15,7 +14,7 @@ var failures = &holding.Errors{
 	Package: "interceptors",
 	Lost:    lost,
 	TooLong: func(cause error) error {
-		return &statusError{status.New(codes.DeadlineExceeded, "the call took longer than its lock may be held (WithMaxHold)"), errors.Join(zklock.ErrMaxHold, cause)}
+		return &statusError{status.New(codes.DeadlineExceeded, "the call took longer than its lock may be held (WithMaxHold)"), oneline.Join(zklock.ErrMaxHold, cause)}
 	},
 	Ended:    func(err, cause error) error { return &statusError{status.FromContextError(err), cause} },
 	Own:      func(err, both error) error { return &statusError{statusOf(err), both} },

@@ -8,6 +8,7 @@ import (
 
 	"go.opentelemetry.io/otel/metric"
 
+	"github.com/zklock/go-zklock/internal/oneline"
 	"github.com/zklock/go-zklock/zklock"
 )
 
@@ -33,7 +34,7 @@ func RegisterStats(c *zklock.Client, opts ...Option) (metric.Registration, error
 	wait, err6 := m.Float64ObservableGauge(MetricWaitLongest, metric.WithUnit("s"), metric.WithDescription("How long the oldest acquisition that waits for other holders has waited."))
 	forgotten, err7 := m.Int64ObservableCounter(MetricForgotten, metric.WithUnit("{lock}"), metric.WithDescription("Locks that the program dropped without a Release."))
 	reaped, err8 := m.Int64ObservableCounter(MetricSessionReaped, metric.WithUnit("{session}"), metric.WithDescription("Sessions of dead processes that were ended."))
-	if err := errors.Join(err1, err2, err3, err4, err5, err6, err7, err8); err != nil {
+	if err := oneline.Join(err1, err2, err3, err4, err5, err6, err7, err8); err != nil {
 		return nil, err
 	}
 	client := metric.WithAttributes(AttrClient.String(strconv.FormatInt(registered.Add(1), 10)))

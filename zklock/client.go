@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/oneline"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/hook"
@@ -243,7 +244,7 @@ func (c *Client) Shutdown(ctx context.Context) error {
 	case <-ctx.Done():
 		err = &Error{Op: "shutdown", Err: fmt.Errorf("locks were still held, and are lost: %w", context.Cause(ctx))}
 	}
-	return errors.Join(err, c.Close())
+	return oneline.Join(err, c.Close())
 }
 
 // Close closes the client at once. Waiters fail with [ErrClosed]. Locks that are

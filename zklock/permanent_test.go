@@ -51,6 +51,7 @@ func TestPermanentRefusalsEndAtOnce(t *testing.T) {
 			{"a quota on a name", refuse(faultdriver.Multi, driver.ErrQuotaExceeded), "/d", nil, zklock.ErrUnavailable, driver.ErrQuotaExceeded, "/d/name: raise the quota"},
 			{"sessions that can have no queue nodes", refuse(faultdriver.Multi, driver.ErrLocalSession), "/d", nil, zklock.ErrUnavailable, driver.ErrLocalSession, "localSessionsUpgradingEnabled"},
 			{"an access list that needs an identity", e.Connector(), "/f/root", creator, zklock.ErrNoAuth, driver.ErrInvalidACL, "the servers refuse the access list"},
+			{"a mistyped scheme", e.Connector(), "/f/root", func(c *zklock.Config) { c.ACL = "ip:10.0.0.1:r,digset:ops:HASH:cdrwa" }, zklock.ErrNoAuth, driver.ErrInvalidACL, `the access list (did you mean the scheme "digest"?). acl=creator`},
 		} {
 			cfg := zklock.Config{Connector: k.connector, Root: k.root}
 			if k.set != nil {

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/zklock/go-zklock/internal/holding"
+	"github.com/zklock/go-zklock/internal/oneline"
 	"github.com/zklock/go-zklock/internal/verdict"
 	"github.com/zklock/go-zklock/zklock"
 )
@@ -112,7 +113,7 @@ var failures = &holding.Errors{
 	Package: "connectlock",
 	Lost:    lost,
 	TooLong: func(cause error) error {
-		return newError(connect.CodeDeadlineExceeded, "the call took longer than its lock may be held (WithMaxHold)", errors.Join(zklock.ErrMaxHold, cause))
+		return newError(connect.CodeDeadlineExceeded, "the call took longer than its lock may be held (WithMaxHold)", oneline.Join(zklock.ErrMaxHold, cause))
 	},
 	Ended:    func(err, cause error) error { return newError(codeOf(err), err.Error(), cause) },
 	Own:      own,

@@ -2,7 +2,6 @@ package connectlock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/zklock/go-zklock/interceptors/protolock"
 	"github.com/zklock/go-zklock/internal/naming"
+	"github.com/zklock/go-zklock/internal/oneline"
 	"github.com/zklock/go-zklock/zklock"
 )
 
@@ -91,7 +91,7 @@ func CheckProto(services ...string) error {
 			procedures = append(procedures, "/"+service+"/"+string(d.Methods().Get(i).Name()))
 		}
 	}
-	return errors.Join(errors.Join(errs...), protolock.Check("connectlock", procedures))
+	return oneline.Join(oneline.Join(errs...), protolock.Check("connectlock", procedures))
 }
 
 // ByProcedure uses the table's Pick for the call's procedure. A key of the table is a full

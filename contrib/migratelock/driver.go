@@ -9,6 +9,7 @@ import (
 
 	"github.com/golang-migrate/migrate/v4/database"
 
+	"github.com/zklock/go-zklock/internal/oneline"
 	"github.com/zklock/go-zklock/zklock"
 )
 
@@ -99,7 +100,7 @@ func (w *driver) Lock() error {
 	}
 	switch own := w.owns(h, err != nil); {
 	case !own && err == nil: // what the database has granted is given back
-		return errors.Join(w.unlocked(), w.Driver.Unlock())
+		return oneline.Join(w.unlocked(), w.Driver.Unlock())
 	case own && err != nil:
 		if released := w.release(h); released != nil {
 			return fmt.Errorf("%w; %w", err, released)
@@ -177,7 +178,7 @@ func (w *driver) Unlock() error {
 	}
 	released := w.release(w.take())
 	if err == nil || released == nil {
-		return errors.Join(err, released)
+		return oneline.Join(err, released)
 	}
 	return fmt.Errorf("%w; %w", released, err)
 }
@@ -192,7 +193,7 @@ func (w *driver) Close() error {
 	err := w.Driver.Close()
 	w.running.Wait()
 	if h := w.take(); h != nil {
-		err = errors.Join(err, w.release(h))
+		err = oneline.Join(err, w.release(h))
 	}
 	return err
 }

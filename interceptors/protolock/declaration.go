@@ -18,6 +18,7 @@ import (
 
 	"github.com/zklock/go-zklock/interceptors/lockpb"
 	"github.com/zklock/go-zklock/internal/naming"
+	"github.com/zklock/go-zklock/internal/oneline"
 	"github.com/zklock/go-zklock/zklock"
 )
 
@@ -60,7 +61,7 @@ func Check(owner string, fullMethods []string) error {
 		}
 	}
 	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
-	return errors.Join(errs...)
+	return oneline.Join(errs...)
 }
 
 // declaration is the parsed declaration of a method.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/oneline"
 	"github.com/zklock/go-zklock/zklock"
 )
 
@@ -58,7 +59,7 @@ func (e *Errors) Overdue(ctx context.Context, err error) error {
 	case cause == zklock.ErrMaxHold:
 		return e.TooLong(err)
 	case errors.Is(cause, zklock.ErrRevoked) && !errors.Is(err, zklock.ErrRevoked):
-		return e.Ended(ctx.Err(), errors.Join(cause, err))
+		return e.Ended(ctx.Err(), oneline.Join(cause, err))
 	}
 	return err
 }
@@ -70,7 +71,7 @@ func (e *Errors) Stopped(lock *zklock.Lock) error {
 		return nil
 	}
 	if loss := Loss(lock); loss != nil {
-		return e.Lost(errors.Join(e.stopped(), loss))
+		return e.Lost(oneline.Join(e.stopped(), loss))
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"sync/atomic"
 
+	"github.com/zklock/go-zklock/internal/oneline"
 	"github.com/zklock/go-zklock/zklock"
 )
 
@@ -58,7 +59,7 @@ func (s *Stream) Receive(m any) error {
 	}
 	switch cause := context.Cause(s.Ctx); {
 	case errors.Is(cause, zklock.ErrLost):
-		s.over = s.Errors.Lost(errors.Join(s.Errors.stopped(), cause))
+		s.over = s.Errors.Lost(oneline.Join(s.Errors.stopped(), cause))
 	case cause == zklock.ErrMaxHold:
 		s.over = s.Errors.TooLong(s.Errors.stopped())
 	case errors.Is(lock.Err(), zklock.ErrReleased):
@@ -68,7 +69,7 @@ func (s *Stream) Receive(m any) error {
 		// The client has canceled the call, its deadline has passed, or the lock was revoked.
 		// The lock is still held, so the handler must return now, and not when the client
 		// sends or goes.
-		s.over = s.Errors.Ended(s.Ctx.Err(), errors.Join(s.Errors.stopped(), cause))
+		s.over = s.Errors.Ended(s.Ctx.Err(), oneline.Join(s.Errors.stopped(), cause))
 	}
 	return s.over
 }

@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/zklock/go-zklock/internal/oneline"
 )
 
 // directory is an open session directory. All files are opened relative to it, and a symbolic
@@ -179,7 +181,7 @@ func lock(f *os.File) (locked bool, err error) {
 	if err == syscall.EWOULDBLOCK {
 		return false, controlled
 	}
-	return err == nil && controlled == nil, errors.Join(err, controlled)
+	return err == nil && controlled == nil, oneline.Join(err, controlled)
 }
 
 // names returns the names of the sessions' files of an ensemble; with key "" those of all. It removes

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/oneline"
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
@@ -128,7 +129,7 @@ func (r *reaper) end(ctx context.Context, f *os.File, name string, died time.Tim
 	}
 	if !strings.HasSuffix(name, suffixOver) {
 		if lives, err := rec.Process.exists(r.me); err != nil || lives {
-			r.refuse(name, errors.Join(err, fmt.Errorf("process %d exists, although the file is not locked", rec.Process.PID)))
+			r.refuse(name, oneline.Join(err, fmt.Errorf("process %d exists, although the file is not locked", rec.Process.PID)))
 			return
 		}
 	}
@@ -210,7 +211,7 @@ func (r *reaper) attempt(ctx context.Context, closer driver.SessionCloser, rec r
 		defer func() { <-turns }()
 		return closer.CloseSession(ctx, rec.credentials())
 	case <-ctx.Done():
-		return errors.Join(driver.ErrNotSent, ctx.Err())
+		return oneline.Join(driver.ErrNotSent, ctx.Err())
 	}
 }
 

@@ -2,11 +2,11 @@ package memdriver
 
 import (
 	"cmp"
-	"errors"
 	"maps"
 	"slices"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/oneline"
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
@@ -371,7 +371,7 @@ func (s *session) withdraw(r *request, cause error) {
 		return
 	}
 	if r.sent {
-		r.finish(errors.Join(cause, driver.ErrConnLoss))
+		r.finish(oneline.Join(cause, driver.ErrConnLoss))
 		return
 	}
 	for i, other := range s.queue {
@@ -380,5 +380,5 @@ func (s *session) withdraw(r *request, cause error) {
 			break
 		}
 	}
-	r.finish(errors.Join(cause, driver.ErrNotSent))
+	r.finish(oneline.Join(cause, driver.ErrNotSent))
 }

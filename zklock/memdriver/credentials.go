@@ -25,7 +25,7 @@ func (s *session) Credentials() driver.Credentials {
 // CloseSession implements [driver.SessionCloser].
 func (c *connector) CloseSession(ctx context.Context, cred driver.Credentials) error {
 	if err := ctx.Err(); err != nil {
-		return &opError{"close", "session", err}
+		return &opError{"close session", "", err}
 	}
 	s, err := c.start(cred.Timeout, hello{session: cred.ID, password: cred.Password.Reveal()})
 	if err != nil {

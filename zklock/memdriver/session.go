@@ -2,10 +2,11 @@ package memdriver
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/oneline"
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
@@ -17,11 +18,16 @@ const maxRequest = 0xfffff
 
 // opError reports which operation failed.
 type opError struct {
-	op, path string
+	op, path string // path is "" for an operation that is not on one
 	err      error
 }
 
-func (e *opError) Error() string { return "mem: " + e.op + " " + e.path + ": " + e.err.Error() }
+func (e *opError) Error() string {
+	if e.path == "" {
+		return "mem: " + e.op + ": " + e.err.Error()
+	}
+	return "mem: " + e.op + " " + strconv.Quote(e.path) + ": " + e.err.Error()
+}
 
 func (e *opError) Unwrap() error { return e.err }
 
@@ -36,7 +42,7 @@ func (s *session) do(ctx context.Context, op string, r *request) error {
 
 func (s *session) call(ctx context.Context, r *request) error {
 	if err := ctx.Err(); err != nil {
-		return errors.Join(err, driver.ErrNotSent)
+		return oneline.Join(err, driver.ErrNotSent)
 	}
 	if r.size() > maxRequest {
 		return driver.ErrTooLarge
@@ -226,7 +232,7 @@ func (s *session) Multi(ctx context.Context, ops []driver.Op) ([]driver.OpResult
 	case r.answered:
 		return s.refuse(ops, r.txn.failed, err)
 	}
-	return nil, &opError{"multi", fmt.Sprintf("of %d", len(ops)), err}
+	return nil, &opError{fmt.Sprintf("multi of %d", len(ops)), "", err}
 }
 
 // refuse makes the results of a transaction that has certainly failed with err. at is
@@ -237,7 +243,7 @@ func (s *session) refuse(ops []driver.Op, at int, err error) ([]driver.OpResult,
 		results[i].Err = driver.ErrRolledBack
 	}
 	if at < 0 {
-		return results, &opError{"multi", fmt.Sprintf("of %d", len(ops)), err}
+		return results, &opError{fmt.Sprintf("multi of %d", len(ops)), "", err}
 	}
 	err = &opError{"multi: " + ops[at].Kind.String(), ops[at].Path, err}
 	results[at].Err = err
@@ -317,7 +323,7 @@ func (s *session) Close(ctx context.Context) error {
 	if s.closing.sent {
 		cause = driver.ErrConnLoss
 	}
-	s.end(&opError{"close", "session", errors.Join(ctx.Err(), cause)}, driver.ErrClosed)
+	s.end(&opError{"close session", "", oneline.Join(ctx.Err(), cause)}, driver.ErrClosed)
 	s.e.leave()
 	return s.endErr
 }

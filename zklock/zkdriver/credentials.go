@@ -10,6 +10,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/oneline"
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
@@ -51,7 +52,7 @@ func (c *connector) CloseSession(ctx context.Context, cred driver.Credentials) e
 	if !sent {
 		all = append(all, driver.ErrNotSent)
 	}
-	return fmt.Errorf("zkdriver: close session %#x: not confirmed by the ensemble: %w", uint64(cred.ID), errors.Join(all...))
+	return fmt.Errorf("zkdriver: close session %#x: not confirmed by the ensemble: %w", uint64(cred.ID), oneline.Join(all...))
 }
 
 // errNotClosed is the reason if a server answers a request to close a session with an error.

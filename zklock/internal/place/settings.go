@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 
+	"github.com/zklock/go-zklock/internal/nearest"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
@@ -37,7 +39,7 @@ func (c *Settings) explain(err error, path string) error {
 	case errors.Is(err, errs.ErrSessionOver), errors.Is(err, errs.ErrUnavailable), errors.Is(err, errs.ErrNotAcquired), errors.Is(err, errs.ErrClosed), errors.Is(err, errs.ErrNoAuth):
 		return err // its text is complete
 	case errors.Is(err, driver.ErrInvalidACL):
-		return fmt.Errorf("%w: %s: the servers refuse the access list. acl=creator needs an identity: a user in the URL, SASL, or a client certificate from which the servers derive one. For SASL, they need authProvider.sasl: %w", errs.ErrNoAuth, path, err)
+		return fmt.Errorf("%w: %s: the servers refuse the access list%s. acl=creator needs an identity: a user in the URL, SASL, or a client certificate from which the servers derive one. For SASL, they need authProvider.sasl: %w", errs.ErrNoAuth, path, c.meantScheme(), err)
 	case errors.Is(err, driver.ErrNoAuth):
 		return fmt.Errorf("%w %s: %s: %w", errs.ErrNoAuth, c.Identity, path, err)
 	case errors.Is(err, driver.ErrAuthFailed):
@@ -52,6 +54,20 @@ func (c *Settings) explain(err error, path string) error {
 		return fmt.Errorf("%w: %s: %w", errRefusing, path, err)
 	}
 	return fmt.Errorf("%s: %w", path, err)
+}
+
+// aclSchemes are the schemes of access lists that every server knows, or knows with a setting. Servers
+// can have others by plugins.
+var aclSchemes = []string{"auth", "digest", "ip", "sasl", "super", "world", "x509"}
+
+// meantScheme returns a hint at a scheme of the access list that is probably mistyped; "" if none is.
+func (c *Settings) meantScheme() string {
+	for _, a := range c.ACL {
+		if near := nearest.To(a.Scheme, aclSchemes); near != "" && !slices.Contains(aclSchemes, a.Scheme) {
+			return fmt.Sprintf(" (did you mean the scheme %q?)", near)
+		}
+	}
+	return ""
 }
 
 // Settings of the servers that no lock can work with, and that only an operator can change.
