@@ -5,6 +5,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -129,5 +130,35 @@ func TestDocumentedErrorsFormATree(t *testing.T) {
 				t.Errorf("%s matches %s: %t, and the drawing says %t", name, other, !want, want)
 			}
 		}
+	}
+}
+
+// TestDocumentedErrorsAreOneLine: CONTRIBUTING.md says that errors are one line. errors.Join puts a line
+// break between texts, so the packages that programs import, and the command, use package oneline.
+func TestDocumentedErrorsAreOneLine(t *testing.T) {
+	files := 0
+	for _, dir := range []string{"zklock", "middleware", "interceptors", "tracing", "contrib", "cmd", "internal"} {
+		err := filepath.WalkDir(filepath.Join("..", dir), func(path string, e fs.DirEntry, err error) error {
+			switch {
+			case err != nil:
+				return err
+			case e.IsDir() && slices.Contains([]string{"testdata", "testkit", "drivertest"}, e.Name()):
+				return fs.SkipDir
+			case !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go"):
+				return nil
+			}
+			files++
+			text, err := os.ReadFile(path)
+			if n := strings.Count(string(text), "errors.Join("); n > 0 {
+				t.Errorf("%s has errors.Join %d times: use oneline.Join", path, n)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if files < 200 {
+		t.Errorf("only %d files were looked at", files)
 	}
 }

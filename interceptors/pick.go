@@ -53,8 +53,11 @@ func ByMethod(table map[string]Pick) Pick {
 }
 
 // Optional returns a Pick like pick. But if pick returns Missing for a call, the call is served
-// without a lock, and not refused.
+// without a lock, and not refused. Optional panics if pick is nil.
 func Optional(pick Pick) Pick {
+	if pick == nil {
+		panic("interceptors: Optional: pick is nil: want a function that chooses each call's lock")
+	}
 	return func(ctx context.Context, call Call) zklock.Acquirer {
 		a := pick(ctx, call)
 		if naming.IsMissing(a) {

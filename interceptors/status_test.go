@@ -255,6 +255,7 @@ func TestNilPicksPanic(t *testing.T) {
 		"StreamServerInterceptor": func() { interceptors.StreamServerInterceptor(nil) },
 		"UnaryClientInterceptor":  func() { interceptors.UnaryClientInterceptor(nil) },
 		"StreamClientInterceptor": func() { interceptors.StreamClientInterceptor(nil) },
+		"Optional":                func() { interceptors.Optional(nil) },
 	} {
 		func() {
 			defer func() {

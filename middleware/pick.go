@@ -122,8 +122,11 @@ func only(c *zklock.Client, name naming.Format, values []string) zklock.Acquirer
 // served without a lock, and does not get a 400. It works for the picks of this package, of package
 // ginlock, and for those of the program that return Missing. If the middleware is around several
 // routes, routes that do not have the path value at all are served without a lock too. So a
-// misspelt key is not reported.
+// misspelt key is not reported. Optional panics if pick is nil.
 func Optional[R any](pick func(R) zklock.Acquirer) func(R) zklock.Acquirer {
+	if pick == nil {
+		panic("middleware: Optional: pick is nil: want a function that chooses each request's lock")
+	}
 	return func(r R) zklock.Acquirer {
 		a := pick(r)
 		if naming.IsMissing(a) {

@@ -107,6 +107,7 @@ func TestSetUpMistakesPanic(t *testing.T) {
 		"readers of no client":     func() { middleware.ReadersAndWriters(nil, func(*http.Request) string { return "a" }) },
 		"a format of no name":      func() { middleware.ByPathValue(w.client, "id", "orders//%s") },
 		"readers without a name":   func() { middleware.ReadersAndWriters(w.client, nil) },
+		"an optional nothing":      func() { middleware.Optional[*http.Request](nil) },
 		"a check without guard":    func() { middleware.WithSequencerCheck(nil, nil) },
 	} {
 		func() {

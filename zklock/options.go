@@ -9,7 +9,7 @@ import (
 
 // Option is a setting of a [Client] that the program makes, such as hooks and a logger.
 // Settings that an operator makes are keys of the URL, and fields of [Config]. A later option overrides an
-// earlier one of the same kind, except [WithHooks], which adds hooks.
+// earlier one of the same kind, except [WithHooks] and [WithDriverOption], which add to those before.
 type Option interface{ applyOpen(*Client) }
 
 type openOption func(*Client)

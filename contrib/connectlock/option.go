@@ -20,7 +20,8 @@ const (
 	defaultRetryDelay = time.Second
 )
 
-// Option configures an interceptor. A later option overrides an earlier one of the same kind.
+// Option configures an interceptor. A later option overrides an earlier one of the same kind,
+// except WithAcquire, which adds options.
 type Option interface{ apply(*config) }
 
 type option func(*config)

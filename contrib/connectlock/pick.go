@@ -109,8 +109,11 @@ func ByProcedure(table map[string]Pick) Pick {
 }
 
 // Optional returns a Pick like pick. But if pick returns Missing for a call, the call is served
-// without a lock, and not refused.
+// without a lock, and not refused. Optional panics if pick is nil.
 func Optional(pick Pick) Pick {
+	if pick == nil {
+		panic("connectlock: Optional: pick is nil: want a function that chooses each call's lock")
+	}
 	return func(ctx context.Context, call Call) zklock.Acquirer {
 		if a := pick(ctx, call); !naming.IsMissing(a) {
 			return a

@@ -159,13 +159,14 @@ func TestCheckProto(t *testing.T) {
 func TestMistakesPanic(t *testing.T) {
 	c, _ := zklocktest.New(t)
 	for what, f := range map[string]func(){
-		"no pick":       func() { connectlock.HandlerInterceptor(nil) },
-		"no client":     func() { connectlock.ByField(nil, "value", "orders/%s") },
-		"no key":        func() { connectlock.ByHeader(c, "", "orders/%s") },
-		"bad format":    func() { connectlock.ByHeader(c, "order", "orders") },
-		"bad path":      func() { connectlock.ByField(c, "a..b", "orders/%s") },
-		"bad procedure": func() { connectlock.ByProcedure(map[string]connectlock.Pick{"Pay": nil}) },
-		"bad code":      func() { connectlock.WithCode(0) },
+		"no pick":        func() { connectlock.HandlerInterceptor(nil) },
+		"no pick at all": func() { connectlock.Optional(nil) },
+		"no client":      func() { connectlock.ByField(nil, "value", "orders/%s") },
+		"no key":         func() { connectlock.ByHeader(c, "", "orders/%s") },
+		"bad format":     func() { connectlock.ByHeader(c, "order", "orders") },
+		"bad path":       func() { connectlock.ByField(c, "a..b", "orders/%s") },
+		"bad procedure":  func() { connectlock.ByProcedure(map[string]connectlock.Pick{"Pay": nil}) },
+		"bad code":       func() { connectlock.WithCode(0) },
 	} {
 		func() {
 			defer func() {

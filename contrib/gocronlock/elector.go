@@ -89,8 +89,11 @@ func (x *Elector) IsLeader(context.Context) error {
 //
 // Do returns the error of f. If another scheduler leads, it does not call f and returns an
 // error that matches [ErrNotLeader]. If the lock was lost while f ran, its error matches
-// [zklock.ErrLost], whatever f returned.
+// [zklock.ErrLost], whatever f returned. If f is nil, the error matches [zklock.ErrMisuse].
 func (x *Elector) Do(ctx context.Context, f func(ctx context.Context) error) error {
+	if f == nil {
+		return fmt.Errorf("gocronlock: %w: the function is nil: pass the job", zklock.ErrMisuse)
+	}
 	if err := x.IsLeader(ctx); err != nil {
 		return err
 	}

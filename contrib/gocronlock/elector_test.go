@@ -205,3 +205,15 @@ func TestElectorThatCannotLead(t *testing.T) {
 		}
 	})
 }
+
+// A nil job is a mistake in the program, whether this scheduler leads or not.
+func TestElectorDoWithoutAFunction(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, second, _ := electors(t)
+		for _, x := range []*gocronlock.Elector{first, second} {
+			if err := x.Do(t.Context(), nil); !errors.Is(err, zklock.ErrMisuse) || errors.Is(err, gocronlock.ErrNotLeader) {
+				t.Errorf("%v, want ErrMisuse", err)
+			}
+		}
+	})
+}

@@ -25,8 +25,11 @@ type Injector interface {
 }
 
 // If asks inj only about the operations that cond accepts. name describes cond when the
-// injector is printed.
+// injector is printed. If panics if cond or inj is nil.
 func If(name string, cond func(Op) bool, inj Injector) Injector {
+	if cond == nil || inj == nil {
+		panic("faultdriver: If with a nil argument: pass a condition and an injector")
+	}
 	return &filter{"if", name, cond, inj}
 }
 

@@ -108,8 +108,12 @@ func (g *Guard) Check(seqs []Sequencer) error {
 
 // Do is Check followed by fn. No other Do or Check of the same names runs in between.
 // Do returns fn's error if it called fn. fn should be short, and must not use the
-// guard for the same names: that would be a deadlock.
+// guard for the same names: that would be a deadlock. If fn is nil, the error matches
+// [zklock.ErrMisuse], and nothing is recorded.
 func (g *Guard) Do(seqs []Sequencer, fn func() error) error {
+	if fn == nil {
+		return fmt.Errorf("fence: Do: %w: the function is nil: use Check without one", zklock.ErrMisuse)
+	}
 	if len(seqs) == 0 {
 		return fmt.Errorf("fence: no sequencers were given (the context may carry no lock): %w", ErrUnfenced)
 	}

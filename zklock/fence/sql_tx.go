@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 
 	"github.com/zklock/go-zklock/zklock"
 )
@@ -25,8 +26,11 @@ type Tx interface {
 //	})
 //
 // InTx returns the first error of the begin, the check, fn and the commit. If it matches
-// [ErrStale], nothing was written.
+// [ErrStale], nothing was written. If db or fn is nil, the error matches [zklock.ErrMisuse].
 func InTx(ctx context.Context, db *sql.DB, dialect Dialect, lock *zklock.Lock, fn func(tx *sql.Tx) error) error {
+	if db == nil || fn == nil {
+		return fmt.Errorf("fence: InTx: %w: the database or the function is nil: pass both", zklock.ErrMisuse)
+	}
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
 		return err

@@ -73,7 +73,8 @@ func WithMissed(rule Missed) Option { return option(func(s *settings) { s.missed
 
 // WithRetry limits how often a process calls the job for one slot, and sets the first pause after
 // a call that failed. The pause doubles from failure to failure, up to a minute, or up to the first
-// pause if that is longer. After the last call the process gives the slot up; another process may
+// pause if that is longer. Each pause is random, from half of that value to the whole, so that the
+// processes of a fleet do not retry together. After the last call the process gives the slot up; another process may
 // still run it. With calls of 0 the calls go on until the slot ends, which is the default; the
 // default of pause is a second, also for a pause of 0.
 func WithRetry(calls int, pause time.Duration) Option {
