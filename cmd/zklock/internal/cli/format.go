@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/zklock/go-zklock/internal/nearest"
 	"github.com/zklock/go-zklock/internal/operator"
 	"github.com/zklock/go-zklock/zklock"
 )
@@ -57,7 +58,7 @@ func (v *formatValue) Set(text string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("want one of %s", strings.Join(v.known, ", "))
+	return fmt.Errorf("want one of %s%s", strings.Join(v.known, ", "), nearest.Hint(text, v.known))
 }
 
 // rfc3339 returns a time as JSON has it.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"regexp"
 	"sync"
 	"time"
 
@@ -73,8 +74,10 @@ func (m *messages) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// send hands a line to the goroutine that writes. It reports false if there is no room.
+// send hands a line to the goroutine that writes. It reports false if there is no room. All messages go
+// this way, and none shows the password of a URL that stands in the wrong place of the command line.
 func (m *messages) send(l line) bool {
+	l.text = userInURL.ReplaceAllString(l.text, "://REDACTED@")
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.ended {
@@ -87,6 +90,9 @@ func (m *messages) send(l line) bool {
 		return false
 	}
 }
+
+// userInURL is the user and the password of a URL. A password may have a space in it, or an @.
+var userInURL = regexp.MustCompile(`://[^@\n]*@(\S*@)?`)
 
 // close waits until all lines have been written, but no longer than patience.
 func (m *messages) close() {

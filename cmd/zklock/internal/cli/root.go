@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/zklock/go-zklock/internal/nearest"
 	"github.com/zklock/go-zklock/zklock"
 	_ "github.com/zklock/go-zklock/zklock/zkdriver" // for zk:// and zks://
 )
@@ -110,11 +111,7 @@ func unknownCommand(cmd *cobra.Command, args []string) error {
 	for _, c := range cmd.Commands() {
 		known = append(known, c.Name())
 	}
-	text := fmt.Sprintf("unknown command %q", args[0])
-	if near := nearest(args[0], known); near != "" {
-		text += ": did you mean " + near + "?"
-	}
-	return usage(text + "; see " + cmd.CommandPath() + " --help")
+	return usage(fmt.Sprintf("unknown command %q%s; see %s --help", args[0], nearest.Hint(args[0], known), cmd.CommandPath()))
 }
 
 // meantFlag returns a hint at the flag that an unknown one is probably a mistake for.
@@ -127,7 +124,7 @@ func meantFlag(cmd *cobra.Command, err error) string {
 	for _, found := range longFlag.FindAllStringSubmatch(cmd.Flags().FlagUsages()+cmd.InheritedFlags().FlagUsages(), -1) {
 		known = append(known, found[1])
 	}
-	if near := nearest(unknown, known); near != "" {
+	if near := nearest.To(unknown, known); near != "" {
 		return "did you mean --" + near + "? "
 	}
 	return ""

@@ -16,16 +16,18 @@ func TestDidYouMean(t *testing.T) {
 	e := memdriver.New()
 	defer e.Close()
 	for args, want := range map[string]string{
-		"lss":                            "did you mean ls?",
-		"relase x y":                     "did you mean release?",
+		"lss":                            `did you mean "ls"?`,
+		"relase x y":                     `did you mean "release"?`,
 		"xyzzy":                          "",
 		"run --tyr x -- true":            "did you mean --try?",
 		"ls --ulr zk://h/x":              "did you mean --url?",
 		"revoke --raeson x y z":          "did you mean --reason?",
 		"ls --something":                 "",
-		"ls --url zk://h/x?tick_tme=2s":  "did you mean tick_time?",
-		"ls --url zk://h/x?tls_sert=a":   "did you mean tls_cert?",
+		"ls --url zk://h/x?tick_tme=2s":  `did you mean "tick_time"? (known: `,
+		"ls --url zk://h/x?tls_sert=a":   `did you mean "tls_cert"? (known: `,
 		"ls --url zk://h/x?something=2s": "known: ",
+		"ls --url zkss://h/x":            `did you mean "zks"? (known: mem, zk, zks)`,
+		"ls -o jsn":                      `did you mean "json"?`,
 	} {
 		code, _, stderr := command(t, e, strings.Fields(args)...)
 		if code != exitUsage && code != exitConfiguration || !strings.Contains(stderr, want) || strings.Contains(stderr, "did you mean") != strings.HasPrefix(want, "did") {
