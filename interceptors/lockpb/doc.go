@@ -3,7 +3,12 @@
 //
 // To compile a .proto file that imports it, give protoc this folder:
 //
-//	protoc -I "$(go list -f '{{.Dir}}' github.com/zklock/go-zklock/interceptors/lockpb)" ...
+//	protoc -I . -I "$(go list -mod=mod -f '{{.Dir}}' github.com/zklock/go-zklock/interceptors/lockpb)" --go_out=. --go_opt=paths=source_relative shop.proto
+//
+// With -mod=mod, go list adds this package's module to go.mod, where nothing imports the package yet;
+// the generated code will. In a workspace, set GOWORK=off for it. protoc also needs
+// google/protobuf/descriptor.proto. Its own releases have that file; on Debian and Ubuntu it is in
+// libprotobuf-dev, which protobuf-compiler does not install.
 package lockpb
 
 // protoc 3.21 or later (Debian: protobuf-compiler) and

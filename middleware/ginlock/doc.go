@@ -7,8 +7,9 @@
 //
 // While the handlers behind it run, the context of c.Request carries the lock and
 // ends when the lock is lost, and c.Writer sends nothing after a loss. Afterwards
-// both have their former values again. Pass on c.Request.Context(): the *gin.Context itself is
-// cancelled only if the engine has ContextWithFallback.
+// both have their former values again. Pass on c.Request.Context(): the *gin.Context itself, and one
+// that its method Copy returns, never ends unless the engine has ContextWithFallback. The lock is
+// released when the handlers have returned: a goroutine that goes on then works without it.
 //
 // If a request is not served, the chain is aborted, and its error is added to c.Errors, where
 // outer middlewares such as loggers and otelgin see it. There its text has no lock name and no
