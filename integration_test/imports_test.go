@@ -29,12 +29,18 @@ type imports struct {
 // imports it.
 var zklockNeeds = []string{"zklock/driver", "zklock/internal/", "internal/sessiondir"}
 
+// texts are the packages that make texts of errors. They import the standard library only, and each
+// package may use them.
+var texts = []string{"internal/nearest", "internal/oneline"}
+
 // importRules has a rule for every package that an application can import. The core does not
 // depend on other modules, nor do the drivers, except zkdriver on go-zookeeper. An adapter
 // does not depend on a driver or on another adapter, except ginlock on middleware. So an
 // application that uses one adapter never compiles the dependencies of another. Code that
 // adapters share, such as the format of names, is in a package that imports the core only.
 var importRules = map[string]imports{
+	"internal/nearest":         {},
+	"internal/oneline":         {},
 	"zklock/driver":            {},
 	"zklock/internal/errs":     {},
 	"zklock/internal/hook":     {},
@@ -107,6 +113,7 @@ func violations(p goPackage, r imports) []string {
 	if slices.Contains(r.ours, "zklock") {
 		r.ours = slices.Concat(r.ours, zklockNeeds)
 	}
+	r.ours = slices.Concat(r.ours, texts)
 	var found []string
 	for _, dep := range p.Deps {
 		if name, ok := strings.CutPrefix(dep, module+"/"); ok && !matches(name, r.ours) {
