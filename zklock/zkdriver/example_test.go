@@ -25,7 +25,7 @@ func Example() {
 	}
 	// Output:
 	// the lock orders/42 is /shop/locks/orders%2F42
-	// zklock: open: zkdriver: the password of user "shop" would go to zk1:2181 unencrypted: use zks://, or allow it with auth_plaintext=true
+	// zklock: open: zkdriver: the user's password would go to zk1:2181 unencrypted: use zks://, or allow it with auth_plaintext=true
 	// zklock: open: zkdriver: key "tls_ca" needs TLS: use zks:// instead of zk://
 }
 

@@ -449,12 +449,16 @@ func TestSASLOptions(t *testing.T) {
 			_ = connector.Close()
 		}
 	}
-	defer func() {
-		if recover() == nil {
-			t.Error("a mechanism was registered twice")
-		}
-	}()
-	zkdriver.RegisterSASL("turns", nil)
+	for name, open := range map[string]func(driver.URL) (zkdriver.Mechanism, error){"turns": func(driver.URL) (zkdriver.Mechanism, error) { return nil, nil }, "other": nil} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s was registered: twice, or without a function", name)
+				}
+			}()
+			zkdriver.RegisterSASL(name, open)
+		}()
+	}
 }
 
 // FuzzSASL: whatever a server sends in an exchange, Connect ends, takes no memory that a length
