@@ -21,6 +21,8 @@ func TestExitCodesOfErrors(t *testing.T) {
 		{zklock.ErrUnavailable, 69},
 		{zklock.ErrSessionTimeout, 78},
 		{both(zklock.ErrUnavailable, driver.ErrTLS), 78},
+		{both(zklock.ErrUnavailable, driver.ErrQuotaExceeded), 78},
+		{both(zklock.ErrUnavailable, driver.ErrLocalSession), 78},
 		{both(zklock.ErrNoAuth, driver.ErrAuthFailed), 77},
 		{zklock.ErrInvalidName, 64},
 		{zklock.ErrConflict, 78},
