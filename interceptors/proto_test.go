@@ -233,7 +233,10 @@ func TestCheckProtoSaysWhatIsWrong(t *testing.T) {
 	if err == nil {
 		t.Fatal("CheckProto found nothing wrong with the service Wrong")
 	}
-	lines := strings.Split(err.Error(), "\n")
+	if strings.Contains(err.Error(), "\n") {
+		t.Errorf("the error has several lines: %v", err)
+	}
+	lines := strings.Split(err.Error(), "; interceptors: ") // one for each declaration
 	want := map[string]string{
 		"Closed": "braces do not match", "Empty": "name is empty", "Field": `no field "nothing"`, "Kind": "want a string", "NoPermits": "without permits",
 		"Open": "braces do not match", "Path": "not a path", "Permits": "need mode PERMIT", "Repeated": "is repeated", "Wait": "want a duration", "Negative": "want a duration",
