@@ -23,13 +23,12 @@ import (
 // exportedErrors are the error variables of the packages that docs/guarantees.md draws.
 var exportedErrors = map[string]error{
 	"zklock.ErrNotAcquired": zklock.ErrNotAcquired, "zklock.ErrTooManyWaiters": zklock.ErrTooManyWaiters,
-	"zklock.ErrUnavailable": zklock.ErrUnavailable, "zklock.ErrOutage": zklock.ErrOutage, "zklock.ErrSessionTimeout": zklock.ErrSessionTimeout,
+	"zklock.ErrUnavailable": zklock.ErrUnavailable, "zklock.ErrOutage": zklock.ErrOutage, "zklock.ErrBadEnsemble": zklock.ErrBadEnsemble,
 	"zklock.ErrLost": zklock.ErrLost, "zklock.ErrLeaseOver": zklock.ErrLeaseOver, "zklock.ErrSessionExpired": zklock.ErrSessionExpired, "zklock.ErrNodeDeleted": zklock.ErrNodeDeleted,
 	"zklock.ErrReleasePending": zklock.ErrReleasePending, "zklock.ErrReleased": zklock.ErrReleased, "zklock.ErrRevoked": zklock.ErrRevoked,
 	"zklock.ErrMaxHold": zklock.ErrMaxHold, "zklock.ErrClosed": zklock.ErrClosed, "zklock.ErrInvalidName": zklock.ErrInvalidName,
 	"zklock.ErrConflict": zklock.ErrConflict, "zklock.ErrMisuse": zklock.ErrMisuse, "zklock.ErrDeadlock": zklock.ErrDeadlock,
-	"zklock.ErrNoAuth": zklock.ErrNoAuth, "zklock.ErrRootMissing": zklock.ErrRootMissing,
-	"zklock.ErrTokenRegression": zklock.ErrTokenRegression, "zklock.ErrUnknownOutcome": zklock.ErrUnknownOutcome,
+	"zklock.ErrNoAuth": zklock.ErrNoAuth, "zklock.ErrUnknownOutcome": zklock.ErrUnknownOutcome,
 	"election.ErrNoLeader": election.ErrNoLeader, "election.ErrStop": election.ErrStop,
 	"fence.ErrStale": fence.ErrStale, "fence.ErrUnfenced": fence.ErrUnfenced,
 	"driver.ErrConnLoss": driver.ErrConnLoss, "driver.ErrNotSent": driver.ErrNotSent, "driver.ErrThrottled": driver.ErrThrottled,

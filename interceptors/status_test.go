@@ -93,8 +93,7 @@ func TestErrorsOfAcquire(t *testing.T) {
 		{zklock.ErrDeadlock, codes.Internal, interceptors.ReasonError, false},
 		{zklock.ErrConflict, codes.Internal, interceptors.ReasonError, false},
 		{zklock.ErrNoAuth, codes.Internal, interceptors.ReasonError, false},
-		{zklock.ErrTokenRegression, codes.Internal, interceptors.ReasonError, false},
-		{zklock.ErrTokenRegression, codes.Internal, interceptors.ReasonError, false},
+		{zklock.ErrBadEnsemble, codes.Internal, interceptors.ReasonError, false},
 		{&zklock.LostError{Cause: zklock.ErrUnavailable}, codes.Aborted, interceptors.ReasonLost, false},
 		{errors.New("whatever"), codes.Internal, interceptors.ReasonError, false},
 	} {

@@ -152,8 +152,8 @@ func TestErrorsOfAcquire(t *testing.T) {
 		{zklock.ErrDeadlock, 500, middleware.ReasonError, false},
 		{zklock.ErrConflict, 500, middleware.ReasonError, false},
 		{zklock.ErrNoAuth, 500, middleware.ReasonError, false},
-		{zklock.ErrTokenRegression, 500, middleware.ReasonError, false},
-		{zklock.ErrTokenRegression, 500, middleware.ReasonError, false},
+		{zklock.ErrBadEnsemble, 500, middleware.ReasonError, false},
+		{zklock.ErrMisuse, 500, middleware.ReasonError, false},
 		{&zklock.LostError{Cause: zklock.ErrUnavailable}, 503, middleware.ReasonLost, false},
 		{errors.New("whatever"), 500, middleware.ReasonError, false},
 	} {

@@ -95,8 +95,8 @@
 //	                         context's deadline; canceled: ended by the context; lost; error: anything else, also a
 //	                         missing session
 //	error.type               the kind of a failure, for the outcomes lost and error: the name of zklock's error in lower
-//	                         case (unavailable, closed, deadlock ...), or of the driver's, or _OTHER. Of zklock.stop.duration:
-//	                         lost, closed or revoked
+//	                         case (unavailable, closed, deadlock ...), or of the driver's, or _OTHER. Of a zklock.ErrBadEnsemble:
+//	                         its zklock.Reason. Of zklock.stop.duration: lost, closed or revoked
 //	zklock.name              the lock's name, as WithName or WithNameAttribute maps it
 //	zklock.try               true if the caller does not wait for other holders
 //	zklock.token             the fencing token

@@ -47,7 +47,7 @@ var errorTypes = []struct {
 	{zklock.ErrConflict, "conflict"},
 	{zklock.ErrInvalidName, "invalid_name"},
 	{zklock.ErrNoAuth, "no_auth"},
-	{zklock.ErrTokenRegression, "token_regression"},
+	{zklock.ErrMisuse, "misuse"},
 	{zklock.ErrTooManyWaiters, "too_many_waiters"},
 	{zklock.ErrUnavailable, "unavailable"},
 	{zklock.ErrUnknownOutcome, "unknown_outcome"},
@@ -86,6 +86,9 @@ const otherError = "_OTHER"
 func errorType(err error) string {
 	if err == nil {
 		return ""
+	}
+	if reason := zklock.Reason(err); reason != "" { // of a zklock.ErrBadEnsemble: what to do depends on it
+		return reason
 	}
 	for _, t := range errorTypes {
 		if errors.Is(err, t.err) {

@@ -146,7 +146,7 @@ func (c *Client) ACL() []driver.ACL {
 }
 
 // errNoClient is what the methods of a zero Client return.
-var errNoClient = errors.New("the Client was not made by Open or OpenConnector")
+var errNoClient = errs.Case(ErrMisuse, "the Client was not made by Open or OpenConnector")
 
 // acquire carries out an acquisition of any kind: it calls the hooks and counts. refused, if not
 // nil, is why the arguments of the request cannot be acquired.
@@ -183,7 +183,7 @@ func (c *Client) acquireLock(ctx context.Context, r *request) (lock *Lock, err e
 		return lock, err
 	}
 	if c.places.TokensRegressed() {
-		return nil, ErrTokenRegression
+		return nil, errs.ErrTokenRegression
 	}
 	if ctx.Err() != nil {
 		return nil, errs.WaitEnded(ctx, errs.ErrNotAcquired)

@@ -23,8 +23,8 @@ func TestMisconfigurationFailsAtOnce(t *testing.T) {
 		is     error
 		opts   []memdriver.Option
 	}{
-		{what: "missing root", params: map[string]string{"create_root": "false"}, want: "create_root=false", is: zklock.ErrRootMissing},
-		{what: "short session", want: "session timeout too short", opts: []memdriver.Option{memdriver.WithTickTime(100 * time.Millisecond)}},
+		{what: "missing root", params: map[string]string{"create_root": "false"}, want: "create_root=false", is: zklock.ErrBadEnsemble},
+		{what: "short session", want: "session timeout too short", is: zklock.ErrBadEnsemble, opts: []memdriver.Option{memdriver.WithTickTime(100 * time.Millisecond)}},
 		{what: "acl=creator without credentials", params: map[string]string{"acl": "creator"}, want: "/zklock", is: zklock.ErrNoAuth},
 	} {
 		synctest.Test(t, func(t *testing.T) {

@@ -41,31 +41,52 @@ var ErrClosed = errs.ErrClosed
 // of connect_timeout, or at the moment when the caller's context ended. Calls that do
 // not acquire also return it when the context ends before the ensemble has answered.
 // It also means that a quota or a setting of the servers forbids locks: then the call fails at
-// once, and the text says what an operator has to change. Its children are [ErrOutage] and [ErrSessionTimeout].
+// once, and the text says what an operator has to change. Its child is [ErrOutage].
 var ErrUnavailable = errs.ErrUnavailable
 
 // ErrOutage means that the client has tried for almost all of connect_timeout to connect
 // to the ensemble, without success. Only acquisitions with [WithFailFast] return it.
 var ErrOutage = errs.Case(ErrUnavailable, "the ensemble cannot be reached")
 
-// ErrSessionTimeout means that locks cannot work with the session timeout that the servers
-// have granted: it is too short for tick_time, or so long that tick_time seems to be less
-// than the servers' tickTime. An operator has to change session_timeout or tick_time, or the
-// servers' limits.
-var ErrSessionTimeout = errs.ErrSessionTimeout
+// ErrBadEnsemble means that the ensemble is not as locks need it. Trying again does not help before
+// an operator has acted; the text says what to do. [Reason] returns why:
+//
+//   - root_missing: the root does not exist, and the URL forbids the client to create it, with
+//     create_root=false. No name is in use then.
+//   - session_timeout: locks cannot work with the session timeout that the servers have granted. It
+//     is too short for tick_time, or so long that tick_time seems to be less than the servers'
+//     tickTime. Change session_timeout or tick_time, or the servers' limits.
+//   - token_regression: the ensemble's transaction ids have gone back, as after a restore from an
+//     older snapshot, and tokens would repeat. The [Client] acquires no more locks. Open a new one
+//     when no holder from before the restore is at work.
+var ErrBadEnsemble = errs.ErrBadEnsemble
+
+// Reason returns the reason of an error that matches [ErrBadEnsemble]: root_missing, session_timeout
+// or token_regression. It returns "" for all other errors.
+func Reason(err error) string {
+	switch {
+	case errors.Is(err, errs.ErrRootMissing):
+		return "root_missing"
+	case errors.Is(err, errs.ErrSessionTimeout):
+		return "session_timeout"
+	case errors.Is(err, errs.ErrTokenRegression):
+		return "token_regression"
+	}
+	return ""
+}
 
 // ErrInvalidName means that a lock name breaks the rules that [Client.Mutex] lists.
 var ErrInvalidName = errs.ErrInvalidName
 
 // ErrConflict means that the request contradicts other contenders or itself: contenders of
 // another recipe use the name, the name's sequence numbers are used up, another program has an
-// ephemeral znode at the root or the name or above them, or the arguments do not go together. Its child is [ErrMisuse].
+// ephemeral znode at the root or the name or above them, or the arguments do not go together.
 var ErrConflict = errs.ErrConflict
 
 // ErrMisuse means a mistake in the program that does not depend on the lock's name. An Acquirer or
 // a function is nil; a lock was not made by a Client's method, or its Client not by Open,
 // OpenConfig or OpenConnector; or an adapter is set up so that no request can have a name.
-var ErrMisuse = errs.Case(ErrConflict, "the lock is not set up correctly")
+var ErrMisuse = errors.New("the lock is not set up correctly")
 
 // ErrDeadlock means that the caller's context already carries the lock that it asks
 // for, so that the caller would wait for itself. See [Reenter] and [Detach].
@@ -76,11 +97,6 @@ var ErrDeadlock = errors.New("the context already holds this lock, and waiting f
 // max_names only.
 var ErrTooManyWaiters = errs.ErrTooManyWaiters
 
-// ErrTokenRegression means that the ensemble's transaction ids have gone back, as after
-// a restore from an older snapshot, and that tokens would repeat. The [Client] acquires
-// no more locks. Open a new one when no holder from before the restore is at work.
-var ErrTokenRegression = errs.ErrTokenRegression
-
 // ErrUnknownOutcome means that it is not known whether a transaction of [Lock.Txn] was
 // applied: the connection was lost before the ensemble's reply.
 var ErrUnknownOutcome = errors.New("outcome unknown: the operations may have been applied, or may still be applied")
@@ -88,10 +104,6 @@ var ErrUnknownOutcome = errors.New("outcome unknown: the operations may have bee
 // ErrNoAuth means that the client's session lacks a right on a znode, or cannot
 // authenticate. Trying again does not help.
 var ErrNoAuth = errs.ErrNoAuth
-
-// ErrRootMissing means that the root does not exist, and that the URL forbids the client to
-// create it, with create_root=false. No name is in use then.
-var ErrRootMissing = errs.ErrRootMissing
 
 // ErrMaxHold is the cause that adapters give a context when they end it because its lock was held
 // for longer than their option WithMaxHold allows.
@@ -121,7 +133,7 @@ var (
 	errNilClient   = errs.Case(ErrMisuse, "the lock's Client was not made by Open or OpenConnector")
 	errNoLock      = errs.Case(ErrMisuse, "the lock was not made by a Client's method: use client.Mutex(name), for example")
 	errNilFunction = errs.Case(ErrMisuse, "the function is nil: pass the work to do under the lock")
-	errAllOfNil    = errs.Case(ErrMisuse, "All of a nil lock: pass what a Client's methods return, such as client.Mutex(name)")
+	errAllOfNil    = errs.Case(ErrConflict, "All of a nil lock: pass what a Client's methods return, such as client.Mutex(name)")
 )
 
 // Reasons why a lock that the context holds cannot be joined with Reenter.

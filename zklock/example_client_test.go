@@ -288,3 +288,23 @@ func ExampleClient_Shutdown() {
 	// shutdown: <nil>
 	// closed: true
 }
+
+// A service ends when only an operator can help. Its supervisor shows the reason, and does not
+// start it again for reasons that need a change first.
+func ExampleReason() {
+	client, err := zklock.Open("mem:///orders?create_root=false")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer client.Close()
+
+	_, err = client.Mutex("orders/42").Acquire(context.Background())
+	if errors.Is(err, zklock.ErrBadEnsemble) {
+		fmt.Println(zklock.Reason(err))
+		fmt.Println(err)
+	}
+	// Output:
+	// root_missing
+	// zklock: acquire "orders/42": root does not exist, and create_root=false: create /orders, or remove create_root from the URL
+}

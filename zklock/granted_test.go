@@ -63,8 +63,8 @@ func TestGrantedTimeout(t *testing.T) {
 				if (err != nil) != (c.refused != nil) {
 					t.Errorf("%s: %s: %v", c.what, verb, err)
 				}
-				if errors.Is(err, zklock.ErrSessionTimeout) != (c.refused != nil) {
-					t.Errorf("%s: %s: %v, which matches ErrSessionTimeout: %v", c.what, verb, err, c.refused == nil)
+				if errors.Is(err, zklock.ErrBadEnsemble) != (c.refused != nil) {
+					t.Errorf("%s: %s: %v, which matches ErrBadEnsemble: %v", c.what, verb, err, c.refused == nil)
 				}
 				for _, want := range c.refused {
 					if err != nil && !strings.Contains(err.Error(), want) {

@@ -75,7 +75,7 @@ func class(err error) error {
 
 // branches are the errors of this package that have no parent, and do not come from a context.
 var branches = []error{zklock.ErrNotAcquired, zklock.ErrTooManyWaiters, zklock.ErrUnavailable, zklock.ErrLost, zklock.ErrReleasePending, zklock.ErrReleased,
-	zklock.ErrClosed, zklock.ErrInvalidName, zklock.ErrConflict, zklock.ErrDeadlock, zklock.ErrNoAuth, zklock.ErrRootMissing, zklock.ErrTokenRegression, zklock.ErrUnknownOutcome}
+	zklock.ErrClosed, zklock.ErrInvalidName, zklock.ErrConflict, zklock.ErrMisuse, zklock.ErrDeadlock, zklock.ErrNoAuth, zklock.ErrBadEnsemble, zklock.ErrUnknownOutcome}
 
 // branchesOf returns those that err matches.
 func branchesOf(err error) (of []error) {

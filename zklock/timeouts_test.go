@@ -60,8 +60,8 @@ func TestTimeoutsThatCannotWorkAreRefused(t *testing.T) {
 				client := connect(t, e.Connector(), map[string]string{"session_timeout": "1m", "tick_time": c.tick, "loss_delay": c.delay})
 				_, err = client.Mutex("x").TryAcquire(t.Context())
 				refuses("the granted timeout", err, "granted "+c.timeout, "asked for 1m0s", "raise the servers' maxSessionTimeout")
-				if !errors.Is(err, zklock.ErrSessionTimeout) {
-					t.Errorf("%v does not match ErrSessionTimeout", err)
+				if !errors.Is(err, zklock.ErrBadEnsemble) {
+					t.Errorf("%v does not match ErrBadEnsemble", err)
 				}
 			})
 		})

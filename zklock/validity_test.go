@@ -246,8 +246,8 @@ func TestTokensThatRunBackAreRefused(t *testing.T) {
 		before.ExpireAll()
 		time.Sleep(time.Second)
 		for range 2 {
-			if _, err := c.Mutex("x").Acquire(t.Context()); !errors.Is(err, zklock.ErrTokenRegression) {
-				t.Errorf("Acquire after the ensemble was set back: %v, want ErrTokenRegression", err)
+			if _, err := c.Mutex("x").Acquire(t.Context()); !errors.Is(err, zklock.ErrBadEnsemble) {
+				t.Errorf("Acquire after the ensemble was set back: %v, want ErrBadEnsemble", err)
 			}
 		}
 		synctest.Wait()

@@ -25,7 +25,7 @@ type failure struct{ cause error }
 
 // Error implements error.
 func (f *failure) Error() string {
-	for _, known := range []error{zklock.ErrLost, fence.ErrStale, zklock.ErrInvalidName, zklock.ErrNoAuth, zklock.ErrUnavailable, zklock.ErrClosed, zklock.ErrConflict} {
+	for _, known := range []error{zklock.ErrLost, fence.ErrStale, zklock.ErrInvalidName, zklock.ErrNoAuth, zklock.ErrUnavailable, zklock.ErrClosed, zklock.ErrConflict, zklock.ErrMisuse, zklock.ErrBadEnsemble} {
 		if errors.Is(f.cause, known) {
 			return "zklock: " + known.Error()
 		}

@@ -29,7 +29,7 @@ func misuse(text string) error {
 
 // final are the errors that end a candidacy for good: no candidate of this client can lead any
 // longer.
-var final = []error{zklock.ErrClosed, zklock.ErrInvalidName, zklock.ErrConflict, zklock.ErrDeadlock, zklock.ErrTokenRegression}
+var final = []error{zklock.ErrClosed, zklock.ErrInvalidName, zklock.ErrConflict, zklock.ErrMisuse, zklock.ErrDeadlock, errs.ErrTokenRegression}
 
 // isFinal reports whether standing again is useless after err.
 func isFinal(err error) bool {

@@ -64,8 +64,8 @@ func TestObserverRefusesTokensThatFall(t *testing.T) {
 	if _, changed, err := o.see(nil); !changed || !errors.Is(err, ErrNoLeader) {
 		t.Errorf("an empty queue: %v, %v, want %v", changed, err, ErrNoLeader)
 	}
-	if err := see(6); !errors.Is(err, zklock.ErrTokenRegression) {
-		t.Errorf("the token 6 after 7: %v, want %v", err, zklock.ErrTokenRegression)
+	if err := see(6); !errors.Is(err, zklock.ErrBadEnsemble) {
+		t.Errorf("the token 6 after 7: %v, want %v", err, zklock.ErrBadEnsemble)
 	}
 }
 
@@ -81,7 +81,7 @@ func TestObserverOfALeaderThatCannotBeRead(t *testing.T) {
 		if changed, err := see(zxid); !changed || err != nil {
 			t.Errorf("the token %d: %v, %v", zxid, changed, err)
 		}
-		if changed, err := see(0); !changed || !errors.Is(err, zklock.ErrUnavailable) || errors.Is(err, zklock.ErrNoAuth) || errors.Is(err, zklock.ErrTokenRegression) {
+		if changed, err := see(0); !changed || !errors.Is(err, zklock.ErrUnavailable) || errors.Is(err, zklock.ErrNoAuth) || errors.Is(err, zklock.ErrBadEnsemble) {
 			t.Errorf("a leader that cannot be read: %v, %v", changed, err)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"iter"
 
 	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/internal/errs"
 )
 
 // Observe returns the leader: at once, and again after each change of the leader or of its
@@ -22,9 +23,9 @@ import (
 // of a leader of another dialect, the error's text says so. Neither ErrUnavailable nor ErrNoLeader
 // ends the sequence: if the loop goes on, it gets the leader when one is known. Any other error
 // ends the sequence; see [zklock.Client.Watch] for these errors, and for the cost of an observer.
-// One more is [zklock.ErrTokenRegression]: the token of a leader is lower than one that was
-// reported before, as after a restore from an older snapshot. Each loop over the sequence starts
-// again.
+// One more is [zklock.ErrBadEnsemble] with the reason token_regression: the token of a leader is
+// lower than one that was reported before, as after a restore from an older snapshot. Each loop
+// over the sequence starts again.
 func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	return func(yield func(Leader, error) bool) {
 		if e == nil {
@@ -41,7 +42,7 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 				continue
 			}
 			now, changed, err := o.see(contenders)
-			if changed && !yield(now, err) || errors.Is(err, zklock.ErrTokenRegression) {
+			if changed && !yield(now, err) || errors.Is(err, errs.ErrTokenRegression) {
 				return
 			}
 		}
@@ -69,7 +70,7 @@ func (o *observer) see(contenders []zklock.Contender) (now Leader, changed bool,
 	case unreadable(now) != nil:
 		return Leader{}, true, o.election.failed("observe", unreadable(now))
 	case now.Token.Compare(o.newest) < 0:
-		return Leader{}, true, o.election.failed("observe", fmt.Errorf("%w: the leader has the token %v after %v", zklock.ErrTokenRegression, now.Token, o.newest))
+		return Leader{}, true, o.election.failed("observe", fmt.Errorf("%w: the leader has the token %v after %v", errs.ErrTokenRegression, now.Token, o.newest))
 	}
 	o.newest = now.Token
 	return now, true, nil

@@ -27,9 +27,10 @@ import (
 //     call it before the process ends
 //   - nil, if lead returned an error that matches [ErrStop]
 //   - an error that matches [zklock.ErrClosed], [zklock.ErrInvalidName],
-//     [zklock.ErrConflict], [zklock.ErrDeadlock] or [zklock.ErrTokenRegression], if the
-//     candidacy fails with it: standing again would never help. Run notices within a second
-//     that the client was closed during a pause.
+//     [zklock.ErrConflict], [zklock.ErrMisuse], [zklock.ErrDeadlock], or
+//     [zklock.ErrBadEnsemble] with the reason token_regression, if the candidacy fails with it:
+//     standing again would never help. Run notices within a second that the client was closed
+//     during a pause.
 //
 // Nothing else ends it. Run logs other errors of candidacies and of lead. The client logs the
 // loss of a term. If lead panics, Run resigns, and the panic goes on.

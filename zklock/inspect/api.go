@@ -77,7 +77,7 @@ func unanswered(err error) error {
 }
 
 // isRootMissing reports whether an error says that no name is in use, because there is no root.
-func isRootMissing(err error) bool { return errors.Is(err, zklock.ErrRootMissing) }
+func isRootMissing(err error) bool { return zklock.Reason(err) == "root_missing" }
 
 // one reads one name.
 func (i *inspector) one(ctx context.Context, name string) (l operator.Lock, err error) {

@@ -38,9 +38,10 @@ import (
 // its cause. Before that it returns only errors that do not pass. They match [zklock.ErrMisuse] if
 // an argument is wrong, [zklock.ErrConflict] if the ledger has another kind of slots,
 // [zklock.ErrNoAuth] if a right is missing, [zklock.ErrDeadlock] or [zklock.ErrLost] if ctx carries
-// a lock of the name, or [zklock.ErrInvalidName], [zklock.ErrClosed] or
-// [zklock.ErrTokenRegression]. If the client is closed during a pause, Every notices that within a
-// second. If job panics, the slot stays open, and the panic goes on when the lock is released.
+// a lock of the name, or [zklock.ErrInvalidName], [zklock.ErrClosed], or [zklock.ErrBadEnsemble]
+// with the reason token_regression. If the client is closed during a pause, Every notices that
+// within a second. If job panics, the slot stays open, and the panic goes on when the lock is
+// released.
 func Every(ctx context.Context, client *zklock.Client, name string, period time.Duration, job func(ctx context.Context, slot time.Time) error, opts ...Option) error {
 	s := schedule{name: name, period: period, settings: newSettings(opts)}
 	if err := s.check(job); err != nil {
@@ -183,7 +184,7 @@ func (s *schedule) check(job func(context.Context, time.Time) error) error {
 func textOf(slot time.Time) string { return slot.UTC().Format(time.RFC3339) }
 
 // final are the errors of a ledger or an acquisition that do not pass.
-var final = []error{zklock.ErrClosed, zklock.ErrInvalidName, zklock.ErrConflict, zklock.ErrDeadlock, zklock.ErrTokenRegression, zklock.ErrNoAuth, errOuterLost}
+var final = []error{zklock.ErrClosed, zklock.ErrInvalidName, zklock.ErrConflict, zklock.ErrMisuse, zklock.ErrDeadlock, errs.ErrTokenRegression, zklock.ErrNoAuth, errOuterLost}
 
 // isFinal reports whether another try is useless after err.
 func isFinal(err error) bool {

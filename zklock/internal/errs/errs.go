@@ -18,13 +18,13 @@ var (
 	ErrNoAuth         = errors.New("not authorized")
 	ErrConflict       = errors.New("conflict")
 	ErrInvalidName    = errors.New("invalid lock name")
-	ErrRootMissing    = errors.New("root does not exist, and create_root=false")
 	ErrLost           = errors.New("lock lost")
+	ErrBadEnsemble    = errors.New("the ensemble is not as locks need it, and an operator has to act")
 
-	ErrTokenRegression = errors.New("the ensemble's transaction ids went backwards, and fencing tokens would, too (was it restored from an older snapshot?): open a new Client when no holder from before is still at work")
-
-	// Children of ErrUnavailable.
-	ErrSessionTimeout = Case(ErrUnavailable, "locks cannot work with the granted session timeout")
+	// Children of ErrBadEnsemble, which package zklock exports as its reasons only.
+	ErrRootMissing     = Case(ErrBadEnsemble, "root does not exist, and create_root=false")
+	ErrSessionTimeout  = Case(ErrBadEnsemble, "locks cannot work with the granted session timeout")
+	ErrTokenRegression = Case(ErrBadEnsemble, "the ensemble's transaction ids went backwards, and fencing tokens would, too (was it restored from an older snapshot?): open a new Client when no holder from before is still at work")
 
 	// Children of ErrLost.
 	ErrLeaseOver      = Case(ErrLost, "lease ran out before a quorum renewed it")

@@ -37,8 +37,8 @@ type opening struct {
 
 // refusal returns the error for the caller, after an attempt that is not worth repeating.
 func (o *opening) refusal() error {
-	if errors.Is(o.err, errs.ErrNoAuth) || errors.Is(o.err, errs.ErrRootMissing) || errors.Is(o.err, errs.ErrConflict) {
-		return o.err // a session was opened, but it cannot use the root
+	if errors.Is(o.err, errs.ErrNoAuth) || errors.Is(o.err, errs.ErrBadEnsemble) || errors.Is(o.err, errs.ErrConflict) {
+		return o.err // a session was opened, but locks cannot work with it
 	}
 	if errors.Is(o.err, driver.ErrAuthFailed) {
 		return fmt.Errorf("%w: %w", errs.ErrNoAuth, o.err) // servers are available, but refuse the credentials

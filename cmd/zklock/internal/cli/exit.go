@@ -17,7 +17,7 @@ const (
 	exitNotAcquired   = 75 // the default of -E
 	exitLost          = 76
 	exitRights        = 77
-	exitConfiguration = 78 // a bad URL, from a flag or the environment; a session directory; a session that is too short
+	exitConfiguration = 78 // a bad URL, from a flag or the environment; a session directory; an ensemble that is not as locks need it
 	exitFailure       = 125
 	exitNotExecutable = 126
 	exitNotFound      = 127
@@ -32,8 +32,8 @@ const exitTable = `Exit codes:
   64     usage, a bad lock name included
   69     the ensemble cannot be reached
   77     rights are missing
-  78     configuration: the URL or its session directory, a session that is too short, a name in use
-         as another kind of lock
+  78     configuration: the URL or its session directory, an ensemble without the root, that grants
+         too short sessions or that was set back, a name in use as another kind of lock
   125    zklock itself has failed
   126    the command cannot be executed
   127    the command was not found`
@@ -83,10 +83,9 @@ var codes = []struct {
 	err  error
 	code int
 }{
-	{zklock.ErrSessionTimeout, exitConfiguration},
 	{driver.ErrTLS, exitConfiguration},
 	{zklock.ErrNoAuth, exitRights},
-	{zklock.ErrRootMissing, exitConfiguration},
+	{zklock.ErrBadEnsemble, exitConfiguration},
 	{zklock.ErrInvalidName, exitUsage},
 	{driver.ErrQuotaExceeded, exitConfiguration},
 	{driver.ErrLocalSession, exitConfiguration},

@@ -19,16 +19,15 @@ func TestExitCodesOfErrors(t *testing.T) {
 		{zklock.ErrNotAcquired, 75},
 		{zklock.ErrTooManyWaiters, 75},
 		{zklock.ErrUnavailable, 69},
-		{zklock.ErrSessionTimeout, 78},
 		{both(zklock.ErrUnavailable, driver.ErrTLS), 78},
 		{both(zklock.ErrUnavailable, driver.ErrQuotaExceeded), 78},
 		{both(zklock.ErrUnavailable, driver.ErrLocalSession), 78},
 		{both(zklock.ErrNoAuth, driver.ErrAuthFailed), 77},
 		{zklock.ErrInvalidName, 64},
 		{zklock.ErrConflict, 78},
-		{zklock.ErrRootMissing, 78},
+		{zklock.ErrBadEnsemble, 78},
 		{zklock.ErrLost, 76},
-		{zklock.ErrTokenRegression, 125},
+		{zklock.ErrMisuse, 125},
 		{errors.New("other"), 125},
 	} {
 		if got := codeOf(&zklock.Error{Op: "acquire", Err: c.err}); got != c.want {

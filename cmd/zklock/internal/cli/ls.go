@@ -3,7 +3,6 @@ package cli
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -52,7 +51,7 @@ their process are not in the queue. All by the clocks of both machines.`,
 }
 
 // isRootMissing reports whether an error says that there are no names, because there is no root.
-func isRootMissing(err error) bool { return errors.Is(err, zklock.ErrRootMissing) }
+func isRootMissing(err error) bool { return zklock.Reason(err) == "root_missing" }
 
 // list writes the names in use, each when it has been read: a list of any length takes little
 // memory. Names that may not be read are reported at its end.

@@ -175,11 +175,11 @@ func (r *Report) ping(ctx context.Context, p Patient, servers []server) bool {
 		r.ok("quorum", "a quorum of the servers answers%s", spare(servers))
 		r.ok("rights", "all that locks need on %s", p.URL.Root)
 		return true
-	case errors.Is(err, zklock.ErrRootMissing):
+	case zklock.Reason(err) == rootMissing:
 		r.ok("quorum", "the servers answer")
 		r.missingRoot(ctx, p)
 		return false
-	case errors.Is(err, zklock.ErrSessionTimeout):
+	case zklock.Reason(err) == "session_timeout":
 		if !r.hasToDo() {
 			r.toDo("session_timeout", err.Error(), "change session_timeout or tick_time in the URL, as the text says")
 		}
@@ -199,6 +199,9 @@ func (r *Report) ping(ctx context.Context, p Patient, servers []server) bool {
 	r.noQuorum(err.Error())
 	return false
 }
+
+// rootMissing is the zklock.Reason of an error that says that there is no root.
+const rootMissing = "root_missing"
 
 // spare says how many servers can stop, as far as the URL says which servers there are.
 func spare(servers []server) string {

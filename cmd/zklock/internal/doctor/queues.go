@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -52,7 +51,7 @@ func (r *Report) queuesAt(ctx context.Context, c *zklock.Client, now time.Time) 
 	var orphans, foreign, used, ahead, unread examples
 	for info, err := range c.Locks(ctx, "") {
 		switch {
-		case errors.Is(err, zklock.ErrRootMissing):
+		case zklock.Reason(err) == rootMissing:
 			continue
 		case err != nil:
 			unread.add("%v", err)
