@@ -8,22 +8,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/zklock/go-zklock/interceptors"
-	"github.com/zklock/go-zklock/zklock"
 )
-
-// failing is an Acquirer that fails with a given error.
-type failing struct {
-	*zklock.Mutex
-	err error
-}
-
-func (f failing) Name() string { return "orders/42" }
-func (f failing) Acquire(context.Context, ...zklock.AcquireOption) (*zklock.Lock, error) {
-	return nil, &zklock.Error{Op: "acquire", Name: f.Name(), Err: f.err}
-}
-func (f failing) TryAcquire(ctx context.Context, _ ...zklock.AcquireOption) (*zklock.Lock, error) {
-	return f.Acquire(ctx)
-}
 
 // kinds are the kinds of calls, on servers and on clients. Each function makes a call that does not
 // get its lock. Its result there is the error that the caller gets; its result here is the error in

@@ -29,7 +29,7 @@ func ByMetadata(c *zklock.Client, key, format string) Pick {
 		values := call.Metadata.Get(key)
 		switch {
 		case len(values) > 1:
-			return naming.Refusal{Err: fmt.Errorf("%w: the call has %d values for the name, want one", zklock.ErrInvalidName, len(values))}
+			return zklock.Refuse(fmt.Errorf("%w: the call has %d values for the name, want one", zklock.ErrInvalidName, len(values)))
 		case len(values) == 0 || values[0] == "":
 			return Missing()
 		}

@@ -80,7 +80,7 @@ func TestErrorAnswersCanBeReadThroughCompression(t *testing.T) {
 				for _, method := range []string{"GET", "HEAD"} {
 					t.Run(strings.Join([]string{proto, name, nesting, method}, ", "), func(t *testing.T) {
 						w := newWorld(t)
-						refused := middleware.New(func(*http.Request) zklock.Acquirer { return failing{err: zklock.ErrNotAcquired} })
+						refused := middleware.New(func(*http.Request) zklock.Acquirer { return zklock.Refuse(zklock.ErrNotAcquired) })
 						wantReadable(t, proto, method, nest(refused, compress, never(t)), 423, middleware.ReasonContended)
 						wantReadable(t, proto, method, nest(middleware.New(w.fixed), compress, w.watched(func(rw http.ResponseWriter, r *http.Request) {
 							rw.Header().Set("Content-Length", "4")

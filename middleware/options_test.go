@@ -98,7 +98,7 @@ func TestFailOpenServesWithoutALockOnlyWithoutAnEnsemble(t *testing.T) {
 }
 
 func TestErrorHandlerAnswersInstead(t *testing.T) {
-	h := middleware.New(func(*http.Request) zklock.Acquirer { return failing{err: zklock.ErrNotAcquired} },
+	h := middleware.New(func(*http.Request) zklock.Acquirer { return zklock.Refuse(zklock.ErrNotAcquired) },
 		middleware.WithErrorHandler(func(w http.ResponseWriter, r *http.Request, err error) {
 			if !errors.Is(err, zklock.ErrNotAcquired) {
 				t.Errorf("the error handler got %v, want ErrNotAcquired", err)

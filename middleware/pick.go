@@ -111,7 +111,7 @@ func ReadersAndWriters(c *zklock.Client, name func(*http.Request) string) func(*
 func only(c *zklock.Client, name naming.Format, values []string) zklock.Acquirer {
 	switch {
 	case len(values) > 1:
-		return naming.Refusal{Err: fmt.Errorf("%w: the request has %d values for the name, want one", zklock.ErrInvalidName, len(values))}
+		return zklock.Refuse(fmt.Errorf("%w: the request has %d values for the name, want one", zklock.ErrInvalidName, len(values)))
 	case len(values) == 0 || values[0] == "":
 		return Missing()
 	}

@@ -121,22 +121,8 @@ func TestContendedRequestIsAnsweredWhenItsWaitIsOver(t *testing.T) {
 }
 
 func TestTooManyWaitersIsContention(t *testing.T) {
-	h := middleware.New(func(*http.Request) zklock.Acquirer { return failing{err: zklock.ErrTooManyWaiters} })(never(t))
+	h := middleware.New(func(*http.Request) zklock.Acquirer { return zklock.Refuse(zklock.ErrTooManyWaiters) })(never(t))
 	wantProblem(t, do(h, httptest.NewRequest("GET", "/", nil)), 423, middleware.ReasonContended)
-}
-
-// failing is an Acquirer that fails with a given error.
-type failing struct {
-	*zklock.Mutex
-	err error
-}
-
-func (f failing) Name() string { return "orders/42" }
-func (f failing) Acquire(context.Context, ...zklock.AcquireOption) (*zklock.Lock, error) {
-	return nil, &zklock.Error{Op: "acquire", Name: f.Name(), Err: f.err}
-}
-func (f failing) TryAcquire(ctx context.Context, _ ...zklock.AcquireOption) (*zklock.Lock, error) {
-	return f.Acquire(ctx)
 }
 
 func TestErrorsOfAcquire(t *testing.T) {
@@ -158,7 +144,9 @@ func TestErrorsOfAcquire(t *testing.T) {
 		{errors.New("whatever"), 500, middleware.ReasonError, false},
 	} {
 		var observed error
-		h := middleware.New(func(*http.Request) zklock.Acquirer { return failing{err: c.err} },
+		h := middleware.New(func(*http.Request) zklock.Acquirer {
+			return zklock.Refuse(&zklock.Error{Op: "acquire", Name: "orders/42", Err: c.err})
+		},
 			middleware.WithObserver(func(_ *http.Request, err error) { observed = err }))(never(t))
 		rec := do(h, httptest.NewRequest("GET", "/", nil))
 		wantProblem(t, rec, c.status, c.reason)
@@ -293,7 +281,7 @@ func (s *statusWriter) WriteHeader(code int)        { s.code = code; s.ResponseW
 func (s *statusWriter) Unwrap() http.ResponseWriter { return s.ResponseWriter }
 
 func TestHeadGetsNoBody(t *testing.T) {
-	h := middleware.New(func(*http.Request) zklock.Acquirer { return failing{err: zklock.ErrNotAcquired} })(never(t))
+	h := middleware.New(func(*http.Request) zklock.Acquirer { return zklock.Refuse(zklock.ErrNotAcquired) })(never(t))
 	get, head := do(h, httptest.NewRequest("GET", "/", nil)), do(h, httptest.NewRequest("HEAD", "/", nil))
 	if head.Body.Len() != 0 || head.Code != 423 {
 		t.Errorf("status %d, body %q; want 423 without a body", head.Code, head.Body)

@@ -84,19 +84,20 @@ func (a *described) add(acquirers []Acquirer) error {
 		}
 	}
 	for _, acquirer := range acquirers {
-		switch acquirer.(type) {
-		case *Mutex, *Reader:
-		case nil:
+		if acquirer == nil {
 			return errAllOfNil
-		default:
-			return errs.Case(errs.ErrConflict, fmt.Sprintf("All takes mutexes, readers and writers, not %T", acquirer))
 		}
 		d := acquirer.described()
-		if err := d.check(); err != nil {
+		if err := d.check(); err != nil { // of any type: it may be a refusal that an adapter has wrapped
 			if errors.Is(err, errNilAcquirer) {
 				err = errAllOfNil
 			}
 			return err
+		}
+		switch acquirer.(type) {
+		case *Mutex, *Reader:
+		default: // a type of another package may have an Acquire of its own, which All would not call
+			return errs.Case(errs.ErrConflict, fmt.Sprintf("All takes mutexes, readers and writers, not %T", acquirer))
 		}
 		if d.client != a.client {
 			return errs.Case(errs.ErrConflict, fmt.Sprintf("All takes locks of one Client: %q belongs to another", d.name()))

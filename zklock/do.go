@@ -10,7 +10,7 @@ import (
 
 // Acquirer is a lock that can be acquired: a [Mutex], a [Reader], a [Semaphore] or a [Group]. It
 // is meant as a parameter of functions, like [Do] and those of the adapters. Only types of this
-// package implement it, so that it can get more methods.
+// package implement it, so that it can get more methods. [Refuse] returns one that always fails.
 type Acquirer interface {
 	// Name returns the lock's name.
 	Name() string

@@ -133,6 +133,7 @@ var (
 	errNilClient   = errs.Case(ErrMisuse, "the lock's Client was not made by Open or OpenConnector")
 	errNoLock      = errs.Case(ErrMisuse, "the lock was not made by a Client's method: use client.Mutex(name), for example")
 	errNilFunction = errs.Case(ErrMisuse, "the function is nil: pass the work to do under the lock")
+	errNilRefusal  = errs.Case(ErrMisuse, "Refuse of a nil error: pass the reason why there is no lock")
 	errAllOfNil    = errs.Case(ErrConflict, "All of a nil lock: pass what a Client's methods return, such as client.Mutex(name)")
 )
 

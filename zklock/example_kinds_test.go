@@ -129,3 +129,34 @@ func ExampleLock_Downgrade() {
 	// the writer: shared
 	// a reader: shared
 }
+
+// The lock of an order depends on its tenant, and a suspended tenant gets none. The adapters take
+// such functions, and answer a request as for any acquisition that failed with the error.
+func ExampleRefuse() {
+	client, err := zklock.Open("mem://")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer client.Close()
+
+	errSuspended := errors.New("the tenant is suspended")
+	lockOf := func(tenant, order string) zklock.Acquirer {
+		if tenant == "initech" {
+			return zklock.Refuse(errSuspended)
+		}
+		return client.Mutex(tenant + "/orders/" + order)
+	}
+	for _, tenant := range []string{"acme", "initech"} {
+		err := zklock.Do(context.Background(), lockOf(tenant, "42"), func(_ context.Context, lock *zklock.Lock) error {
+			fmt.Println("holds", lock.Name())
+			return nil
+		})
+		if errors.Is(err, errSuspended) {
+			fmt.Println(err)
+		}
+	}
+	// Output:
+	// holds acme/orders/42
+	// zklock: acquire: the tenant is suspended
+}

@@ -31,7 +31,7 @@ func ByHeader(c *zklock.Client, key, format string) Pick {
 		values := call.Header.Values(key)
 		switch {
 		case len(values) > 1:
-			return naming.Refusal{Err: fmt.Errorf("%w: the call has %d values for the name, want one", zklock.ErrInvalidName, len(values))}
+			return zklock.Refuse(fmt.Errorf("%w: the call has %d values for the name, want one", zklock.ErrInvalidName, len(values)))
 		case len(values) == 0 || values[0] == "":
 			return Missing()
 		}

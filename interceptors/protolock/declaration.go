@@ -182,7 +182,7 @@ func checkTemplate(parts []part, permits int) error {
 // acquirer returns what a call acquires.
 func (d *declaration) acquirer(c *zklock.Client, request any) zklock.Acquirer {
 	if d.err != nil {
-		return naming.Refusal{Err: fmt.Errorf("%w: %v", zklock.ErrMisuse, d.err)}
+		return zklock.Refuse(fmt.Errorf("%w: %v", zklock.ErrMisuse, d.err))
 	}
 	name, refusal := d.name(request)
 	if refusal != nil {
@@ -222,7 +222,7 @@ func (d *declaration) name(request any) (string, zklock.Acquirer) {
 		}
 		value, err := p.field.value(m)
 		if err != nil {
-			return "", naming.Refusal{Err: err}
+			return "", zklock.Refuse(err)
 		}
 		if value == "" {
 			return "", naming.Missing()

@@ -30,7 +30,7 @@ func ByField(owner string, c *zklock.Client, path, format string) func(request a
 		}
 		value, err := fields.value(m)
 		if err != nil {
-			return naming.Refusal{Err: err}
+			return zklock.Refuse(err)
 		}
 		if value == "" {
 			return naming.Missing()
@@ -40,10 +40,10 @@ func ByField(owner string, c *zklock.Client, path, format string) func(request a
 }
 
 // NoMessage is picked if the name needs a field of a message, and none was sent.
-var NoMessage zklock.Acquirer = naming.Refusal{Err: fmt.Errorf("%w: the stream ended before its first message, which names the lock", zklock.ErrInvalidName)}
+var NoMessage zklock.Acquirer = zklock.Refuse(fmt.Errorf("%w: the stream ended before its first message, which names the lock", zklock.ErrInvalidName))
 
 // TooEarly replaces NoMessage where the lock is acquired before the first message.
-var TooEarly zklock.Acquirer = naming.Refusal{Err: errors.New("a field of the stream's first message names the lock: give the interceptor WithFirstMessage")}
+var TooEarly zklock.Acquirer = zklock.Refuse(errors.New("a field of the stream's first message names the lock: give the interceptor WithFirstMessage"))
 
 // requestOf returns a request as a message, or what to pick instead.
 func requestOf(request any) (protoreflect.Message, zklock.Acquirer) {
@@ -55,7 +55,7 @@ func requestOf(request any) (protoreflect.Message, zklock.Acquirer) {
 	case protoadapt.MessageV1:
 		return protoadapt.MessageV2Of(m).ProtoReflect(), nil
 	}
-	return nil, naming.Refusal{Err: fmt.Errorf("the request is a %T: want a protobuf message", request)}
+	return nil, zklock.Refuse(fmt.Errorf("the request is a %T: want a protobuf message", request))
 }
 
 // fieldPath is the path to a field through the messages that contain it.
