@@ -14,6 +14,7 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/apipb"
 
 	"github.com/zklock/go-zklock/interceptors"
 	"github.com/zklock/go-zklock/zklock"
@@ -91,6 +92,21 @@ func ExampleByField() {
 	// Output:
 	// paid under orders/42
 	// SERVING <nil>
+}
+
+// Two fields of the request name the lock. A slash in a value is escaped, so that no call can have
+// the lock of other values.
+func ExampleByFields() {
+	client, err := zklock.Open("mem://")
+	if err != nil {
+		panic(err)
+	}
+	defer client.Close()
+
+	pick := interceptors.ByFields(client, "packages/%s/roots/%s", "name", "root")
+	a := pick(context.Background(), interceptors.Call{Request: &apipb.Mixin{Name: "storage", Root: "v1/acls"}})
+	fmt.Println(a.Name())
+	// Output: packages/storage/roots/v1%2Facls
 }
 
 // A program checks its declarations when it starts.

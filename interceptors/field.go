@@ -21,9 +21,27 @@ import (
 // fails with Internal. Streams need WithFirstMessage.
 //
 // A server inserts the client's value unchanged, so a client can choose any lock whose name
-// begins and ends as format does. ByField panics if c is nil, if path is malformed, if format
+// begins and ends as format does; ByFields escapes it. ByField panics if c is nil, if path is malformed, if format
 // does not contain %s exactly once, and if format cannot give a valid lock name.
 func ByField(c *zklock.Client, path, format string) Pick {
 	pick := protolock.ByField("interceptors: ByField", c, path, format)
+	return func(_ context.Context, call Call) zklock.Acquirer { return pick(call.Request) }
+}
+
+// ByFields picks a mutex by several fields of the request message. Its name is format, with each %s
+// replaced by the value of the field with the next path:
+//
+//	interceptors.ByFields(client, "events/%s/seats/%s", "event_id", "seat.number")
+//
+// Values are escaped, so that two calls have one lock only if all of their values are equal: a slash
+// becomes %2F, and a percent sign %25. So does the character behind a %s, if another %s follows: with
+// "%s:%s", a colon becomes %3A. It cannot be a letter or a digit.
+//
+// A call is refused with InvalidArgument if one of the fields is not set, or if the values make no
+// valid lock name. Apart from that, ByFields is like ByField. It panics if c is nil, if a path is
+// malformed, if format does not contain one %s for each path, if no character separates two of them,
+// and if format cannot give a valid lock name.
+func ByFields(c *zklock.Client, format string, paths ...string) Pick {
+	pick := protolock.ByFields("interceptors: ByFields", c, format, paths)
 	return func(_ context.Context, call Call) zklock.Acquirer { return pick(call.Request) }
 }

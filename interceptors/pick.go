@@ -24,7 +24,7 @@ func ByMetadata(c *zklock.Client, key, format string) Pick {
 	if key == "" {
 		panic("interceptors: ByMetadata: the key is empty: want a metadata key")
 	}
-	name := naming.MustParse("interceptors: ByMetadata", format)
+	name := naming.MustParse("interceptors: ByMetadata", format, 1)
 	return func(_ context.Context, call Call) zklock.Acquirer {
 		values := call.Metadata.Get(key)
 		switch {

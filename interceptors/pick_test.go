@@ -8,8 +8,12 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/zklock/go-zklock/interceptors"
+	"github.com/zklock/go-zklock/interceptors/lockpb"
+	"github.com/zklock/go-zklock/internal/testkit/hostile"
 	"github.com/zklock/go-zklock/zklock"
 )
 
@@ -34,6 +38,110 @@ func refused(t *testing.T, pick interceptors.Pick, call interceptors.Call) (code
 		return codes.OK, "", nil
 	}
 	return codeOf(err), interceptors.Reason(err), err
+}
+
+// Two calls have one lock only if all of their values are equal, whatever a client sends. That holds
+// for the fields of ByFields and of a declaration. A call with values that make no name is refused.
+func TestValuesOfACallNameNoOtherLock(t *testing.T) {
+	c := mem(t)
+	method := declare(t, "Seats", &lockpb.Lock{Name: "events/{id}/seats/{customer.name}"})
+	for what, pick := range map[string]interceptors.Pick{
+		"fields":   interceptors.ByFields(c, "events/%s/seats/%s", "id", "customer.name"),
+		"declared": interceptors.FromProto(c),
+	} {
+		t.Run(what, func(t *testing.T) {
+			hostile.Pairs(t, func(event, seat string) (name string) {
+				call := interceptors.Call{FullMethod: method, Request: seatOf(t, event, seat)}
+				lock, err := pick(t.Context(), call).TryAcquire(t.Context())
+				if err == nil {
+					defer lock.Release(t.Context())
+					return lock.Name()
+				}
+				if code, reason, err := refused(t, pick, call); code != codes.InvalidArgument || reason != interceptors.ReasonName {
+					t.Errorf("%q, %q: code %v, reason %s: %v", event, seat, code, reason, err)
+				}
+				return ""
+			})
+		})
+	}
+}
+
+// One field of a declaration is inserted unchanged, as by ByField. Of two, one that the type lacks, or
+// a text that cannot separate them, is an error of the program.
+func TestSeveralFields(t *testing.T) {
+	c := mem(t)
+	ann := order(t, `id: "a/b" customer { name: "x:y" number: 7 }`)
+	for _, x := range []struct {
+		pick interceptors.Pick
+		want string
+		code codes.Code
+	}{
+		{pick: interceptors.ByFields(c, "%s:%s/%s", "customer.name", "customer.number", "id"), want: "x%3Ay:7/a%2Fb"},
+		{pick: interceptors.ByFields(c, "orders/%s", "id"), want: "orders/a%2Fb"},
+		{pick: interceptors.ByFields(c, "%s/%s", "id", "cash"), code: codes.InvalidArgument},
+		{pick: interceptors.Optional(interceptors.ByFields(c, "%s/%s", "id", "cash"))},
+		{pick: interceptors.ByFields(c, "%s/%s", "cash", "nothing"), code: codes.Internal},
+		{pick: declared(t, c, "OneField", "orders/{id}"), want: "orders/a/b"},
+		{pick: declared(t, c, "Colon", "{customer.name}:{id}"), want: "x%3Ay:a%2Fb"},
+		{pick: declared(t, c, "Adjacent", "{customer.name}{id}"), code: codes.Internal},
+		{pick: declared(t, c, "Letter", "{customer.name}x{id}"), code: codes.Internal},
+	} {
+		a := x.pick(t.Context(), interceptors.Call{Request: ann})
+		switch {
+		case x.code == 0 && x.want == "":
+			if a != nil {
+				t.Errorf("an optional pick returned %v for a call without a value", a)
+			}
+		case x.code == 0:
+			if a.Name() != x.want {
+				t.Errorf("picked %q, want %q", a.Name(), x.want)
+			}
+		default:
+			if code, _, err := refused(t, x.pick, interceptors.Call{Request: ann}); code != x.code {
+				t.Errorf("%v, want code %v", err, x.code)
+			}
+		}
+	}
+	for what, f := range map[string]func(){
+		"no client":      func() { interceptors.ByFields(nil, "%s/%s", "a", "b") },
+		"no path":        func() { interceptors.ByFields(c, "orders") },
+		"too few paths":  func() { interceptors.ByFields(c, "%s/%s", "a") },
+		"a bad path":     func() { interceptors.ByFields(c, "%s/%s", "a", "b..c") },
+		"no separator":   func() { interceptors.ByFields(c, "%s%s", "a", "b") },
+		"no valid name":  func() { interceptors.ByFields(c, "%s//%s", "a", "b") },
+		"a bad sequence": func() { interceptors.ByFields(c, "%s/%d", "a", "b") },
+	} {
+		func() {
+			defer func() {
+				if v, ok := recover().(string); !ok || !strings.HasPrefix(v, "interceptors: ByFields: ") {
+					t.Errorf("%s: recovered %v", what, v)
+				}
+			}()
+			f()
+		}()
+	}
+}
+
+// seatOf returns a message with an event as its id, and a seat as its customer's name. They may be no
+// UTF-8, which a message in text form cannot have.
+func seatOf(t *testing.T, event, seat string) proto.Message {
+	t.Helper()
+	m := order(t, "customer {}").ProtoReflect()
+	m.Set(m.Descriptor().Fields().ByName("id"), protoreflect.ValueOfString(event))
+	c := m.Mutable(m.Descriptor().Fields().ByName("customer")).Message()
+	c.Set(c.Descriptor().Fields().ByName("name"), protoreflect.ValueOfString(seat))
+	return m.Interface()
+}
+
+// declared returns a Pick for a method that declares a lock with the given name.
+func declared(t *testing.T, c *zklock.Client, service, name string) interceptors.Pick {
+	t.Helper()
+	method := declare(t, service, &lockpb.Lock{Name: name})
+	pick := interceptors.FromProto(c)
+	return func(ctx context.Context, call interceptors.Call) zklock.Acquirer {
+		call.FullMethod = method
+		return pick(ctx, call)
+	}
 }
 
 func TestByField(t *testing.T) {

@@ -16,7 +16,8 @@ import (
 //	  option (zklock.v1.lock) = { name: "orders/{order_id}" mode: EXCLUSIVE wait: "2s" };
 //	}
 //
-// Fields in braces follow the rules of ByField. A stream whose name has such fields needs
+// A field in braces follows the rules of ByField, and several fields those of ByFields: the values
+// of "events/{event_id}/seats/{seat}" are escaped. A stream whose name has such fields needs
 // WithFirstMessage. Methods without the option need no lock. Nor do those of services
 // that are not in protoregistry.GlobalFiles, where generated code registers. If a
 // declaration is wrong, every call of the method fails with Internal, and is logged at
@@ -32,8 +33,8 @@ func FromProto(c *zklock.Client) Pick {
 
 // CheckProto checks the declarations of all services that are registered with a server.
 // Call it at the start of a program. It returns nil, or an error for each wrong declaration: an
-// invalid name, a field that the request lacks, a wait that is not a duration, or a mode that
-// contradicts the permits.
+// invalid name, two fields with no separating character between them, a field that the request
+// lacks, a wait that is not a duration, or a mode that contradicts the permits.
 func CheckProto(server interface {
 	GetServiceInfo() map[string]grpc.ServiceInfo
 }) error {

@@ -36,6 +36,32 @@ func ExampleNew() {
 	// Output: 200 paid under orders/42
 }
 
+// One booking of a seat at a time. A slash in a value is escaped, so that no request can have the lock
+// of another seat.
+func ExampleByPathValues() {
+	client, err := zklock.Open("mem://")
+	if err != nil {
+		panic(err)
+	}
+	defer client.Close()
+
+	book := func(w http.ResponseWriter, r *http.Request) {
+		lock, _ := zklock.FromContext(r.Context())
+		fmt.Fprintln(w, "booked under", lock.Name())
+	}
+	lock := middleware.New(middleware.ByPathValues(client, "events/%s/seats/%s", "event", "seat"))
+	mux := http.NewServeMux()
+	mux.Handle("POST /events/{event}/seats/{seat}/book", lock(http.HandlerFunc(book)))
+	for _, path := range []string{"/events/gala/seats/7/book", "/events/gala/seats/7%2F..%2F8/book"} {
+		w := httptest.NewRecorder()
+		mux.ServeHTTP(w, httptest.NewRequest("POST", path, nil))
+		fmt.Print(w.Code, " ", w.Body)
+	}
+	// Output:
+	// 200 booked under events/gala/seats/7
+	// 200 booked under events/gala/seats/7%2F..%2F8
+}
+
 func ExampleOptional() {
 	client, err := zklock.Open("mem://")
 	if err != nil {

@@ -3,6 +3,7 @@ package middleware
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -21,34 +22,81 @@ import (
 // response is 500, and the error is logged at level Error (WithLogger).
 //
 // The client's value is inserted unchanged, so a client can choose any lock whose name begins
-// and ends as nameFormat does. ByPathValue panics if c is nil, if key is not a wildcard's name,
+// and ends as nameFormat does; ByPathValues escapes it. ByPathValue panics if c is nil, if key is not a wildcard's name,
 // if nameFormat does not contain %s exactly once, and if nameFormat cannot give a valid lock
 // name.
 func ByPathValue(c *zklock.Client, key, nameFormat string) func(*http.Request) zklock.Acquirer {
 	naming.MustHaveClient("middleware: ByPathValue", c)
-	if key == "" || strings.ContainsAny(key, "{}/:") || strings.ContainsFunc(key, unicode.IsSpace) || strings.HasSuffix(key, "...") {
-		panic(fmt.Sprintf("middleware: ByPathValue: key %q: want the name of a wildcard, such as id for {id}", key))
-	}
-	name := naming.MustParse("middleware: ByPathValue", nameFormat)
+	mustBeWildcard("middleware: ByPathValue", key)
+	name := naming.MustParse("middleware: ByPathValue", nameFormat, 1)
 	return func(r *http.Request) zklock.Acquirer {
 		value := r.PathValue(key)
-		if value == "" {
-			return withoutPathValue(r.Pattern, key)
+		if value != "" {
+			return c.Mutex(name.With(value))
 		}
-		return c.Mutex(name.With(value))
+		if reason := lacksWildcard(r.Pattern, key); reason != "" {
+			return naming.Misconfigured(reason)
+		}
+		return Missing()
 	}
 }
 
-// withoutPathValue returns what to pick for a request that has no value for key.
-func withoutPathValue(pattern, key string) zklock.Acquirer {
+// ByPathValues picks a mutex by several wildcards of the request's pattern. Its name is nameFormat,
+// with each %s replaced by the value of a key, in their order:
+//
+//	mux.Handle("POST /events/{event}/seats/{seat}/book", lock(book)) // lock := New(ByPathValues(client, "events/%s/seats/%s", "event", "seat"))
+//
+// Values are escaped, so that two requests have one lock only if all of their values are equal: a
+// slash becomes %2F, and a percent sign %25. So does the character behind a %s, if another %s
+// follows: with "%s:%s", a colon becomes %3A. It cannot be a letter or a digit.
+//
+// A request with an empty value, or with values that make no valid lock name, gets a 400. Apart from
+// that, ByPathValues is like ByPathValue. It panics if c is nil, if a key is not a wildcard's name,
+// if nameFormat does not contain one %s for each key, if no character separates two of them, and if
+// nameFormat cannot give a valid lock name.
+func ByPathValues(c *zklock.Client, nameFormat string, keys ...string) func(*http.Request) zklock.Acquirer {
+	naming.MustHaveClient("middleware: ByPathValues", c)
+	for _, key := range keys {
+		mustBeWildcard("middleware: ByPathValues", key)
+	}
+	keys = slices.Clone(keys)
+	name := naming.MustParse("middleware: ByPathValues", nameFormat, len(keys))
+	return func(r *http.Request) zklock.Acquirer {
+		values, missing := make([]string, len(keys)), false
+		for i, key := range keys {
+			if values[i] = r.PathValue(key); values[i] != "" {
+				continue
+			}
+			if reason := lacksWildcard(r.Pattern, key); reason != "" {
+				return naming.Misconfigured(reason)
+			}
+			missing = true
+		}
+		if missing {
+			return Missing()
+		}
+		return c.Mutex(name.Join(values))
+	}
+}
+
+// mustBeWildcard panics if key is not the name of a wildcard of a pattern. owner is the exported
+// function that got it.
+func mustBeWildcard(owner, key string) {
+	if key == "" || strings.ContainsAny(key, "{}/:") || strings.ContainsFunc(key, unicode.IsSpace) || strings.HasSuffix(key, "...") {
+		panic(fmt.Sprintf("%s: key %q: want the name of a wildcard, such as id for {id}", owner, key))
+	}
+}
+
+// lacksWildcard returns why no request with the pattern can have a value for key; "" if one can.
+func lacksWildcard(pattern, key string) string {
 	switch {
 	case pattern == "":
-		return naming.Misconfigured(fmt.Sprintf("the request has no pattern, and so no value for {%s}: place the middleware behind the mux", key))
+		return fmt.Sprintf("the request has no pattern, and so no value for {%s}: place the middleware behind the mux", key)
 	case key == "*" && strings.HasSuffix(pattern, "*"): // other routers' form of {rest...}
 	case !strings.Contains(pattern, "{"+key+"}") && !strings.Contains(pattern, "{"+key+"...}") && !strings.Contains(pattern, "{"+key+":"):
-		return naming.Misconfigured(fmt.Sprintf("the pattern %q has no wildcard {%s}", pattern, key))
+		return fmt.Sprintf("the pattern %q has no wildcard {%s}", pattern, key)
 	}
-	return Missing()
+	return ""
 }
 
 // ByHeader picks a mutex. Its name is nameFormat, with %s replaced by the value of a
@@ -62,7 +110,7 @@ func ByHeader(c *zklock.Client, key, nameFormat string) func(*http.Request) zklo
 	if key == "" {
 		panic("middleware: ByHeader: the key is empty: want the name of a header")
 	}
-	name := naming.MustParse("middleware: ByHeader", nameFormat)
+	name := naming.MustParse("middleware: ByHeader", nameFormat, 1)
 	return func(r *http.Request) zklock.Acquirer {
 		return only(c, name, r.Header.Values(key))
 	}
@@ -78,7 +126,7 @@ func ByQuery(c *zklock.Client, key, nameFormat string) func(*http.Request) zkloc
 	if key == "" {
 		panic("middleware: ByQuery: the key is empty: want the name of a parameter")
 	}
-	name := naming.MustParse("middleware: ByQuery", nameFormat)
+	name := naming.MustParse("middleware: ByQuery", nameFormat, 1)
 	return func(r *http.Request) zklock.Acquirer {
 		return only(c, name, r.URL.Query()[key])
 	}

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/testkit/hostile"
 	"github.com/zklock/go-zklock/middleware"
 	"github.com/zklock/go-zklock/zklock"
 )
@@ -90,6 +91,71 @@ func TestPicks(t *testing.T) {
 	}
 }
 
+// Two requests have one lock only if all of their values are equal, whatever a client sends.
+func TestValuesOfARequestNameNoOtherLock(t *testing.T) {
+	w := newWorld(t)
+	var held string
+	h := middleware.New(middleware.ByPathValues(w.client, "events/%s/seats/%s", "event", "seat"))(
+		http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			l, _ := zklock.FromContext(r.Context())
+			held = l.Name()
+		}))
+	hostile.Pairs(t, func(event, seat string) string {
+		r := httptest.NewRequest("POST", "/", nil) // some of the values get to the handler by other routers only
+		r.Pattern = "POST /events/{event}/seats/{seat}"
+		r.SetPathValue("event", event)
+		r.SetPathValue("seat", seat)
+		held = ""
+		if rec := do(h, r); held == "" {
+			wantProblem(t, rec, 400, middleware.ReasonName)
+		}
+		return held
+	})
+}
+
+func TestPathValues(t *testing.T) {
+	w := newWorld(t)
+	pick := middleware.ByPathValues(w.client, "events/%s/seats/%s", "event", "seat")
+	serve := func(pick func(*http.Request) zklock.Acquirer, url string) (name string, status int) {
+		mux := http.NewServeMux()
+		h := middleware.New(pick)(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			if l, ok := zklock.FromContext(r.Context()); ok {
+				name = l.Name()
+			}
+		}))
+		mux.Handle("POST /events/{event}/seats/{seat}", h)
+		mux.Handle("POST /events/{event}/rest/{seat...}", h)
+		mux.Handle("POST /events/{event}", h)
+		return name, do(mux, httptest.NewRequest("POST", url, nil)).Code
+	}
+	for _, c := range []struct {
+		what   string
+		pick   func(*http.Request) zklock.Acquirer
+		url    string
+		want   string
+		status int
+	}{
+		{"two values", pick, "/events/gala/seats/7", "events/gala/seats/7", 200},
+		{"a slash", pick, "/events/gala%2Fseats%2F7/seats/7", "events/gala%2Fseats%2F7/seats/7", 200},
+		{"an escaped escape", pick, "/events/gala%252F/seats/7", "events/gala%252F/seats/7", 200},
+		{"a climb", pick, "/events/..%2F..%2Forders/seats/7", "events/..%2F..%2Forders/seats/7", 200},
+		{"the rest of a path", pick, "/events/gala/rest/7/8", "events/gala/seats/7%2F8", 200},
+		{"not UTF-8", pick, "/events/%ff/seats/7", "", 400},
+		{"too long", pick, "/events/" + strings.Repeat("x", 600) + "/seats/7", "", 400},
+		{"no rest", pick, "/events/gala/rest/", "", 400},
+		{"no rest, optional", middleware.Optional(pick), "/events/gala/rest/", "", 200},
+		{"a route without a value", pick, "/events/gala", "", 500},
+		{"one value", middleware.ByPathValues(w.client, "orders/%s", "event"), "/events/a%2Fb", "orders/a%2Fb", 200},
+		{"a value twice", middleware.ByPathValues(w.client, "%s/%s", "event", "event"), "/events/a", "a/a", 200},
+		{"a separator", middleware.ByPathValues(w.client, "%s:%s", "event", "seat"), "/events/a:b/seats/c:d", "a%3Ab:c%3Ad", 200},
+		{"a key of no route, and no rest", middleware.ByPathValues(w.client, "%s/%s", "seat", "place"), "/events/gala/rest/", "", 500},
+	} {
+		if got, status := serve(c.pick, c.url); got != c.want || status != c.status {
+			t.Errorf("%s: lock %q, status %d; want %q, %d", c.what, got, status, c.want, c.status)
+		}
+	}
+}
+
 func TestSetUpMistakesPanic(t *testing.T) {
 	w := newWorld(t)
 	for name, f := range map[string]func(){
@@ -110,6 +176,12 @@ func TestSetUpMistakesPanic(t *testing.T) {
 		"a parameter of no client": func() { middleware.ByQuery(nil, "id", "orders/%s") },
 		"readers of no client":     func() { middleware.ReadersAndWriters(nil, func(*http.Request) string { return "a" }) },
 		"a format of no name":      func() { middleware.ByPathValue(w.client, "id", "orders//%s") },
+		"values of no client":      func() { middleware.ByPathValues(nil, "%s/%s", "a", "b") },
+		"no values":                func() { middleware.ByPathValues(w.client, "orders") },
+		"too few values":           func() { middleware.ByPathValues(w.client, "%s/%s", "a") },
+		"too many values":          func() { middleware.ByPathValues(w.client, "%s/%s", "a", "b", "c") },
+		"values in braces":         func() { middleware.ByPathValues(w.client, "%s/%s", "a", "{b}") },
+		"values of one text":       func() { middleware.ByPathValues(w.client, "%s%s", "a", "b") },
 		"readers without a name":   func() { middleware.ReadersAndWriters(w.client, nil) },
 		"an optional nothing":      func() { middleware.Optional[*http.Request](nil) },
 		"a check without guard":    func() { middleware.WithSequencerCheck(nil, nil) },

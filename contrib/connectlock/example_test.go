@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
+	"google.golang.org/protobuf/types/known/apipb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/zklock/go-zklock/contrib/connectlock"
@@ -120,4 +121,19 @@ func ExampleFromProto() {
 	// Output:
 	// <nil>
 	// LOCK_NAME
+}
+
+// Two fields of the request name the lock. A slash in a value is escaped, so that no call can have
+// the lock of other values.
+func ExampleByFields() {
+	client, err := zklock.Open("mem://")
+	if err != nil {
+		panic(err)
+	}
+	defer client.Close()
+
+	pick := connectlock.ByFields(client, "packages/%s/roots/%s", "name", "root")
+	a := pick(context.Background(), connectlock.Call{Request: &apipb.Mixin{Name: "storage", Root: "v1/acls"}})
+	fmt.Println(a.Name())
+	// Output: packages/storage/roots/v1%2Facls
 }

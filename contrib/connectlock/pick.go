@@ -26,7 +26,7 @@ func ByHeader(c *zklock.Client, key, format string) Pick {
 	if key == "" {
 		panic("connectlock: ByHeader: the key is empty: want the name of a header")
 	}
-	name := naming.MustParse("connectlock: ByHeader", format)
+	name := naming.MustParse("connectlock: ByHeader", format, 1)
 	return func(_ context.Context, call Call) zklock.Acquirer {
 		values := call.Header.Values(key)
 		switch {
@@ -48,6 +48,20 @@ func ByHeader(c *zklock.Client, key, format string) Pick {
 // and if format cannot give a valid lock name.
 func ByField(c *zklock.Client, path, format string) Pick {
 	pick := protolock.ByField("connectlock: ByField", c, path, format)
+	return func(_ context.Context, call Call) zklock.Acquirer { return pick(call.Request) }
+}
+
+// ByFields picks a mutex by several fields of the request message. Its name is format, with each %s
+// replaced by the value of the field with the next path:
+//
+//	connectlock.ByFields(client, "events/%s/seats/%s", "event_id", "seat.number")
+//
+// The rules are those of interceptors.ByFields: values are escaped, so that two calls have one lock
+// only if all of their values are equal; a call that does not set one of the fields, or whose values
+// make no valid lock name, is refused with invalid_argument. ByFields panics as interceptors.ByFields
+// does.
+func ByFields(c *zklock.Client, format string, paths ...string) Pick {
+	pick := protolock.ByFields("connectlock: ByFields", c, format, paths)
 	return func(_ context.Context, call Call) zklock.Acquirer { return pick(call.Request) }
 }
 

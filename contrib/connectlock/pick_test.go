@@ -2,6 +2,7 @@ package connectlock_test
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"strings"
 	"testing"
@@ -12,10 +13,12 @@ import (
 	"google.golang.org/protobuf/reflect/protodesc"
 	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/descriptorpb"
+	"google.golang.org/protobuf/types/known/apipb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/zklock/go-zklock/contrib/connectlock"
 	"github.com/zklock/go-zklock/interceptors/lockpb"
+	"github.com/zklock/go-zklock/internal/testkit/hostile"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/zklocktest"
 )
@@ -77,6 +80,7 @@ func TestPicks(t *testing.T) {
 		"field":             {pick: connectlock.ByField(c, "value", "orders/%s"), value: "42", held: "orders/42"},
 		"empty field":       {pick: connectlock.ByField(c, "value", "orders/%s"), code: connect.CodeInvalidArgument, reason: "LOCK_NAME"},
 		"unknown field":     {pick: connectlock.ByField(c, "id", "orders/%s"), value: "42", code: connect.CodeInternal, reason: "LOCK_ERROR"},
+		"two fields":        {pick: connectlock.ByFields(c, "%s/x/%s", "value", "value"), value: "a/b", held: "a%2Fb/x/a%2Fb"},
 		"bad name":          {pick: connectlock.ByField(c, "value", "orders/%s"), value: "..", code: connect.CodeInvalidArgument, reason: "LOCK_NAME"},
 		"declared":          {pick: connectlock.FromProto(c), value: "42", held: "orders/42"},
 		"procedure":         {pick: connectlock.ByProcedure(map[string]connectlock.Pick{pay: fixed(c), "/" + service + "/*": nil}), held: "orders/42"},
@@ -95,6 +99,36 @@ func TestPicks(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Two calls have one lock only if all of their values are equal, whatever a client sends. A call with
+// values that make no name is refused.
+func TestValuesOfACallNameNoOtherLock(t *testing.T) {
+	c, _ := zklocktest.New(t)
+	pick := connectlock.ByFields(c, "events/%s/seats/%s", "name", "root")
+	hostile.Pairs(t, func(event, seat string) (name string) {
+		a := pick(t.Context(), connectlock.Call{Request: &apipb.Mixin{Name: event, Root: seat}})
+		lock, err := a.TryAcquire(t.Context())
+		if err != nil {
+			if !errors.Is(err, zklock.ErrInvalidName) {
+				t.Errorf("%q, %q: %v", event, seat, err)
+			}
+			return ""
+		}
+		defer lock.Release(t.Context())
+		return lock.Name()
+	})
+	for value, code := range map[string]connect.Code{"..": connect.CodeInvalidArgument, "": connect.CodeInvalidArgument, strings.Repeat("x", 600): connect.CodeInvalidArgument} {
+		s := serve(t, shop{pay: named}, connectlock.HandlerInterceptor(connectlock.ByFields(c, "%s/%s", "value", "value"), quiet()))
+		_, err := call(t.Context(), s.pay, value)
+		wantError(t, err, code, "LOCK_NAME")
+	}
+	defer func() {
+		if v, ok := recover().(string); !ok || !strings.HasPrefix(v, "connectlock: ByFields: ") {
+			t.Errorf("two fields for three places: recovered %v", v)
+		}
+	}()
+	connectlock.ByFields(c, "%s/%s/%s", "name", "root")
 }
 
 // A method's declaration has a mode, and a wait that replaces the interceptor's.

@@ -93,6 +93,9 @@ type Lock struct {
 	// value of the last field, as in "orders/{order.id}". That field must be a string,
 	// a whole number, a bool or an enum. A call that does not set the field is refused
 	// as invalid.
+	// If the name has two or more fields, their values are escaped, so that two calls have
+	// one lock only if all of these values are equal: a slash becomes %2F, a percent sign
+	// %25, and so does the character between two fields. It cannot be a letter or a digit.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// mode defines which other calls may hold the lock at the same time.
 	Mode Mode `protobuf:"varint,2,opt,name=mode,proto3,enum=zklock.v1.Mode" json:"mode,omitempty"`

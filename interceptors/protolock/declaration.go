@@ -66,18 +66,12 @@ func Check(owner string, fullMethods []string) error {
 
 // declaration is the parsed declaration of a method.
 type declaration struct {
-	parts   []part
-	texts   int // length of all texts in parts
+	format  naming.Format
+	fields  []fieldPath // of the values for the format
 	mode    lockpb.Mode
 	permits int
 	wait    []zklock.AcquireOption // empty: use the adapter's
 	err     error                  // why the declaration is wrong
-}
-
-// part is a piece of a name: a text, or a field whose value is inserted.
-type part struct {
-	text  string
-	field fieldPath
 }
 
 // declarationOf returns a method's declaration, or nil if it has none.
@@ -116,67 +110,47 @@ func parseDeclaration(o *lockpb.Lock, request protoreflect.MessageDescriptor) (*
 		}
 		d.wait = []zklock.AcquireOption{zklock.WithWait(wait)}
 	}
-	var err error
-	if d.parts, err = parseTemplate(o.GetName()); err != nil {
+	texts, fields, err := parseTemplate(o.GetName())
+	if err != nil {
 		return nil, err
 	}
-	if err := checkTemplate(d.parts, d.permits); err != nil {
+	d.fields = fields
+	// These are errors of the declaration and not of a call: whatever the fields contain, the name is
+	// invalid, or the number of permits is.
+	if d.format, err = naming.New(texts); err != nil {
 		return nil, fmt.Errorf("name %q: %w", o.GetName(), err)
 	}
-	for _, p := range d.parts {
-		d.texts += len(p.text)
-		if err := p.field.check(request); err != nil {
+	if d.permits < 0 || d.permits > zklock.MaxPermits {
+		return nil, fmt.Errorf("name %q: %d permits: a semaphore has 1 to %d", o.GetName(), d.permits, zklock.MaxPermits)
+	}
+	for _, f := range fields {
+		if err := f.check(request); err != nil {
 			return nil, err
 		}
 	}
 	return d, nil
 }
 
-// parseTemplate parses a name with fields in braces.
-func parseTemplate(name string) ([]part, error) {
+// parseTemplate parses a name with fields in braces. It returns the fields, and the texts around them.
+func parseTemplate(name string) (texts []string, fields []fieldPath, err error) {
 	if name == "" {
-		return nil, errors.New("the name is empty")
+		return nil, nil, errors.New("the name is empty")
 	}
-	var parts []part
-	for rest := name; rest != ""; {
+	for rest := name; ; {
 		text, behind, found := strings.Cut(rest, "{")
 		path, behind, closed := strings.Cut(behind, "}")
 		if strings.Contains(text, "}") || found != closed {
-			return nil, fmt.Errorf("name %q: the braces do not match: want each field as {field}", name)
+			return nil, nil, fmt.Errorf("name %q: the braces do not match: want each field as {field}", name)
 		}
-		if text != "" {
-			parts = append(parts, part{text: text})
+		if texts = append(texts, text); !found {
+			return texts, fields, nil
 		}
-		if found {
-			field, err := parsePath(path)
-			if err != nil {
-				return nil, fmt.Errorf("name %q: %w", name, err)
-			}
-			parts = append(parts, part{field: field})
+		field, err := parsePath(path)
+		if err != nil {
+			return nil, nil, fmt.Errorf("name %q: %w", name, err)
 		}
-		rest = behind
+		fields, rest = append(fields, field), behind
 	}
-	return parts, nil
-}
-
-// checkTemplate returns an error if the name is invalid whatever the fields contain, or
-// if the number of permits is. These are errors of the declaration and not of a call.
-func checkTemplate(parts []part, permits int) error {
-	var name strings.Builder
-	for _, p := range parts {
-		if p.field == nil {
-			name.WriteString(p.text)
-		} else {
-			name.WriteString("x")
-		}
-	}
-	switch err := zklock.CheckName(name.String()); {
-	case err != nil:
-		return err
-	case permits < 0 || permits > zklock.MaxPermits:
-		return fmt.Errorf("%d permits: a semaphore has 1 to %d", permits, zklock.MaxPermits)
-	}
-	return nil
 }
 
 // acquirer returns what a call acquires.
@@ -204,32 +178,18 @@ func (d *declaration) acquirer(c *zklock.Client, request any) zklock.Acquirer {
 }
 
 // name inserts the request's fields into the name. If that is not possible, it returns
-// what to pick instead.
+// what to pick instead. Only the value of a single field is inserted unchanged: several are escaped,
+// so that no values name the lock of others.
 func (d *declaration) name(request any) (string, zklock.Acquirer) {
-	if len(d.parts) == 1 && d.parts[0].field == nil {
-		return d.parts[0].text, nil
+	switch len(d.fields) {
+	case 0:
+		return d.format.Join(nil), nil
+	case 1:
+		value, refusal := valueOf(request, d.fields[0])
+		return d.format.With(value), refusal
 	}
-	m, refusal := requestOf(request)
-	if refusal != nil {
-		return "", refusal
-	}
-	var b strings.Builder
-	b.Grow(d.texts + 32*(len(d.parts)-1)) // enough for most names, in one allocation
-	for _, p := range d.parts {
-		if p.field == nil {
-			b.WriteString(p.text)
-			continue
-		}
-		value, err := p.field.value(m)
-		if err != nil {
-			return "", zklock.Refuse(err)
-		}
-		if value == "" {
-			return "", naming.Missing()
-		}
-		b.WriteString(value)
-	}
-	return b.String(), nil
+	values, refusal := valuesOf(request, d.fields)
+	return d.format.Join(values), refusal
 }
 
 // Declared is an Acquirer with the declared wait, which replaces the adapter's.

@@ -18,25 +18,75 @@ import (
 // an adapter does. owner is the adapter's function, for panics.
 func ByField(owner string, c *zklock.Client, path, format string) func(request any) zklock.Acquirer {
 	naming.MustHaveClient(owner, c)
-	name := naming.MustParse(owner, format)
+	name := naming.MustParse(owner, format, 1)
 	fields, err := parsePath(path)
 	if err != nil {
 		panic(owner + ": " + err.Error())
 	}
 	return func(request any) zklock.Acquirer {
-		m, refusal := requestOf(request)
+		value, refusal := valueOf(request, fields)
 		if refusal != nil {
 			return refusal
 		}
-		value, err := fields.value(m)
-		if err != nil {
-			return zklock.Refuse(err)
-		}
-		if value == "" {
-			return naming.Missing()
-		}
 		return c.Mutex(name.With(value))
 	}
+}
+
+// valueOf returns the value of a field of a request, or what to pick instead.
+func valueOf(request any, field fieldPath) (value string, refusal zklock.Acquirer) {
+	m, refusal := requestOf(request)
+	if refusal != nil {
+		return "", refusal
+	}
+	switch value, err := field.value(m); {
+	case err != nil:
+		return "", zklock.Refuse(err)
+	case value == "":
+		return "", naming.Missing()
+	default:
+		return value, nil
+	}
+}
+
+// ByFields returns a function that picks a mutex by several fields of a request message, as ByFields
+// of an adapter does. owner is the adapter's function, for panics.
+func ByFields(owner string, c *zklock.Client, format string, paths []string) func(request any) zklock.Acquirer {
+	naming.MustHaveClient(owner, c)
+	name := naming.MustParse(owner, format, len(paths))
+	fields := make([]fieldPath, len(paths))
+	for i, path := range paths {
+		var err error
+		if fields[i], err = parsePath(path); err != nil {
+			panic(owner + ": " + err.Error())
+		}
+	}
+	return func(request any) zklock.Acquirer {
+		values, refusal := valuesOf(request, fields)
+		if refusal != nil {
+			return refusal
+		}
+		return c.Mutex(name.Join(values))
+	}
+}
+
+// valuesOf returns the values of several fields of a request, or what to pick instead. A path that
+// the request lacks is an error of the program, also if another field is not set.
+func valuesOf(request any, fields []fieldPath) (values []string, refusal zklock.Acquirer) {
+	m, refusal := requestOf(request)
+	if refusal != nil {
+		return nil, refusal
+	}
+	values = make([]string, len(fields))
+	for i, field := range fields {
+		value, err := field.value(m)
+		if err != nil {
+			return nil, zklock.Refuse(err)
+		}
+		if values[i] = value; value == "" {
+			refusal = naming.Missing()
+		}
+	}
+	return values, refusal
 }
 
 // NoMessage is picked if the name needs a field of a message, and none was sent.

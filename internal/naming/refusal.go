@@ -10,8 +10,8 @@ import (
 // errMissing is matched by the errors of Missing and Misconfigured.
 var errMissing = errors.New("the request has no value to name the lock")
 
-// lacking is a refusal for a request that lacks the value for its lock's name. Its type tells
-// IsMissing so.
+// lacking is a refusal for a request that lacks the value for its lock's name. IsMissing knows it
+// by its type.
 type lacking struct{ zklock.Acquirer }
 
 // Missing returns a refusal for a request without the value. Its error matches

@@ -31,6 +31,26 @@ func ExampleNew() {
 	// Output: 200 paid under orders/42
 }
 
+func ExampleByParams() {
+	client, err := zklock.Open("mem://")
+	if err != nil {
+		panic(err)
+	}
+	defer client.Close()
+
+	lock := ginlock.New(ginlock.ByParams(client, "events/%s/seats/%s", "event", "seat"))
+	router := gin.New()
+	router.POST("/events/:event/seats/:seat/book", lock, func(c *gin.Context) {
+		held, _ := zklock.FromContext(c.Request.Context())
+		c.String(http.StatusOK, "booked under %s", held.Name())
+	})
+
+	w := httptest.NewRecorder()
+	router.ServeHTTP(w, httptest.NewRequest("POST", "/events/gala/seats/7/book", nil))
+	fmt.Println(w.Code, w.Body)
+	// Output: 200 booked under events/gala/seats/7
+}
+
 // One report at a time is made, whatever its year.
 func ExampleByFullPath() {
 	client, err := zklock.Open("mem://")

@@ -15,6 +15,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"github.com/zklock/go-zklock/internal/testkit/hostile"
 	"github.com/zklock/go-zklock/middleware"
 	"github.com/zklock/go-zklock/middleware/ginlock"
 	"github.com/zklock/go-zklock/zklock"
@@ -117,6 +118,41 @@ func TestWhatIsNotServed(t *testing.T) {
 	}
 }
 
+// Two requests have one lock only if all of their values are equal, whatever a client sends.
+func TestValuesOfARequestNameNoOtherLock(t *testing.T) {
+	w := newWorld(t)
+	var params gin.Params
+	var held string
+	e := gin.New()
+	e.UseRawPath = true
+	e.POST("/events/:event/seats/:seat", func(c *gin.Context) {
+		if params != nil { // no client can send some of them: the router finds no route for an empty one
+			c.Params = params
+		}
+	}, ginlock.New(ginlock.ByParams(w.client, "events/%s/seats/%s", "event", "seat")), func(c *gin.Context) {
+		l, _ := zklock.FromContext(c.Request.Context())
+		held = l.Name()
+	})
+	hostile.Pairs(t, func(event, seat string) string {
+		params, held = gin.Params{{Key: "event", Value: event}, {Key: "seat", Value: seat}}, ""
+		if rec := do(e, "POST", "/events/a/seats/b"); held == "" && (rec.Code != 400 || !strings.Contains(rec.Body.String(), middleware.ReasonName)) {
+			t.Errorf("%q, %q: status %d, body %q", event, seat, rec.Code, rec.Body)
+		}
+		return held
+	})
+	params = nil
+	for url, want := range map[string]string{
+		"/events/gala/seats/7":          "events/gala/seats/7",
+		"/events/%2Fgala/seats/7":       "events/%2Fgala/seats/7", // no catch-all parameter, so the slash is the client's
+		"/events/a%2Fseats%2Fb/seats/c": "events/a%2Fseats%2Fb/seats/c",
+		"/events/a%252F/seats/7":        "events/a%252F/seats/7",
+	} {
+		if rec := do(e, "POST", url); held != want || rec.Code != 200 {
+			t.Errorf("%s: lock %q, status %d; want %q", url, held, rec.Code, want)
+		}
+	}
+}
+
 func TestPicks(t *testing.T) {
 	w := newWorld(t)
 	for _, c := range []struct {
@@ -130,6 +166,10 @@ func TestPicks(t *testing.T) {
 		{w.byID(), "/files/", "", 400},
 		{middleware.Optional(w.byID()), "/", "", 200}, // a route without the parameter
 		{middleware.Optional(w.byID()), "/files/", "", 200},
+		{ginlock.ByParams(w.client, "orders/%s", "id"), "/files/a/b", "orders/a%2Fb", 200},
+		{ginlock.ByParams(w.client, "%s/%s", "id", "id"), "/orders/7", "7/7", 200},
+		{ginlock.ByParams(w.client, "%s/%s", "id", "id"), "/files/", "", 400},
+		{ginlock.ByParams(w.client, "%s/%s", "id", "of"), "/orders/7", "", 500}, // no route has the parameter
 		{ginlock.ByFullPath(w.client, "routes/%s"), "/orders/7", "routes/orders/:id", 200},
 		{ginlock.ByFullPath(w.client, "routes/%s"), "/files/x", "routes/files/*id", 200},
 		{ginlock.ByFullPath(w.client, "routes/%s"), "/", "", 400},
@@ -335,6 +375,22 @@ func TestParameterThatTheRouteDoesNotHaveIsLogged(t *testing.T) {
 				}
 			}()
 			ginlock.ByParam(w.client, key, "orders/%s")
+		}()
+	}
+	for what, f := range map[string]func(){
+		"no client":       func() { ginlock.ByParams(nil, "%s/%s", "a", "b") },
+		"no key":          func() { ginlock.ByParams(w.client, "orders") },
+		"too few keys":    func() { ginlock.ByParams(w.client, "%s/%s", "a") },
+		"a key's colon":   func() { ginlock.ByParams(w.client, "%s/%s", "a", ":b") },
+		"one text of two": func() { ginlock.ByParams(w.client, "%s%s", "a", "b") },
+	} {
+		func() {
+			defer func() {
+				if v, ok := recover().(string); !ok || !strings.HasPrefix(v, "ginlock: ByParams: ") {
+					t.Errorf("%s: recovered %v", what, v)
+				}
+			}()
+			f()
 		}()
 	}
 }
