@@ -69,5 +69,5 @@ func Optional(pick Pick) Pick {
 
 // Missing returns the value that a Pick returns for a call that does not say which lock
 // it needs. The call is refused with InvalidArgument, or with Optional is served without
-// a lock.
+// a lock. A Pick that refuses a call for another reason returns zklock.Refuse.
 func Missing() zklock.Acquirer { return naming.Missing() }

@@ -186,5 +186,5 @@ func Optional[R any](pick func(R) zklock.Acquirer) func(R) zklock.Acquirer {
 
 // Missing returns the value that a pick returns for a request that does not say
 // which lock it needs. The request gets a 400, or with Optional is served without a
-// lock.
+// lock. A pick that refuses a request for another reason returns zklock.Refuse.
 func Missing() zklock.Acquirer { return naming.Missing() }

@@ -39,13 +39,13 @@ func Open(url string, opts ...Option) (*Client, error) {
 
 // OpenConfig returns a Client with the settings of a [Config]. Like [Open] it checks them, and
 // does not contact the ensemble.
-func OpenConfig(cfg Config, opts ...Option) (_ *Client, err error) {
+func OpenConfig(cfg Config, opts ...Option) (c *Client, err error) {
 	defer annotate(&err, "open", "")
 	settings, err := cfg.complete()
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{turnstiles: turnstiles{cfg: settings}}
+	c = &Client{turnstiles: turnstiles{cfg: settings}}
 	for _, o := range opts {
 		if o != nil {
 			o.applyOpen(c)

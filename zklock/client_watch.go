@@ -26,8 +26,9 @@ const watchPause = 50 * time.Millisecond
 //
 // An error that matches [ErrUnavailable] says that the queue is not known at the moment. If
 // the loop goes on, Watch keeps trying, and reports the state when the ensemble can be
-// reached again. Any other error ends the sequence: that of the context, which ends it like
-// this, [ErrClosed], [ErrInvalidName], [ErrNoAuth].
+// reached again, except after driver.ErrTLS and driver.ErrProtocol, which do not pass. Any other
+// error ends the sequence: that of the context, which ends it like this, [ErrClosed],
+// [ErrInvalidName], [ErrNoAuth], [ErrBadEnsemble].
 //
 // The first look costs a sync, a list and a read for each contender; later ones cost a list
 // and a read for each arrival and each grant, and Watch looks at most 20 times a second. All

@@ -18,7 +18,7 @@ import (
 // them, and pass them to [OpenConfig]. Settings that the URL does not have keep their zero values,
 // which stand for the defaults. The driver of the URL's scheme has to be imported, since it
 // knows its keys. No error contains the URL's password.
-func ParseURL(url string) (_ Config, err error) {
+func ParseURL(url string) (cfg Config, err error) {
 	defer annotate(&err, "parse", "")
 	return parseConfig(url)
 }

@@ -145,14 +145,14 @@ var (
 )
 
 // Error is the error of this package's operations. It adds the operation and the lock
-// to the reason, which [errors.Is] and [errors.As] find.
+// to what went wrong, which [errors.Is] and [errors.As] find.
 type Error struct {
 	// Op is the operation: acquire, break, close, contenders, downgrade, get, healthy, label, locks,
 	// open, parse, ping, release, revoke, shutdown, txn, verify, watch.
 	Op string
 
 	Name string // the lock's name; "" if the operation is not about a lock
-	Err  error  // the reason
+	Err  error  // what went wrong
 }
 
 // Error implements error.
@@ -163,7 +163,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("zklock: %s %q: %v", e.Op, e.Name, e.Err)
 }
 
-// Unwrap returns the reason.
+// Unwrap returns what went wrong.
 func (e *Error) Unwrap() error { return e.Err }
 
 // annotate makes the error of an operation an Error if it is not nil.

@@ -22,7 +22,7 @@ import (
 // [Lock.Token] protects a resource from writes that such a process had begun.
 //
 // A Lock that the program drops without a Release stays held until its session ends. When the
-// garbage collector finds it, the client logs an error and counts it in [Stats]. A context made
+// garbage collector finds it, the client logs a warning and counts it in [Stats]. A context made
 // with Lock.Context refers to the Lock, so it must be gone, too. With [WithAcquireStacks] the log
 // has where it was acquired.
 type Lock struct{ *handle }

@@ -32,7 +32,7 @@ import (
 // exists. Txn never repeats a transaction.
 //
 // Release and Downgrade wait for Txns under way.
-func (l *Lock) Txn(ctx context.Context, ops ...driver.Op) (_ []driver.OpResult, err error) {
+func (l *Lock) Txn(ctx context.Context, ops ...driver.Op) (results []driver.OpResult, err error) {
 	defer annotate(&err, "txn", l.hold.name)
 	return l.transact(ctx, "txn", ops, false)
 }

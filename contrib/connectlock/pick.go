@@ -138,4 +138,5 @@ func Optional(pick Pick) Pick {
 
 // Missing returns the value that a Pick returns for a call that does not say which lock it
 // needs. The call is refused with invalid_argument, or with Optional is served without a lock.
+// A Pick that refuses a call for another reason returns zklock.Refuse.
 func Missing() zklock.Acquirer { return naming.Missing() }
