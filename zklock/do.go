@@ -24,10 +24,14 @@ type Acquirer interface {
 	Acquire(ctx context.Context, opts ...AcquireOption) (*Lock, error)
 
 	// TryAcquire is like Acquire, but does not wait for other contenders: it fails
-	// with ErrNotAcquired instead. It may wait for replies of the ensemble. Nodes that
-	// this client is still removing count like those of other clients. So TryAcquire
-	// may fail for a free lock, after a wait that was cancelled or while a release is
-	// pending.
+	// with ErrNotAcquired instead, if it has met one. Nodes that this client is still
+	// removing count like those of other clients. So TryAcquire may fail for a free lock,
+	// after a wait that was cancelled or while a release is pending.
+	//
+	// It may wait for a session and for replies of the ensemble, also for those that
+	// another goroutine of the client has asked for. In an outage it fails with
+	// ErrUnavailable: a quarter of connect_timeout after the connection was lost, or the first
+	// session was asked for, but not before a second has passed. Later it fails at once.
 	TryAcquire(ctx context.Context, opts ...AcquireOption) (*Lock, error)
 
 	described() *described

@@ -38,10 +38,11 @@ var ErrReleasePending = errs.ErrReleasePending
 var ErrClosed = errs.ErrClosed
 
 // ErrUnavailable means that the client had no usable session with the ensemble for all
-// of connect_timeout, or at the moment when the caller's context ended. Calls that do
-// not acquire also return it when the context ends before the ensemble has answered.
-// It also means that a quota or a setting of the servers forbids locks: then the call fails at
-// once, and the text says what an operator has to change. Its child is [ErrOutage].
+// of connect_timeout, or at the moment when the caller's context ended; a try goes on for a
+// quarter of that time only, see [Acquirer]. Calls that do not acquire also return it when the
+// context ends before the ensemble has answered. It also means that a quota or a setting of the
+// servers forbids locks: then the call fails at once, and the text says what an operator has to
+// change. Its child is [ErrOutage].
 var ErrUnavailable = errs.ErrUnavailable
 
 // ErrOutage means that the client has tried for almost all of connect_timeout to connect

@@ -2,6 +2,7 @@ package zklock_test
 
 import (
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -78,4 +79,65 @@ func TestHealthyDuringASilentOutage(t *testing.T) {
 		}
 		e.Heal()
 	})
+}
+
+// pool_max_lifetime replaces the only session again and again, and the ensemble answers all the time.
+// Healthy is nil while the next session is being opened, whether the one before still has a lock or
+// not. When the ensemble answers no more, Healthy fails a session timeout after its last answer.
+func TestHealthyDuringAReplacement(t *testing.T) {
+	for _, held := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			e := memdriver.New(memdriver.WithLatency(time.Millisecond))
+			c := connect(t, e.Connector(), map[string]string{"pool_max_lifetime": "100ms"})
+			if err := c.Ping(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			stop := make(chan struct{})
+			var users sync.WaitGroup
+			users.Go(func() {
+				for name := 0; ; name++ {
+					select {
+					case <-stop:
+						return
+					default:
+					}
+					l := mustLock(t)(c.Mutex("x").Acquire(t.Context()))
+					if held {
+						users.Go(func() { time.Sleep(150 * time.Millisecond); mustRelease(t, l) })
+						time.Sleep(200 * time.Millisecond)
+					} else {
+						mustRelease(t, l)
+						time.Sleep(time.Millisecond)
+					}
+				}
+			})
+			const calls = 6000
+			var failed []error
+			for range calls {
+				if err := c.Healthy(); err != nil {
+					failed = append(failed, err)
+				}
+				time.Sleep(time.Millisecond)
+			}
+			close(stop)
+			users.Wait()
+			if n := c.Stats().SessionsOpened; len(failed) > 0 || n < 10 {
+				t.Fatalf("%d of %d calls failed, with %d sessions: %v", len(failed), calls, n, errors.Join(failed[:min(len(failed), 1)]...))
+			}
+			time.Sleep(time.Second)
+			e.Partition(memdriver.AroundClients(0))
+			cut := time.Now()
+			go func() { _, _ = c.Mutex("x").TryAcquire(t.Context()) }() // replaces the session
+			for c.Healthy() == nil && time.Since(cut) < time.Minute {
+				time.Sleep(time.Millisecond)
+			}
+			if took := time.Since(cut); took < 5*time.Second || took > 10*time.Second {
+				t.Errorf("in an outage Healthy failed after %v, want a session timeout after the last answer", took)
+			}
+			e.Heal()
+			for c.Healthy() != nil {
+				time.Sleep(time.Second)
+			}
+		})
+	}
 }

@@ -207,4 +207,20 @@ var _ = []mutant.Mutant{
 		Put:    "false",
 		Tests:  []string{"TestKeptNameOfTheSameClient"},
 	},
+	{
+		Name:   "try-fails-behind-one-that-asks",
+		Breaks: "a try fails as if the lock were taken while a goroutine of its client is still asking the ensemble",
+		In:     (*turnstile).refusesLocked,
+		Find:   "return met",
+		Put:    "return true",
+		Tests:  []string{"TestTriesInAnOutage", "TestTryLeadsWhenTheOneAheadGivesUp"},
+	},
+	{
+		Name:   "try-waits-for-a-holder",
+		Breaks: "a try that queues behind a goroutine of its client stays there when that one has the lock",
+		In:     (*turnstile).refusesLocked,
+		Find:   "met || t.holds == 0",
+		Put:    "met || t.holds >= 0",
+		Tests:  []string{"TestTriesShareAnAnswer"},
+	},
 }

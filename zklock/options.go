@@ -72,7 +72,8 @@ func (o acquireOption) applyAcquire(r *request) { o(r) }
 
 // WithWait bounds the wait: the acquisition fails with [ErrNotAcquired] when d has passed
 // since the call. Unlike a deadline of the context, it does not affect what the context is
-// used for afterwards. If d is zero or less, Acquire works like TryAcquire.
+// used for afterwards. If d is zero or less, Acquire works like TryAcquire: it waits for no
+// other contender, but it may wait for a session and for replies of the ensemble.
 func WithWait(d time.Duration) AcquireOption {
 	return acquireOption(func(r *request) { r.wait, r.Try = d, d <= 0 })
 }
@@ -96,7 +97,8 @@ func Reenter() AcquireOption { return acquireOption(func(r *request) { r.rejoins
 // WithFailFast makes the acquisition fail with [ErrOutage] and [ErrUnavailable] as soon as
 // the client has been without a connection for almost all of connect_timeout. It fails at
 // once if an outage has already lasted that long. Without this option each acquisition
-// waits for connect_timeout itself, however long the outage has lasted.
+// waits for connect_timeout itself, however long the outage has lasted. A try fails earlier
+// with or without this option, first with ErrUnavailable alone.
 //
 // The client forgets an outage if no caller has wanted a session for a second. The option
 // has no effect on an acquisition that waits for a holder, or behind another acquisition

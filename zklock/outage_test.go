@@ -148,12 +148,13 @@ func TestOutageIsNotContention(t *testing.T) {
 		_, waited := c.Mutex("x").Acquire(t.Context(), zklock.WithWait(time.Second))
 		leader := make(chan error, 1)
 		go func() {
-			_, err := c.Mutex("x").Acquire(t.Context(), zklock.WithWait(3*time.Second))
+			_, err := c.Mutex("x").Acquire(t.Context(), zklock.WithWait(6*time.Second))
 			leader <- err
 		}()
 		synctest.Wait()
 		_, tried := c.Mutex("x").TryAcquire(t.Context())
-		for what, err := range map[string]error{"a wait that ended": waited, "a try behind it": tried} {
+		_, behind := c.Mutex("x").Acquire(t.Context(), zklock.WithWait(time.Second))
+		for what, err := range map[string]error{"a wait that ended": waited, "a try behind it": tried, "a wait behind it": behind} {
 			if !errors.Is(err, zklock.ErrUnavailable) || errors.Is(err, zklock.ErrNotAcquired) {
 				t.Errorf("%s: %v, want ErrUnavailable and not ErrNotAcquired", what, err)
 			}

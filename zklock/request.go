@@ -58,12 +58,13 @@ func (r *request) Waits(position int, ahead place.Entry) {
 			}
 		}
 		r.sees(position, &c)
-		return
 	}
 	if r.turnstile != nil {
-		r.turnstile.leaderMustWait()
+		r.turnstile.leaderMeets(!r.Try)
 	}
-	r.reportWait(position, c)
+	if !r.Try {
+		r.reportWait(position, c)
+	}
 }
 
 // Begin implements place.Requester. It begins a hold of the place, with one handle, the

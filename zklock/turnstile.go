@@ -5,7 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/place"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
@@ -27,6 +26,10 @@ import (
 //     takes its place in ZooKeeper's queue at once, and readers of other processes do not pass it.
 //   - If there are several holds, all are shared and none is handed over, until only one
 //     is left.
+//   - A try is in the queue only while it is not known whether what is ahead of it holds the lock
+//     or waits for others: no hold is in its way, and the leader is still asking. refuseTriesLocked
+//     sends the others away after each change. So a try waits for replies and never for a holder,
+//     and one that fails with ErrNotAcquired has met a contender.
 //   - A ticket is sent exactly one answer, or its goroutine takes it out of the queue
 //     before that, never both. A goroutine that leaves after it was sent an answer passes
 //     on what it got.
@@ -53,6 +56,7 @@ type turnstile struct {
 	separateWriters int32 // guarded by mu; writers that acquire with a separate place, such as All's: see makeWay
 	mu              sync.Mutex
 	queue           list.List // guarded by mu; of *ticket, without the leader's
+	tries           int       // guarded by mu; how many of them are tries
 	leader          *ticket   // guarded by mu
 	current         *hold     // guarded by mu; the newest hold, nil if that is over
 	noSessionSince  time.Time // used by the leader only; see acquire
@@ -69,10 +73,13 @@ type ticket struct {
 	since time.Time
 	at    *list.Element // guarded by the turnstile's mu; nil if the answer was sent, or is about to be
 
-	answered chan struct{} // closed when lock and start are set
+	answered chan struct{} // closed when the next three are set
 	lock     *Lock
 	start    *place.Place
+	refused  bool // it is a try's, and there is another contender: neither lock nor lead
 
+	desk        *place.Desk     // guarded by the turnstile's mu; it is the leader's: the session that it asks on; nil: it has none yet
+	met         bool            // guarded by the turnstile's mu; it is the leader's, and has met another contender on that session
 	waits       bool            // guarded by the turnstile's mu; it is the leader's, and has to wait for other contenders
 	leaderWaits <-chan struct{} // set when it is made; see leaderWaitsLocked
 }
@@ -86,7 +93,7 @@ func (tk *ticket) answer(lock *Lock, start *place.Place) {
 // enter puts a request into the queue, or serves it at once. It returns one of three: a lock, with
 // the standby whose place it was granted, if it was; the ticket of a request in the queue; or
 // nothing, if the request should take a separate place, because it is a try, and only readers are
-// ahead of it.
+// ahead of it, or a leader that has lost its connection.
 func (t *turnstile) enter(r *request) (lock *Lock, from *standby, tk *ticket, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -102,17 +109,15 @@ func (t *turnstile) enter(r *request) (lock *Lock, from *standby, tk *ticket, er
 			return r.lock, s, nil, nil
 		}
 	}
-	if r.Try && (t.leader != nil || t.holds > 0 || t.queue.Len() > 0) {
-		readers := t.queue.Len() == 0 && (t.holds == 0 || t.sharedLocked()) && (t.leader == nil || t.leader.r.Mode == queue.Shared)
-		if r.Mode == queue.Shared && readers {
-			return nil, nil, nil, nil
+	if r.Try {
+		if apart, err := t.screenLocked(r); apart || err != nil {
+			return nil, nil, nil, err
 		}
-		position, ahead := t.aheadLocked()
-		r.sees(position+1, &ahead)
-		return nil, nil, nil, errs.ErrTaken
 	}
 	tk = &ticket{r: r, answered: make(chan struct{}), since: time.Now(), leaderWaits: t.leaderWaitsLocked(r)}
-	tk.at = t.queue.PushBack(tk)
+	if tk.at = t.queue.PushBack(tk); r.Try {
+		t.tries++
+	}
 	t.serveLocked(start) // if start is set, the queue was empty, and tk is the new leader
 	return nil, nil, tk, nil
 }
@@ -137,6 +142,7 @@ func (t *turnstile) shareLocked(r *request) *Lock {
 // It gets start, if that is not nil, to continue with or to replace. If there is not
 // a new leader, serveLocked returns start, and the caller gives it up.
 func (t *turnstile) serveLocked(start *place.Place) *place.Place {
+	t.refuseTriesLocked()
 	for t.leader == nil {
 		first := t.queue.Front()
 		if first == nil {
@@ -175,7 +181,9 @@ func (t *turnstile) sharedLocked() bool { return t.current == nil || t.current.s
 // unqueueLocked takes a ticket out of the queue.
 func (t *turnstile) unqueueLocked(tk *ticket) {
 	t.queue.Remove(tk.at)
-	tk.at = nil
+	if tk.at = nil; tk.r.Try {
+		t.tries--
+	}
 }
 
 // leave takes a ticket out of the queue. If the ticket was already sent its answer, leave
@@ -190,11 +198,13 @@ func (t *turnstile) leave(tk *ticket) {
 	}
 	t.mu.Unlock()
 	<-tk.answered // at was cleared, so the answer was sent or is about to be
-	if tk.lock != nil {
+	switch {
+	case tk.refused:
+	case tk.lock != nil:
 		tk.lock.hold.drop(tk.lock)
-		return
+	default:
+		t.led(nil, tk.start)
 	}
-	t.led(nil, tk.start)
 }
 
 // led ends a goroutine's time as the leader. got is the lock that it acquired, nil if it
@@ -268,8 +278,6 @@ func (t *turnstile) acquire(r *request) (*Lock, error) {
 	case from != nil:
 		t.turnstiles.reportHandover(r.Ctx, lock, from.trace) // which changes only after the release of this lock
 		return lock, nil
-	case err == errs.ErrTaken && !r.ahead.granted && !t.turnstiles.pool.CutSince(t.path).IsZero():
-		return nil, errs.ErrUnanswered // what is ahead may wait for a connection, and not for a holder
 	case lock != nil || err != nil:
 		return lock, err
 	case tk == nil:

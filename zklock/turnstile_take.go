@@ -29,11 +29,7 @@ func (t *turnstile) take(r *request, start *place.Place) (left *place.Place, err
 		if r.NoSessionSince.IsZero() {
 			r.NoSessionSince = time.Now()
 		}
-		patient, cancel := t.patientFor(ctx, r)
-		s, err := t.turnstiles.pool.Session(patient, r.Wants[0].Path)
-		if err == nil && context.Cause(patient) == errs.ErrCut && !s.CutSince().IsZero() {
-			err = errs.WaitEnded(patient, errs.ErrUnavailable) // there is a session, but it has no connection
-		}
+		s, patient, cancel, err := t.session(ctx, r)
 		if err != nil {
 			cancel()
 			if start != nil {
@@ -50,10 +46,16 @@ func (t *turnstile) take(r *request, start *place.Place) (left *place.Place, err
 				start = nil
 			}
 		}
+		if r.turnstile != nil {
+			t.leaderAsks(d)
+		}
 		left, err = place.Attempt{Desk: d, Request: &r.Request}.Take(ctx, patient, cancel, start)
 		start = nil
 		if errors.Is(err, errs.ErrUnanswered) && s.CutSince().IsZero() {
 			err = errs.WaitEnded(ctx, errs.ErrNotAcquired) // there was a connection, so the wait was one for the lock
+		}
+		if r.Try && errors.Is(err, errs.ErrUnavailable) {
+			err = withoutConnection(err, s.CutSince())
 		}
 		if !errors.Is(err, errs.ErrSessionOver) && !errors.Is(err, errs.ErrNodeGone) {
 			return left, r.outage(ctx, err)
@@ -64,12 +66,42 @@ func (t *turnstile) take(r *request, start *place.Place) (left *place.Place, err
 	}
 }
 
-// patientFor is session.Pool.Patient for a request. If the request has WithFailFast, there
-// are two differences. Time without a connection before the request counts too. And the
-// limit is a little less than connect_timeout, so that the request fails before a wait of
-// connect_timeout ends.
+// session returns a session for a request, and the context that bounds how long the request goes on
+// without a place in the queue. In an outage that has lasted for longer than the request's limit, it
+// fails at once.
+func (t *turnstile) session(ctx context.Context, r *request) (s *session.Session, patient context.Context, cancel context.CancelFunc, err error) {
+	path := r.Wants[0].Path
+	for again := true; ; again = false {
+		patient, cancel = t.patientFor(ctx, r)
+		s, err = t.turnstiles.pool.Session(patient, path)
+		if cause := context.Cause(patient); err != nil || cause != errs.ErrCut && cause != errs.ErrTryOver {
+			return s, patient, cancel, err
+		}
+		if cut := s.CutSince(); !cut.IsZero() || !again {
+			return nil, patient, cancel, withoutConnection(errs.WaitEnded(patient, errs.ErrUnavailable), cut)
+		}
+		cancel() // the connection has just come back: the outage before it does not count any more
+	}
+}
+
+// withoutConnection adds to an error since when the session has had no connection. cut is zero if it
+// has one.
+func withoutConnection(err error, cut time.Time) error {
+	if cut.IsZero() {
+		return err
+	}
+	return fmt.Errorf("%w (the connection was lost %v ago)", err, time.Since(cut).Round(time.Millisecond))
+}
+
+// patientFor is session.Pool.Patient for a request. A try has the limit of session.Pool.TryUntil. If
+// another request has WithFailFast, there are two differences. Time without a connection before
+// the request counts too. And the limit is a little less than connect_timeout, so that the request
+// fails before a wait of connect_timeout ends.
 func (t *turnstile) patientFor(ctx context.Context, r *request) (context.Context, context.CancelFunc) {
-	if !r.failFast {
+	switch {
+	case r.Try:
+		return context.WithDeadlineCause(ctx, t.turnstiles.pool.TryUntil(r.Wants[0].Path, r.NoSessionSince), errs.ErrTryOver)
+	case !r.failFast:
 		return t.turnstiles.pool.Patient(ctx, r.NoSessionSince)
 	}
 	cut := t.turnstiles.pool.CutSince(r.Wants[0].Path)
@@ -116,6 +148,9 @@ func (t *turnstile) await(tk *ticket) error {
 	default:
 	}
 	ctx := tk.r.context()
+	if tk.r.Try {
+		return t.awaitTry(ctx, tk)
+	}
 	for leaderWaits := tk.leaderWaits; ; leaderWaits = nil {
 		if leaderWaits == nil {
 			t.mu.Lock()
@@ -128,8 +163,9 @@ func (t *turnstile) await(tk *ticket) error {
 			return nil
 		case <-leaderWaits:
 		case <-ctx.Done():
+			err := t.waitEnded(ctx, tk)
 			t.leave(tk)
-			return errs.WaitEnded(ctx, errs.ErrNotAcquired)
+			return err
 		}
 	}
 }
@@ -140,10 +176,14 @@ func (t *turnstile) await(tk *ticket) error {
 // leaderWaitsLocked returns a channel, which is closed if the leader has to wait for other
 // contenders; then the readers behind it wait too. Otherwise it returns nil.
 func (t *turnstile) leaderWaitsLocked(r *request) <-chan struct{} {
-	if r.Mode != queue.Shared || t.leader == nil || t.leader.r.Mode != queue.Shared || t.leader.waits || !t.sharedLocked() {
+	if r.Try || r.Mode != queue.Shared || t.leader == nil || t.leader.r.Mode != queue.Shared || t.leader.waits || !t.sharedLocked() {
 		return nil
 	}
-	if last := t.queue.Back(); last != nil && (t.leaderWaits == nil || last.Value.(*ticket).leaderWaits != t.leaderWaits) {
+	last := t.queue.Back()
+	for last != nil && last.Value.(*ticket).r.Try {
+		last = last.Prev() // it does not wait: if there is anything to wait for, it leaves
+	}
+	if last != nil && (t.leaderWaits == nil || last.Value.(*ticket).leaderWaits != t.leaderWaits) {
 		return nil
 	}
 	if t.leaderWaits == nil {
@@ -152,13 +192,16 @@ func (t *turnstile) leaderWaitsLocked(r *request) <-chan struct{} {
 	return t.leaderWaits
 }
 
-// leaderMustWait is called when the leader has to wait for other contenders. It notifies
-// the readers that ask together with the leader: see leaderWaitsLocked.
-func (t *turnstile) leaderMustWait() {
+// leaderMeets is called when the leader has found another contender in ZooKeeper's queue. The tries
+// behind the leader fail, without a request of their own. If the leader waits for that contender,
+// because it is not a try itself, leaderMeets notifies the readers that ask together with the leader:
+// see leaderWaitsLocked.
+func (t *turnstile) leaderMeets(waits bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.leader.waits = true
-	if t.leaderWaits != nil {
+	t.leader.met = true
+	t.refuseTriesLocked()
+	if t.leader.waits = waits; waits && t.leaderWaits != nil {
 		close(t.leaderWaits)
 		t.leaderWaits = nil
 	}

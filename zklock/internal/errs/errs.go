@@ -70,6 +70,7 @@ var (
 	ErrWaitOver    = errors.New("the time given to WithWait has passed") // cause of the context that WithWait bounds
 	ErrNoSession   = errors.New("connect_timeout has passed")            // cause set by session.Pool.Patient
 	ErrCut         = errors.New("connect_timeout passed before")         // cause set by turnstile.patientFor
+	ErrTryOver     = errors.New("a try waits no longer for one")         // cause set by turnstile.patientFor and place.Attempt
 
 	// Cause set by turnstiles.mustWait.
 	ErrCrowded = fmt.Errorf("%w: as many goroutines of this client wait for the name as max_waiters or WithMaxWaiters allows", ErrTooManyWaiters)
@@ -95,6 +96,8 @@ func WaitEnded(ctx context.Context, waitedFor error) error {
 		return cause
 	case cause == ErrNoSession, cause == ErrCut:
 		return fmt.Errorf("%w for all of connect_timeout", ErrUnavailable)
+	case cause == ErrTryOver:
+		return fmt.Errorf("%w: %v", ErrUnavailable, cause)
 	case cause == err || errors.Is(cause, err):
 		return fmt.Errorf("%w: %w", waitedFor, cause)
 	}

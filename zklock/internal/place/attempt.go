@@ -43,6 +43,15 @@ func recallWait(desk *Desk) time.Duration {
 	return min(max(10*desk.Latency(), 200*time.Millisecond), 2*time.Second)
 }
 
+// bound derives the context of a try that has a place in the queue. It bounds the wait for a place
+// to be recalled or, without one, for answers of the ensemble.
+func (a Attempt) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	if a.recalls {
+		return context.WithTimeoutCause(ctx, recallWait(a.Desk), errs.ErrTaken)
+	}
+	return context.WithTimeoutCause(ctx, a.Desk.cfg.TryTimeout(), errs.ErrTryOver)
+}
+
 // errCutOff is the error of a try whose session had no connection when recallWait was over.
 var errCutOff = errs.Case(errs.ErrUnavailable, "the connection was lost while a try waited for the place of another client")
 
@@ -54,24 +63,26 @@ var errCutOff = errs.Case(errs.ErrUnavailable, "the connection was lost while a 
 //
 // If Take succeeds, the requester has begun a hold. If ctx ends while a place waits in
 // the queue, Take returns that place with the error, so that another goroutine can go
-// on with it. On any other error nothing stays queued.
+// on with it. So it does with a place that p was, if a try would have to wait in it. On any
+// other error nothing stays queued.
 func (a Attempt) Take(ctx, patient context.Context, cancel context.CancelFunc, p *Place) (waiting *Place, err error) {
-	desk, r := a.Desk, a.Request
+	desk, r, left := a.Desk, a.Request, p
 	p, alone, err := a.begin(ctx, patient, p)
 	if cancel(); err != nil {
 		return nil, err
-	}
-	if a.recalls {
-		ctx, cancel = context.WithTimeoutCause(ctx, recallWait(desk), errs.ErrTaken)
-		defer cancel()
 	}
 	p.move(resumed) // refused if it is not reserved; a reserved place is for this request
 	r.NoSessionSince = time.Time{}
 	if r.Mode == queue.Shared {
 		p.BecomeShared(&r.Origin)
 	}
-	for {
+	for bounded := !r.Try; ; alone = false {
 		if !alone {
+			if !bounded {
+				ctx, cancel = a.bound(ctx)
+				defer cancel()
+				bounded = true
+			}
 			if err = a.awaitTurn(ctx, p); err != nil {
 				break
 			}
@@ -89,7 +100,7 @@ func (a Attempt) Take(ctx, patient context.Context, cancel context.CancelFunc, p
 			p.Remove()
 			return nil, errs.ErrNodeGone // the request takes another place
 		}
-		alone = false // Grant failed: wait, if only for a longer lease
+		// Grant failed: wait, if only for a longer lease.
 	}
 	if a.recalls && context.Cause(ctx) == errs.ErrTaken {
 		if state, _ := desk.DS.State(); state != driver.Connected {
@@ -99,11 +110,11 @@ func (a Attempt) Take(ctx, patient context.Context, cancel context.CancelFunc, p
 	if errors.Is(err, errs.ErrUnavailable) && ctx.Err() == nil {
 		r.NoSessionSince = time.Now().Add(-desk.cfg.ConnectTimeout)
 	}
-	if ctx.Err() == nil || errors.Is(err, errs.ErrNodeGone) {
-		p.Remove()
-		return nil, err
+	if ctx.Err() != nil && !errors.Is(err, errs.ErrNodeGone) || p == left && errors.Is(err, errs.ErrTaken) {
+		return p, err
 	}
-	return p, err
+	p.Remove()
+	return nil, err
 }
 
 // begin returns the place to wait in: p, or a new one. For alone see enqueue.

@@ -244,4 +244,22 @@ var _ = []mutant.Mutant{
 		Tests:  []string{"TestWatchCountsItsRequests"},
 		By:     "zklock",
 	},
+	{
+		Name:   "outage-begins-with-each-try",
+		Breaks: "the time that a try goes on without a connection begins with the try, however long the outage has lasted",
+		In:     (*Pool).TryUntil,
+		Find:   "since = cut.Add(sl.pause)",
+		Put:    "_ = cut",
+		Tests:  []string{"TestTryInAnOutageIsShort"},
+		By:     "zklock",
+	},
+	{
+		Name:   "replaced-session-is-forgotten",
+		Breaks: "the client is not healthy while the session that replaces an old one is being opened",
+		In:     (*Pool).look,
+		Find:   "sl.session, p.proven = nil, s.$provenUntil()",
+		Put:    "sl.session = nil",
+		Tests:  []string{"TestHealthyDuringAReplacement"},
+		By:     "zklock",
+	},
 }

@@ -43,6 +43,7 @@ type Pool struct {
 	mu      sync.Mutex
 	slots   []slot                // guarded by mu
 	retired map[*Session]struct{} // guarded by mu; sessions that were replaced and still have places
+	proven  time.Time             // guarded by mu; an instant: until then a session that was replaced because of its age stands for the next one in Healthy
 	closed  bool                  // guarded by mu
 }
 
@@ -69,16 +70,11 @@ func NewPool(set *Settings, connector driver.Connector) *Pool {
 // ends; see Patient for a context that ends after connect_timeout.
 func (p *Pool) Session(ctx context.Context, path string) (*Session, error) {
 	n := p.slot(path)
-	var o *opening
 	for {
-		s, next, err := p.look(n)
+		s, o, err := p.look(n)
 		if s != nil || err != nil {
 			return s, err
 		}
-		if o != nil && next.last.Load() == nil {
-			next.last.Store(o.last.Load()) // until the new attempt has a reason of its own
-		}
-		o = next
 		select {
 		case <-o.done:
 			if o.err != nil && Permanent(o.err) {
@@ -109,7 +105,7 @@ func (p *Pool) look(n int) (*Session, *opening, error) {
 	switch s := sl.session; {
 	case s == nil || s.IsOver(): // if it is over, it is about to leave the slot
 	case s.Worn():
-		sl.session = nil
+		sl.session, p.proven = nil, s.provenUntil()
 		p.retired[s] = struct{}{}
 		p.wg.Go(func() { p.retire(s) }) // closes it at once if it is idle
 	default:
@@ -119,8 +115,12 @@ func (p *Pool) look(n int) (*Session, *opening, error) {
 		o, before := &opening{done: make(chan struct{})}, sl.session
 		sl.opening = o
 		if time.Since(sl.wanted) > cutMemory {
-			sl.cut = time.Now()
+			sl.cut, sl.failure = time.Now(), nil
 		}
+		if before != nil { // discard is about to record that
+			sl.failure = before.loss()
+		}
+		o.last.Store(sl.failure) // until the new attempt has a reason of its own
 		p.wg.Go(func() { p.open(n, o, before) })
 	}
 	return nil, sl.opening, nil
@@ -142,9 +142,9 @@ func (p *Pool) open(n int, o *opening, before *Session) {
 	wait := time.Until(p.slots[n].notBefore)
 	p.mu.Unlock()
 	if wait > 0 {
-		o.last.Store(&errPausing)
+		lost := o.last.Swap(&errPausing)
 		Sleep(ctx, wait, nil)
-		o.last.Store(nil)
+		o.last.Store(lost)
 	}
 	err := ctx.Err()
 	if err == nil { // else before may still be in the slot
@@ -162,7 +162,7 @@ func (p *Pool) open(n int, o *opening, before *Session) {
 	o.err = err
 	p.slots[n].opening = nil
 	if err != nil && !Permanent(err) { // a permanent error does not mean that a connection is missing
-		p.slots[n].wanted = time.Now()
+		p.slots[n].wanted, p.slots[n].failure = time.Now(), o.last.Load()
 	}
 	p.mu.Unlock()
 	close(o.done)
@@ -180,7 +180,8 @@ func (p *Pool) fill(n int, s *Session) error {
 	if cause := s.Cause(); cause != nil {
 		return fmt.Errorf("a session ended as soon as it was opened: %v", cause)
 	}
-	p.slots[n].session, p.slots[n].wanted = s, time.Time{}
+	sl := &p.slots[n]
+	sl.session, sl.wanted, sl.failure, sl.pause = s, time.Time{}, nil, 0
 	return nil
 }
 
@@ -228,12 +229,20 @@ func (p *Pool) discard(s *Session, lost bool) {
 			sl.session = nil
 			if sl.wanted = time.Now(); lost {
 				sl.backOff(lease.Now().Sub(s.born), s.Timeout, p.Settings.ConnectTimeout/4, p.Settings.Jitter)
+				sl.failure, p.proven = s.loss(), time.Time{}
 			}
 			sl.cut = s.CutSince()
 		}
 	}
 	delete(p.retired, s)
 	p.wg.Go(s.shutdown)
+}
+
+// loss returns why there is no session after one that is over, for callers that wait for the next. It
+// has the cause as text only: such a caller has lost no lock.
+func (s *Session) loss() *error {
+	err := fmt.Errorf("the last session was lost: %v", s.Cause())
+	return &err
 }
 
 // isLoss reports whether a session with this cause is lost. The others are that

@@ -31,6 +31,13 @@ type Settings struct {
 	Changed   func(State)                    // called when a session's state changes, and after each heartbeat; may be nil
 }
 
+// TryTimeout returns for how long a try goes on without a session or an answer of the ensemble. It
+// is enough for a new session on an ensemble that works, and short enough that the tries of an outage
+// do not pile up.
+func (s *Settings) TryTimeout() time.Duration {
+	return min(max(s.ConnectTimeout/4, time.Second), s.ConnectTimeout)
+}
+
 // Log returns the logger for warnings and errors: without Logger slog's default, which a program may
 // set after it has opened its clients.
 func (s *Settings) Log() *slog.Logger { return cmp.Or(s.Logger, slog.Default()) }

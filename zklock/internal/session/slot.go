@@ -21,11 +21,15 @@ type slot struct {
 
 	// After losses, the next session is opened no earlier than notBefore: see backOff.
 	notBefore time.Time
+	pause     time.Duration // from the last loss until notBefore; 0 if there was none
 	backoff   time.Duration // grows while sessions are lost one after the other
 
 	// cut is since when the slot has had no connection. wanted is when the slot last lost
 	// its session or failed to open one; zero while it has one. See Pool.CutSince.
+	// failure is why there is no session: the last one was lost, or could not be opened; nil if that
+	// is not known.
 	cut, wanted time.Time
+	failure     *error
 }
 
 // opening is an attempt to open a session. All callers that wait for the session share it.
@@ -70,7 +74,11 @@ const cutMemory = time.Second
 func (p *Pool) CutSince(path string) time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	sl := &p.slots[p.slot(path)]
+	return p.slots[p.slot(path)].cutSince()
+}
+
+// cutSince is Pool.CutSince for a slot. The pool's mu is held.
+func (sl *slot) cutSince() time.Time {
 	switch {
 	case sl.session != nil: // it may be over, and about to leave the slot: see discard
 		return sl.session.CutSince()
@@ -78,6 +86,22 @@ func (p *Pool) CutSince(path string) time.Time {
 		return sl.cut
 	}
 	return time.Time{}
+}
+
+// TryUntil returns until when a try for a path goes on without a usable session, if it has had none
+// since that time: until TryTimeout has passed without a connection, which may have been lost before
+// the try began. The pause after a loss does not count, since nothing is tried in it.
+func (p *Pool) TryUntil(path string, since time.Time) time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	sl, most := &p.slots[p.slot(path)], since.Add(p.Settings.ConnectTimeout)
+	if cut := sl.cutSince(); !cut.IsZero() {
+		since = cut.Add(sl.pause)
+	}
+	if until := since.Add(p.Settings.TryTimeout()); until.Before(most) {
+		return until
+	}
+	return most
 }
 
 // slot returns the number of the slot of a path, by its FNV-1a hash. That needs no random seed
@@ -95,11 +119,12 @@ func (p *Pool) slot(path string) int {
 // to an eighth, and to most: callers that wait for a session wait for the pause, too.
 func (sl *slot) backOff(lived, timeout, most time.Duration, jitter func(time.Duration) time.Duration) {
 	if lived >= timeout {
-		sl.backoff, sl.notBefore = 0, time.Time{}
+		sl.backoff, sl.pause, sl.notBefore = 0, 0, time.Time{}
 		return
 	}
 	sl.backoff = min(max(2*sl.backoff, timeout/20), timeout/8, most)
-	sl.notBefore = time.Now().Add(2*jitter(sl.backoff) - sl.backoff)
+	sl.pause = 2*jitter(sl.backoff) - sl.backoff
+	sl.notBefore = time.Now().Add(sl.pause)
 }
 
 // errPausing is why no session is being opened at this moment.
@@ -125,18 +150,25 @@ func (p *Pool) diagnose(o *opening) error {
 }
 
 // Healthy returns nil if the ensemble has answered on one of the pool's sessions within that
-// session's timeout, and no lease that counts there has run out. It makes no request. Without a
+// session's timeout, and no lease that counts there has run out. That may be a session that was
+// replaced because of its age, while the next one is being opened. It makes no request. Without a
 // session it starts to open one, and does not wait for it.
 func (p *Pool) Healthy() error {
-	living := slices.DeleteFunc(p.All(), (*Session).IsOver)
-	switch {
-	case slices.ContainsFunc(living, isProven):
-		return nil
-	case len(living) > 0:
+	living := false
+	for _, s := range p.All() {
+		if isProven(s) {
+			return nil
+		}
+		living = living || !s.IsOver() // asked last: a session that is being replaced may end meanwhile
+	}
+	if living {
 		return fmt.Errorf("%w: the ensemble has not answered for a session timeout", errs.ErrUnavailable)
 	}
 	s, o, err := p.look(p.slot(""))
-	if s != nil || err != nil { // s, if there is one, has just been opened
+	p.mu.Lock()
+	proven := p.proven
+	p.mu.Unlock()
+	if s != nil || err != nil || lease.Now().Before(proven) { // s, if there is one, has just been opened
 		return err
 	}
 	text := "%w: none has been opened yet"
@@ -151,12 +183,19 @@ func (p *Pool) Healthy() error {
 
 // isProven reports whether a session has had an answer within its timeout, and its lease has
 // not run out while it counts. A session that was opened just now has had answers.
-func isProven(s *Session) bool {
+func isProven(s *Session) bool { return lease.Now().Before(s.provenUntil()) }
+
+// provenUntil returns the instant until which isProven is true for what the session has shown so
+// far; the zero time if it is not.
+func (s *Session) provenUntil() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.over != nil || s.counting && s.leftLocked() <= 0 {
+		return time.Time{}
+	}
 	last := s.born
 	if s.heard.After(last) {
 		last = s.heard
 	}
-	return s.over == nil && lease.Now().Sub(last) < s.Timeout && (!s.counting || s.leftLocked() > 0)
+	return last.Add(s.Timeout)
 }
