@@ -80,7 +80,9 @@ func (c *config) acquireOptions(r *http.Request) []zklock.AcquireOption {
 
 // WithWait sets how long a request waits for its lock. After that it gets an
 // error response with the status of WithStatus. The default is 10 s. With zero or
-// less it does not wait: if the lock is taken, it gets the response at once.
+// less it does not wait: if the lock is taken, it gets the response at once. In an outage
+// such a request gets its 503 a quarter of connect_timeout after the outage began, or at once
+// if that has passed.
 func WithWait(d time.Duration) Option { return optionFunc(func(c *config) { c.wait = d }) }
 
 // WithLabel sets a text that other processes can read about a request that waits
@@ -209,6 +211,7 @@ func WithBufferBody(limit int64) Option { return optionFunc(func(c *config) { c.
 // without this option. During the outage, requests are served at once, until there
 // is a session again. Only a request that is behind a waiting one for the same name waits with
 // it. The client forgets the outage when no request has asked it for a lock for a second.
+// With WithWait(0), requests get a 503 until the outage begins.
 //
 // These are not outages: a wait that ends sooner, an invalid name, a lock that
 // another client holds, and an ensemble that refuses this client.

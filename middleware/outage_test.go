@@ -85,6 +85,28 @@ func TestFailOpenWaitsOnceInAnOutage(t *testing.T) {
 	})
 }
 
+// Requests that do not wait get a 503 until there is an outage, the first one after a quarter of
+// connect_timeout and the others at once. During the outage they are served without their lock.
+func TestFailOpenOfTries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOutages(t, middleware.WithWait(0))
+		o.want("before", 200, true, 0)
+		o.ensemble.Partition(memdriver.AroundClients(0).Reset())
+		began := time.Now()
+		o.want("the first", 503, false, 2500*time.Millisecond)
+		for time.Since(began) < outageAfter-time.Second {
+			o.want("before the outage", 503, false, 0)
+			time.Sleep(500 * time.Millisecond)
+		}
+		time.Sleep(time.Until(began.Add(outageAfter)))
+		for range 100 {
+			o.want("in the outage", 200, false, 0)
+			time.Sleep(500 * time.Millisecond)
+		}
+		o.ensemble.Heal()
+	})
+}
+
 // A client that no request has asked for a lock for a while does not know whether the
 // ensemble can be reached.
 func TestFailOpenForgetsAnOutage(t *testing.T) {

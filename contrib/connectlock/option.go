@@ -74,8 +74,9 @@ func (c *config) acquisition(ctx context.Context, call Call, a zklock.Acquirer) 
 func procedureOf(_ context.Context, call Call) string { return call.Procedure }
 
 // WithWait sets how long a call waits for its lock. After that it fails with the code of
-// WithCode. The default is 10 s. With zero or less it does not wait. A wait that the .proto
-// file declares has precedence, see FromProto.
+// WithCode. The default is 10 s. With zero or less it does not wait. In an outage such a call
+// fails as unavailable a quarter of connect_timeout after the outage began, or at once if that
+// has passed. A wait that the .proto file declares has precedence, see FromProto.
 func WithWait(d time.Duration) Option { return option(func(c *config) { c.wait = d }) }
 
 // WithLabel sets a text that other processes can read about a call that waits for a lock or
