@@ -22,6 +22,7 @@ type Desk struct {
 
 	freshNames freshNames
 	reads      chan struct{} // cap maxReads: one element for each read for an operator that is under way
+	doubts     doubts
 
 	// mu guards the state of all places, and what follows. A goroutine that holds it makes no
 	// request and does not wait. Session.Hold locks the session's mutex first, and then runs a

@@ -43,11 +43,17 @@ const minSweep = 64
 // holds, waits for or keeps the name with a path.
 func Serve(sh *Shared, pool *session.Pool, inUse func(path string) bool) {
 	sh.inUse = inUse
+	sh.desks = func() (all []*Desk) {
+		for _, s := range pool.All() {
+			all = append(all, DeskOf(s))
+		}
+		return all
+	}
 	pool.Prepare = func(ctx context.Context, ds driver.Session) error { return ensureRoot(ctx, ds, sh.cfg) }
 	pool.Attend = func(s *session.Session) any {
 		desk := &Desk{Session: s, Shared: sh, enqueued: make(map[uint64]*contender),
 			peers: make(map[string][]queue.Node), lists: make(map[string]*listing), reads: make(chan struct{}, maxReads)}
-		desk.freshNames.shares = make(chan struct{})
+		desk.freshNames.shares, desk.doubts.added = make(chan struct{}), make(chan struct{}, 1)
 		own := &ownWatches{Desk: desk, added: make(chan struct{}, 1)}
 		s.Spawn(own.run)
 		s.Spawn(desk.reap)

@@ -104,9 +104,7 @@ func (p *Place) unregister() {
 		return
 	}
 	if p.doubtful {
-		for _, c := range p.nodes {
-			desk.Spawn(func() { Znode{desk, c.dir}.sweep() })
-		}
+		desk.doubt(p, true)
 	}
 	desk.Leave()
 }

@@ -105,7 +105,7 @@ func (p *Place) finishDelete(w *session.Write) error {
 func (p *Place) deleteNodes() error {
 	for _, c := range p.nodes {
 		if c.node() == "" {
-			continue // its node was never seen; if it appears, a sweep deletes it
+			continue // its node was never seen; if it appears, a lookout deletes it: see doubts
 		}
 		err := p.Desk.deleteNode(c.path)
 		if errors.Is(err, errs.ErrSessionOver) {

@@ -113,6 +113,7 @@ func (c *Settings) explainList(err error, dir string) error {
 type Shared struct {
 	cfg     *Settings
 	inUse   func(path string) bool // whether this client holds, waits for or keeps the name with that path
+	desks   func() []*Desk         // of the client's sessions that are not over; it locks the pool's mutex
 	parents parents
 
 	// The ids of the transactions that create queue nodes. Tokens are made of these ids.

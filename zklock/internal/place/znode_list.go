@@ -6,7 +6,6 @@ import (
 
 	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
-	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
 // listing is a list of a queue. A list costs as much as the queue is long, and many waiters of
@@ -90,7 +89,7 @@ func (z Znode) listAlone(ctx context.Context) (q []queue.Node, err error) {
 }
 
 // listOnce lists the contenders of a lock once, in order, and has stray nodes of this
-// session deleted in the background: see strays. foreign is the dialect of a contender
+// client deleted in the background: see strays. foreign is the dialect of a contender
 // that does not wait for ours; nil if there is none.
 func (z Znode) listOnce(ctx context.Context) (q []queue.Node, foreign *queue.Dialect, err error) {
 	names, _, err := z.DS.Children(ctx, z.Path)
@@ -119,36 +118,42 @@ func (z Znode) isAlone(ours *contender, names []string) bool {
 	return foreign == nil && len(q) == 1 && q[0].Name == ours.node()
 }
 
-// strays returns the paths of nodes of this session that should not exist: no
-// registered contender has the node's GUID, or the one that has it has another node. A
-// node is not stray while the outcome of its contender's create is open.
+// strays returns the paths of nodes that sessions of this client have made, and that no place of
+// the client owns: see Desk.disowns. Other contenders wait for them, and their session may live for days.
 func (z Znode) strays(q []queue.Node) []string {
-	id := z.DS.ID()
-	z.mu.Lock()
-	defer z.mu.Unlock()
 	var paths []string
-	for i := range q {
-		if q[i].GUID.Session != id {
-			continue
-		}
-		c := z.enqueued[q[i].GUID.Serial]
-		if c == nil || c.node() != "" && c.node() != q[i].Name {
-			paths = append(paths, z.Path+"/"+q[i].Name)
-		}
-	}
+	z.eachStray(q, func(i int) { paths = append(paths, z.Path+"/"+q[i].Name) })
 	return paths
 }
 
-// sweep looks for late twins of creates with an unknown outcome, at once and again a session
-// timeout later. The list has them deleted: a twin would block the name until the session ends.
-func (z Znode) sweep() {
-	for i := range 2 {
-		if i > 0 && !session.Sleep(z.Ctx, z.Timeout, nil) {
-			return
+// eachStray calls do with the index of each node that is a stray. No mutex is held.
+func (z Znode) eachStray(q []queue.Node, do func(i int)) {
+	desks := z.desks()
+	for i := range q {
+		for _, d := range desks {
+			if d.DS.ID() == q[i].GUID.Session && d.disowns(q[i]) {
+				do(i)
+			}
 		}
-		_ = z.Repeat(z.Ctx, "list", func(ctx context.Context) error {
-			_, _, err := z.listOnce(ctx)
-			return err
-		})
 	}
+}
+
+// disowns reports whether a node that this session has made should not exist: no registered
+// contender has the node's GUID, or the one that has it has another node.
+//
+// Invariants:
+//   - A desk is only asked about GUIDs that its session has made. So what another client, or an
+//     earlier session of this one, has made is left alone.
+//   - While the outcome of a create is open, its node is not disowned: its place may adopt it.
+//   - The answer true is final, whichever session asks. A contender is registered before its create
+//     is sent, and so before its node can be seen; its GUID is never registered again.
+//   - Nodes of a session that is over are left alone: they go with the session, but not before
+//     loss_delay. Places end their registration because of that only after the session is over, so
+//     the session is looked at last.
+func (d *Desk) disowns(o queue.Node) bool {
+	d.mu.Lock()
+	c := d.enqueued[o.GUID.Serial]
+	stray := c == nil || c.node() != "" && c.node() != o.Name
+	d.mu.Unlock()
+	return stray && !d.IsOver()
 }

@@ -1,0 +1,180 @@
+package zklock_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/faultdriver"
+	"github.com/zklock/go-zklock/zklock/memdriver"
+)
+
+// The session timeout of the tests of late creates, and for how long after the loss of a reply a
+// server may still read the request from the old connection: see place.horizon.
+const (
+	lateTimeout = 2 * time.Second
+	lateHorizon = 2*lateTimeout + 10*time.Second
+)
+
+// lateCreates is a client with two sessions, and two names of which each is on a session of its own.
+type lateCreates struct {
+	ensemble *memdriver.Ensemble
+	operator driver.Session
+	client   *zklock.Client
+	faults   *faultdriver.Toggle
+	n0, n1   string
+}
+
+// newLateCreates returns a lateCreates whose znodes and sessions exist. The next transaction of the
+// client is applied late, once faults are on.
+func newLateCreates(t *testing.T, late time.Duration) *lateCreates {
+	t.Helper()
+	l := &lateCreates{ensemble: memdriver.New(memdriver.WithLatency(time.Millisecond), memdriver.WithTickTime(lateTimeout/10)), n0: "n0"}
+	l.faults = faultdriver.NewToggle(about(faultdriver.Once(faultdriver.On(faultdriver.Multi, faultdriver.LateAfter(late)))))
+	cfg := config(t, faultdriver.Wrap(l.ensemble.Connector(), l.faults), nil)
+	cfg.SessionTimeout, cfg.TickTime, cfg.PoolMaxSessions = lateTimeout, lateTimeout/10, 2
+	l.client = openConfig(t, cfg)
+	l.operator = plain(t, l.ensemble)
+	stay := func(path string) { // the client and the servers do not remove it, however long it is idle
+		if _, err := l.operator.Create(t.Context(), path, []byte("zklock"), driver.Persistent, driver.OpenACL(driver.PermAll)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stay("/zklock")
+	stay("/zklock/" + l.n0)
+	for _, name := range names(20)[1:] {
+		stay("/zklock/" + name)
+		mustRelease(t, mustLock(t)(zklock.All(l.client.Mutex(l.n0), l.client.Mutex(name)).Acquire(t.Context())))
+		sessions := len(l.ensemble.Sessions())
+		mustRelease(t, mustLock(t)(l.client.Mutex(name).Acquire(t.Context())))
+		if l.n1 = name; len(l.ensemble.Sessions()) > sessions {
+			return l
+		}
+	}
+	t.Fatal("all names are on one session")
+	return nil
+}
+
+// giveUp begins an acquisition whose transaction is applied late, and whose caller gives up at once.
+func (l *lateCreates) giveUp(t *testing.T, a zklock.Acquirer) {
+	t.Helper()
+	l.faults.On()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	if _, err := a.Acquire(ctx); err == nil {
+		t.Fatal("the acquisition has succeeded")
+	}
+}
+
+// has reports whether a name has a queue node.
+func (l *lateCreates) has(name string) bool {
+	children, _, err := l.operator.Children(context.Background(), "/zklock/"+name)
+	return err == nil && len(children) > 0
+}
+
+// stays returns after how long the node of a name appears, and how long it then stays; at most a time.
+func (l *lateCreates) stays(name string, most time.Duration) (from, stay time.Duration) {
+	began, step := time.Now(), 5*time.Millisecond
+	for !l.has(name) && time.Since(began) < most {
+		time.Sleep(step)
+	}
+	from = time.Since(began)
+	for l.has(name) && time.Since(began) < most {
+		time.Sleep(step)
+	}
+	return from, time.Since(began) - from
+}
+
+// A create is applied long after its caller has given up, and no goroutine of the client uses the
+// names again. Nothing of it stays for longer than a session timeout, for as long as a server may
+// read what is left of an old connection.
+func TestLateCreateOfNamesThatAreNotUsedAgain(t *testing.T) {
+	const odd = lateTimeout / 20 // the client lists at whole session timeouts
+	for _, late := range []time.Duration{lateTimeout/2 + odd, lateTimeout + odd, lateTimeout*3/2 + odd, lateTimeout*2 + odd, lateTimeout*3 + odd, lateTimeout + 10*time.Second + odd, lateHorizon - odd} {
+		for _, kind := range []string{"one name", "fresh name", "All"} {
+			t.Run(kind+" "+late.String(), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					l := newLateCreates(t, late)
+					var a zklock.Acquirer = l.client.Mutex(l.n1)
+					switch kind {
+					case "All":
+						a = zklock.All(l.client.Mutex(l.n0), l.client.Mutex(l.n1))
+					case "fresh name":
+						l.n1 = "fresh"
+						a = l.client.Mutex(l.n1)
+					}
+					l.giveUp(t, a)
+					from, stay := l.stays(l.n1, 100*time.Second)
+					t.Logf("the node appeared after %v and stayed for %v", from, stay)
+					if from < late-50*time.Millisecond || from > late+50*time.Millisecond || stay > lateTimeout+50*time.Millisecond {
+						t.Errorf("the node appeared after %v and stayed for %v, want %v and at most a session timeout", from, stay, late)
+					}
+					if n := nodes(l.ensemble); n != 0 {
+						t.Errorf("left behind:\n%s", l.ensemble.Dump())
+					}
+				})
+			})
+		}
+	}
+}
+
+// A create of two names is applied after its caller has given up. The client's other session waits
+// behind the node of the second name, which only the first session has made.
+func TestLateCreateSeenByTheOtherSession(t *testing.T) {
+	for _, late := range []time.Duration{3 * time.Second, 2 * lateHorizon} {
+		t.Run(late.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := newLateCreates(t, late)
+				l.giveUp(t, zklock.All(l.client.Mutex(l.n0), l.client.Mutex(l.n1)))
+				time.Sleep(late + 10*time.Millisecond)
+				if !l.has(l.n1) {
+					t.Fatalf("the late create was not applied:\n%s", l.ensemble.Dump())
+				}
+				began := time.Now()
+				for _, name := range []string{l.n0, l.n1} {
+					got, err := l.client.Mutex(name).Acquire(t.Context(), zklock.WithWait(98*time.Second))
+					if t.Logf("%s was acquired %v after the late create, error %v", name, time.Since(began), err); err != nil {
+						t.Fatal(err)
+					}
+					mustRelease(t, got)
+				}
+				if took := time.Since(began); took > 100*time.Millisecond {
+					t.Errorf("that took %v, want some round trips", took)
+				}
+				if n := nodes(l.ensemble); n != 0 {
+					t.Errorf("left behind:\n%s", l.ensemble.Dump())
+				}
+			})
+		})
+	}
+}
+
+// A create of a permit is given up as lost and sent again, and both are applied. The second node is
+// not the holder's, and must not take a permit away for as long as the lock is held.
+func TestLateCreateOfAHeldPermit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLateCreates(t, 3*time.Second)
+		l.faults.On()
+		held := mustLock(t)(l.client.Semaphore(l.n1, 2).Acquire(t.Context()))
+		cfg := config(t, l.ensemble.Connector(), nil)
+		cfg.SessionTimeout, cfg.TickTime, cfg.PoolMaxSessions = lateTimeout, lateTimeout/10, 1
+		other := openConfig(t, cfg)
+		time.Sleep(3 * time.Second)
+		if n := nodes(l.ensemble); n != 2 {
+			t.Fatalf("%d nodes, want the holder's and its twin:\n%s", n, l.ensemble.Dump())
+		}
+		began := time.Now()
+		got, err := other.Semaphore(l.n1, 2).Acquire(t.Context(), zklock.WithWait(98*time.Second))
+		if t.Logf("the second permit was acquired %v after the late create, error %v", time.Since(began), err); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took > lateTimeout+100*time.Millisecond || !held.Valid() {
+			t.Errorf("that took %v, want at most a session timeout; the first permit is valid: %v", took, held.Valid())
+		}
+		mustRelease(t, got)
+		mustRelease(t, held)
+	})
+}
