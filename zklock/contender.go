@@ -45,10 +45,24 @@ type Contender struct {
 	// it has kept the node before, and otherwise a sixth of the session timeout after the grant.
 	Kept bool
 
+	// Late is how much later than it was sent the node was created, by the clocks of its process
+	// and of the servers; 0 if that is less than 5 s, or not known. Then the caller has given up,
+	// as a rule, and its client deletes the node within a session timeout of its creation. A
+	// process whose clock is behind has such nodes, too.
+	Late time.Duration
+
+	// Stray reports that this client has made the node, and that no lock and no waiter of the
+	// client owns it: a server has carried a request out after its caller had given up. The
+	// client deletes the node when it sees that. Other clients cannot know it: see Late.
+	Stray bool
+
 	// Revoked is the reason that an operator has given when asking the holder to give the lock
 	// back; "" if none has asked. See [Client.Revoke].
 	Revoked string
 }
+
+// leastLate is the least Late that a Contender has: clocks differ, and many requests are slow.
+const leastLate = 5 * time.Second
 
 // contenderOf returns the Contender for an entry of a queue.
 func contenderOf(e place.Entry) Contender {
@@ -59,6 +73,9 @@ func contenderOf(e place.Entry) Contender {
 		return c
 	}
 	c.Host, c.PID, c.Label, c.Trace, c.Kept, c.Revoked = d.Host, d.PID, d.Label, d.Trace, d.Keep, d.Revoked
+	if late := time.Duration(d.Late(e.Created)) * time.Millisecond; late >= leastLate {
+		c.Late = late
+	}
 	c.Foreign = d.Revoked == queue.CuratorRevokes && !e.Ours()
 	if d.Since > 0 {
 		c.Since = time.UnixMilli(d.Since)
@@ -68,7 +85,7 @@ func contenderOf(e place.Entry) Contender {
 
 // nodeOf returns the fields of a Contender that do not depend on the node's data.
 func nodeOf(e place.Entry) Contender {
-	return Contender{Node: e.Name, Mode: Mode(e.Kind.Mode), Session: e.Session, Zxid: e.Zxid}
+	return Contender{Node: e.Name, Mode: Mode(e.Kind.Mode), Session: e.Session, Zxid: e.Zxid, Stray: e.Stray}
 }
 
 // Mode says how a lock is held.

@@ -152,6 +152,43 @@ func TestLateCreateSeenByTheOtherSession(t *testing.T) {
 	}
 }
 
+// Contenders shows the node of a late create as what it is, in the client that has made it and in
+// another one, and the first of the two deletes it.
+func TestLateCreateIsShownAsWhatItIs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const late = lateHorizon + time.Second
+		l := newLateCreates(t, late)
+		cfg := config(t, l.ensemble.Connector(), nil)
+		cfg.SessionTimeout, cfg.TickTime = lateTimeout, lateTimeout/10
+		other := openConfig(t, cfg)
+		l.giveUp(t, l.client.Mutex(l.n1))
+		time.Sleep(late + 10*time.Millisecond)
+		look := func(c *zklock.Client) zklock.Contender {
+			t.Helper()
+			found, err := c.Contenders(t.Context(), l.n1)
+			if err != nil || len(found) != 1 {
+				t.Fatalf("contenders %+v, error %v", found, err)
+			}
+			return found[0]
+		}
+		if c := look(other); c.Stray || c.Late.Round(time.Second) != late || !c.Held {
+			t.Errorf("the other client shows %+v", c)
+		}
+		if c := look(l.client); !c.Stray || c.Late.Round(time.Second) != late || !c.Held {
+			t.Errorf("its own client shows %+v", c)
+		}
+		time.Sleep(10 * time.Millisecond)
+		if l.has(l.n1) {
+			t.Error("the client has shown the node and not deleted it")
+		}
+		held := mustLock(t)(l.client.Mutex(l.n1).Acquire(t.Context()))
+		if c := look(l.client); c.Stray || c.Late != 0 {
+			t.Errorf("its own client shows a lock that is held as %+v", c)
+		}
+		mustRelease(t, held)
+	})
+}
+
 // A create of a permit is given up as lost and sent again, and both are applied. The second node is
 // not the holder's, and must not take a permit away for as long as the lock is held.
 func TestLateCreateOfAHeldPermit(t *testing.T) {

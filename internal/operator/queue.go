@@ -32,9 +32,11 @@ type Contender struct {
 	Kept      bool     `json:"kept"`
 	Foreign   bool     `json:"foreign"`
 	Revoked   string   `json:"revoked"`
-	Since     Millis   `json:"since"`      // when its process asked for the lock, by its clock
-	HeldSince Millis   `json:"held_since"` // since when it has held, by the clock of the program that has watched it; usually not known
-	Waits     []string `json:"waits_for"`  // the nodes that it waits for
+	Late      int64    `json:"late_seconds,omitempty"` // how much later than it was sent its node was created; 0: less than 5, or not known
+	Stray     bool     `json:"stray,omitempty"`        // no lock and no waiter of the client that shows it owns the node, which is its own
+	Since     Millis   `json:"since"`                  // when its process asked for the lock, by its clock
+	HeldSince Millis   `json:"held_since"`             // since when it has held, by the clock of the program that has watched it; usually not known
+	Waits     []string `json:"waits_for"`              // the nodes that it waits for
 	One       bool     `json:"waits_for_one"`
 }
 
@@ -137,6 +139,7 @@ func Show(name, path string, queue []zklock.Contender, holds *Holds) Lock {
 		}
 		l.Contenders[i] = Contender{Node: c.Node, Zxid: Hex(c.Zxid), Session: Hex(c.Session), Host: c.Host, PID: c.PID,
 			Label: c.Label, Trace: c.Trace, Mode: c.Mode.String(), Held: c.Held, Kept: c.Kept, Foreign: c.Foreign, Revoked: c.Revoked,
+			Late: int64(c.Late / time.Second), Stray: c.Stray,
 			Since: MillisOf(c.Since), Waits: waits, One: one}
 	}
 	holds.see(name, l.Contenders)

@@ -36,7 +36,7 @@ func (w *world) crowd() (add func(name, host string, pid int, label string, aske
 		path := "/zklock/" + strings.ReplaceAll(name, "/", "%2F")
 		_, _ = s.Create(w.Context(), path, []byte("zklock"), driver.Persistent, acl) // it may exist
 		made++
-		data := fmt.Sprintf(`{"host":%q,"pid":%d,"label":%q,"mode":"exclusive","since":%d,"trace":"00-4bf92f3577b34da6a3ce92%010d-00f067aa0ba902b7-01"}`, host, pid, label, time.Now().Add(-asked).UnixMilli(), made)
+		data := fmt.Sprintf(`{"host":%q,"pid":%d,"label":%q,"mode":"exclusive","since":%d,"sent":%d,"trace":"00-4bf92f3577b34da6a3ce92%010d-00f067aa0ba902b7-01"}`, host, pid, label, time.Now().Add(-asked).UnixMilli(), time.Now().UnixMilli(), made)
 		node, err := s.Create(w.Context(), path+"/_c_1b9d6bcd-bbfd-4b2d-9b5d-ab8dfbbd4bed-__WRIT__", []byte(data), driver.EphemeralSequential, acl)
 		if err != nil {
 			w.Fatal(err)

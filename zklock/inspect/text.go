@@ -82,10 +82,15 @@ func (p page) writeText(w io.Writer) {
 func stateOf(c operator.Contender) string {
 	text := "waits"
 	switch {
+	case c.Stray:
+		text = "left over"
 	case c.Held && c.Kept:
 		text = "keeps"
 	case c.Held:
 		text = "holds"
+	}
+	if c.Late > 0 {
+		text += " (created " + strconv.FormatInt(c.Late, 10) + "s late)"
 	}
 	if c.Revoked != "" {
 		text += " (asked to give it back: " + c.Revoked + ")"

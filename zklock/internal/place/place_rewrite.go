@@ -97,7 +97,8 @@ func (p *Place) describe(d *queue.Data, waiting *Origin) (shown uint32) {
 	if o == nil || shown > 0 && p.shown == shown || p.keepable && !p.others {
 		return 0
 	}
-	d.Label, d.Trace, d.Since, d.Keep = o.Label, o.Trace, o.Since, false
+	d.Label, d.Trace, d.Keep = o.Label, o.Trace, false
+	d.Asked(o.Since)
 	return shown
 }
 
@@ -109,7 +110,8 @@ func (p *Place) Relabel(d *queue.Data) {
 	if h, ok := p.hold.(Holder); ok {
 		o := h.Origin()
 		if d.Label = o.Label; p.shown != p.turn {
-			d.Trace, d.Since = o.Trace, o.Since
+			d.Trace = o.Trace
+			d.Asked(o.Since)
 		}
 	}
 }

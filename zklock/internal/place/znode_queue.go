@@ -23,7 +23,9 @@ type Entry struct {
 	Data       []byte // of its node; nil if this client may not read it, which only happens if it is Foreign
 	Session    int64  // the session that has created the node
 	Zxid       int64  // the transaction that has created the node
+	Created    int64  // when it was created, in milliseconds since the Unix epoch, by the clock of the servers
 	Foreign    bool   // it is of another family than the client's dialect
+	Stray      bool   // this client has made it, and no place of the client owns it: see Desk.disowns
 }
 
 // Empty reports whether no contender is in the queue.
@@ -156,7 +158,17 @@ func (z Znode) read(ctx context.Context, found families, known map[string]Entry)
 	for family, entries := range q {
 		q[family] = slices.DeleteFunc(entries, func(e Entry) bool { return e.Name == "" }) // they have left
 	}
+	z.markStrays(q[z.cfg.Dialect.Family])
 	return q, nil
+}
+
+// markStrays marks the nodes that this client has made and no place of it owns, and has them deleted
+// in the background.
+func (z Znode) markStrays(entries []Entry) {
+	z.eachStray(Nodes(entries), func(i int) {
+		entries[i].Stray = true
+		z.Spawn(func() { _ = z.deleteNode(z.Path + "/" + entries[i].Name) })
+	})
 }
 
 // entryOf returns the Entry of a contender whose node was read.
@@ -164,7 +176,7 @@ func entryOf(q queue.Node, n driver.Node, foreign bool) Entry {
 	if d, _ := queue.Decode(n.Data); !foreign {
 		q.Kind = queue.Effective(q.Kind, d)
 	}
-	return Entry{Node: q, Data: n.Data, Session: n.Stat.EphemeralOwner, Zxid: n.Stat.Czxid, Foreign: foreign}
+	return Entry{Node: q, Data: n.Data, Session: n.Stat.EphemeralOwner, Zxid: n.Stat.Czxid, Created: n.Stat.Ctime, Foreign: foreign}
 }
 
 // Delete deletes a contender's node, whichever client has created it. If zxid is not 0, this

@@ -1,6 +1,9 @@
 package queue
 
-import "encoding/json"
+import (
+	"cmp"
+	"encoding/json"
+)
 
 // Limits on a queue node's data and the texts in it, in bytes.
 const (
@@ -22,6 +25,7 @@ type Data struct {
 	Granted bool   `json:"granted,omitempty"` // set in a permit's node when its turn has come
 	Keep    bool   `json:"keep,omitempty"`    // its client may keep the node between uses; so what describes a holder may be of an earlier one
 	Since   int64  `json:"since"`             // milliseconds since the Unix epoch
+	Sent    int64  `json:"sent,omitempty"`    // when the node's create was sent, in the same way; 0: soon after Since
 	Trace   string `json:"trace,omitempty"`
 	Revoked string `json:"revoked,omitempty"` // the reason with which the holder is asked to give the lock back; see Revoke
 }
@@ -66,6 +70,35 @@ func Decode(data []byte) (d Data, ok bool) {
 	}
 	d.truncate()
 	return d, true
+}
+
+// soon is by how much a create may be sent after Since without a Sent in its node, in milliseconds:
+// most nodes do without.
+const soon = 1000
+
+// SendAt notes when the node's create is sent, in milliseconds since the Unix epoch.
+func (d *Data) SendAt(at int64) {
+	if d.Sent = at; at-d.Since < soon {
+		d.Sent = 0
+	}
+}
+
+// Asked replaces Since. The data still say when the node's create was sent.
+func (d *Data) Asked(since int64) {
+	if d.Since != since && d.Sent == 0 {
+		d.Sent = d.Since
+	}
+	d.Since = since
+}
+
+// Late returns how much later than it was sent a node was created, in milliseconds, if the servers
+// created it at the time created. It returns 0 if that is not known.
+func (d *Data) Late(created int64) int64 {
+	sent := cmp.Or(d.Sent, d.Since)
+	if sent == 0 || created == 0 {
+		return 0
+	}
+	return max(created-sent, 0)
 }
 
 // truncate truncates the texts that are too long.

@@ -91,13 +91,17 @@ func owner(c zklock.Contender) string {
 
 // state returns what a contender does.
 func state(c zklock.Contender) string {
+	text := "waits"
 	switch {
 	case c.Held && c.Kept:
-		return "keeps"
+		text = "keeps"
 	case c.Held:
-		return "holds"
+		text = "holds"
 	}
-	return "waits"
+	if c.Late > 0 {
+		text += fmt.Sprintf(", created %ds late", c.Late/time.Second)
+	}
+	return text
 }
 
 // age returns how long ago a time was; "-" for a time that is not known.

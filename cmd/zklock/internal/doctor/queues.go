@@ -48,7 +48,7 @@ func (r *Report) queues(ctx context.Context, c *zklock.Client) { r.queuesAt(ctx,
 // queuesAt is queues at a time by this machine's clock. It keeps only a few examples in memory.
 func (r *Report) queuesAt(ctx context.Context, c *zklock.Client, now time.Time) {
 	var names, contenders int
-	var orphans, foreign, used, ahead, unread examples
+	var orphans, late, foreign, used, ahead, unread examples
 	for info, err := range c.Locks(ctx, "") {
 		switch {
 		case zklock.Reason(err) == rootMissing:
@@ -64,6 +64,9 @@ func (r *Report) queuesAt(ctx context.Context, c *zklock.Client, now time.Time) 
 			at := fmt.Sprintf("%q %s@%#x", info.Name, q.Node, q.Zxid)
 			if q.Session == 0 && q.Zxid != 0 {
 				orphans.add("%s", at)
+			}
+			if q.Late > 0 {
+				late.add("%s of %s/%d by %v", at, q.Host, q.PID, q.Late.Truncate(time.Second))
 			}
 			if q.Foreign {
 				foreign.add("%s", at)
@@ -85,6 +88,11 @@ func (r *Report) queuesAt(ctx context.Context, c *zklock.Client, now time.Time) 
 		r.toDo("orphans", fmt.Sprintf("%d contenders belong to no session, so they never go: %v", orphans.n, &orphans), "find the program that makes them, stop it, and delete them with zklock release NAME NODE@ZXID")
 	} else {
 		r.ok("orphans", "none: every contender goes with its session")
+	}
+	if late.n > 0 {
+		r.warn("late", fmt.Sprintf("%d contenders were created long after they were sent: %v", late.n, &late), "a caller that gave up leaves such a contender, and its client deletes it within a session timeout: look again, ask the process, and then delete it with zklock release NAME NODE@ZXID. If all contenders of a process are late, set its clock")
+	} else {
+		r.ok("late", "none: every contender was created soon after it was sent")
 	}
 	if foreign.n > 0 {
 		r.warn("foreign", fmt.Sprintf("%d contenders are those of other libraries or dialects: %v", foreign.n, &foreign), "set dialect to that of the other library, in the URL of all zklock clients, or use another root")

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/zklock/go-zklock/internal/memcontrol"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/faultdriver"
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
@@ -70,7 +72,7 @@ func TestQueuesOfAHealthyEnsemble(t *testing.T) {
 				t.Errorf("%s: %+v", what, f)
 			}
 		}
-		if len(all) != 5 || !strings.Contains(all["queues"].Text, "2 names in use, with 2 contenders") {
+		if len(all) != 6 || !strings.Contains(all["queues"].Text, "2 names in use, with 2 contenders") {
 			t.Errorf("%+v", all)
 		}
 	})
@@ -155,4 +157,38 @@ func TestQueuesSequence(t *testing.T) {
 			t.Errorf("%q: %d, want %d", name, got, want)
 		}
 	}
+}
+
+// TestQueuesWithALateContender: a server carries a create out long after its caller has given up.
+func TestQueuesWithALateContender(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New(memdriver.WithLatency(time.Millisecond))
+		defer e.Close()
+		const late = 12 * time.Second
+		faults := faultdriver.NewToggle(faultdriver.Once(faultdriver.On(faultdriver.Multi, faultdriver.LateAfter(late))))
+		cfg := zklock.Config{Connector: faultdriver.Wrap(e.Connector(), faults), PoolMaxSessions: 1}
+		gaveUp, err := zklock.OpenConfig(cfg, zklock.WithIdentity(zklock.Identity{Host: "h", PID: 2}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer gaveUp.Close()
+		c := open(t, e)
+		acquire(t, gaveUp, "a")
+		faults.On()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		if _, err := gaveUp.Mutex("b").Acquire(ctx); err == nil {
+			t.Fatal("acquired")
+		}
+		time.Sleep(late + time.Second)
+		f := findings(t, c)["late"]
+		t.Logf("%v", f)
+		if f.Level != Warning || !strings.Contains(f.Text, "1 contenders") || !strings.Contains(f.Text, "h/2 by 12s") {
+			t.Errorf("%+v", f)
+		}
+		time.Sleep(10 * time.Second) // a session timeout: the client has listed the name again
+		if f := findings(t, c)["late"]; f.Level != OK {
+			t.Errorf("%+v", f)
+		}
+	})
 }
