@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/zklock/go-zklock/internal/memcontrol"
@@ -22,6 +23,7 @@ type breakage struct {
 	deletes bool // only in runs where an operator deletes nodes
 	calls   bool // it is a call of an operator, so it happens in quiet runs, too
 	several bool // only with several servers
+	lone    bool // it uses names that no worker uses, so not in runs whose clients are not the library's
 }
 
 // breakages are all these kinds, in the order of the table.
@@ -63,6 +65,7 @@ var breakages = []breakage{
 		b := (a + 1 + w.rng.IntN(w.p.servers-1)) % w.p.servers
 		return w.cut("two servers cut", nil, fmt.Sprintf("servers %d and %d", a, b), memdriver.BetweenServers(a, b))
 	}},
+	{kind: "caller gave up", weight: 2, lone: true, do: (*world).giveUp},
 	{kind: "server restarted", weight: 2, do: func(w *world, _ *process) string {
 		n := w.rng.IntN(w.p.servers)
 		w.ensemble.Restart(n)
@@ -140,7 +143,7 @@ func (w *world) possible(b *breakage) bool {
 	if w.p.trusting && b.kind == "process stopped" {
 		return false // a stopped process cannot look at its connection: that is not the mistake to be found
 	}
-	return (!b.expires || w.p.operator) && (!b.deletes || w.p.operator || w.p.breaker) && (!w.p.quiet || b.calls) && (!b.several || w.p.servers > 1)
+	return (!b.expires || w.p.operator) && (!b.deletes || w.p.operator || w.p.breaker) && (!w.p.quiet || b.calls) && (!b.several || w.p.servers > 1) && (!b.lone || !w.p.trusting)
 }
 
 // broke records a fault. p is the process that it struck, nil for all.
@@ -184,3 +187,31 @@ func (w *world) cut(kind string, p *process, what string, c memdriver.Cut) strin
 
 // background is the context of calls that no other context ends.
 var background = context.Background()
+
+// giveUp acquires one or two names that are never used again. The create is applied late, and the
+// caller gives up, as a rule before that.
+func (w *world) giveUp(p *process) string {
+	c, limit := p.client, w.between(time.Millisecond, simTimeout/2)
+	w.lone++
+	var a zklock.Acquirer = c.Mutex(loneName(w.lone))
+	if w.rng.IntN(2) == 0 {
+		w.lone++
+		a = zklock.All(a, c.RWMutex(loneName(w.lone)).Reader())
+	}
+	w.strikes[p] = true
+	w.helpers.Go(func() {
+		ctx, cancel := context.WithTimeout(background, limit)
+		defer cancel()
+		if l, err := a.Acquire(ctx); err == nil {
+			_ = l.Release(background) // an error does not matter: the release goes on, or the lock was lost
+		}
+	})
+	return fmt.Sprintf("client %d, %s within %v", p.index, a.Name(), limit)
+}
+
+const lonePrefix = "lone-"
+
+func loneName(n int) string { return fmt.Sprint(lonePrefix, n) }
+
+// isLone reports whether a path is that of a name that is used once, or below it.
+func isLone(path string) bool { return strings.HasPrefix(path, "/zklock/"+lonePrefix) }

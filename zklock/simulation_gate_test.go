@@ -58,7 +58,11 @@ func (w *world) settle() {
 	}
 	for _, a := range pending {
 		f := fate{delay: w.between(time.Microsecond, time.Millisecond)}
-		if w.breaking && w.rng.Float64() < w.p.rate {
+		switch {
+		case w.strikes[a.process] && creates(a.op) && slices.ContainsFunc(a.op.Paths, isLone):
+			delete(w.strikes, a.process)
+			f.fault = w.createLate(a)
+		case w.breaking && w.rng.Float64() < w.p.rate:
 			f.fault = w.strike(a)
 		}
 		if w.trace.verbose {
@@ -104,22 +108,39 @@ func withoutGUID(p string) string {
 	return p
 }
 
+// createdLate is the fault of a create that a server reads from an old connection, up to three
+// session timeouts after it was sent.
+const createdLate = "created late"
+
+// creates reports whether a request creates contenders. Paths of sequential creates have no number
+// yet.
+func creates(op faultdriver.Op) bool {
+	return op.Kind == faultdriver.Multi && slices.ContainsFunc(op.Paths, func(p string) bool {
+		last := p[len(p)-1]
+		return withoutGUID(p) != p && (last < '0' || last > '9')
+	})
+}
+
 // Faults of single requests. Each keeps the client waiting or makes the request fail:
 // with an unknown outcome or, when the server throttles, without any effect.
 var requestFaults = []string{
-	"request dropped", "reply lost", "applied late", "request vanished", "reply vanished", "request delayed", "reply delayed", "throttled",
+	"request dropped", "reply lost", "applied late", createdLate, "request vanished", "reply vanished", "request delayed", "reply delayed", "throttled",
 }
 
 // strike chooses a fault for a request, and records it.
 func (w *world) strike(a *ask) faultdriver.Fault {
 	kind := requestFaults[w.rng.IntN(len(requestFaults))]
+	if creates(a.op) && w.rng.IntN(3) == 0 {
+		return w.createLate(a)
+	}
 	var f faultdriver.Fault
 	switch kind {
 	case "request dropped":
 		f = faultdriver.Drop()
 	case "reply lost":
 		f = faultdriver.LoseReply()
-	case "applied late":
+	case "applied late", createdLate:
+		kind = "applied late" // it creates nothing
 		d := w.between(time.Millisecond, simTimeout/2)
 		w.late = later(w.late, time.Now().Add(d+10*time.Millisecond))
 		f = faultdriver.LateAfter(d)
@@ -140,6 +161,15 @@ func (w *world) strike(a *ask) faultdriver.Fault {
 		f = faultdriver.Fail(driver.ErrThrottled)
 	}
 	w.broke(kind, a.process, fmt.Sprintf("%v %s: %v", a.op.Kind, anonymous(a.op.Paths), f))
+	return f
+}
+
+// createLate has a request that creates contenders applied up to three session timeouts later.
+func (w *world) createLate(a *ask) faultdriver.Fault {
+	d := w.between(time.Microsecond, 3*simTimeout)
+	w.late = later(w.late, time.Now().Add(d+10*time.Millisecond))
+	f := faultdriver.LateAfter(d)
+	w.broke(createdLate, a.process, fmt.Sprintf("%v %s: %v", a.op.Kind, anonymous(a.op.Paths), f))
 	return f
 }
 

@@ -42,11 +42,13 @@ type world struct {
 
 	kick     chan struct{} // cap 1: there is something for the controller to do
 	began    time.Time
-	next     time.Time // when the next step is due
-	lifts    []lift    // the ends of the present faults, by time
-	late     time.Time // when the last of the requests that are applied late is applied
-	breaking bool      // faults are injected
-	ended    bool      // the controller takes no more steps
+	next     time.Time         // when the next step is due
+	lifts    []lift            // the ends of the present faults, by time
+	late     time.Time         // when the last of the requests that are applied late is applied
+	strikes  map[*process]bool // its next create of a lone name is applied late
+	lone     int               // the number of names that were used once
+	breaking bool              // faults are injected
+	ended    bool              // the controller takes no more steps
 	helpers  sync.WaitGroup
 
 	mu      sync.Mutex
@@ -57,7 +59,7 @@ type world struct {
 
 func newWorld(t *testing.T, seed uint64, tally *tally, o options) *world {
 	rng := rand.New(rand.NewPCG(seed, 0x5eed))
-	w := &world{seed: seed, p: newProfile(rng), rng: rng, kick: make(chan struct{}, 1), began: time.Now(), breaking: true, tally: tally, recent: map[string]time.Time{}, owners: map[int64]*process{}}
+	w := &world{seed: seed, p: newProfile(rng), rng: rng, kick: make(chan struct{}, 1), began: time.Now(), breaking: true, tally: tally, recent: map[string]time.Time{}, strikes: map[*process]bool{}, owners: map[int64]*process{}}
 	w.trace.began, w.trace.verbose = w.began, o.verbose
 	if o.trusting {
 		w.p.trusting, w.p.operator, w.p.breaker, w.p.quiet, w.p.dialect = true, false, false, false, "zklock"
