@@ -25,6 +25,7 @@ type lateCreates struct {
 	operator driver.Session
 	client   *zklock.Client
 	faults   *faultdriver.Toggle
+	silent   time.Duration // how long the client does not notice that the connection is lost
 	n0, n1   string
 }
 
@@ -33,7 +34,8 @@ type lateCreates struct {
 func newLateCreates(t *testing.T, late time.Duration) *lateCreates {
 	t.Helper()
 	l := &lateCreates{ensemble: memdriver.New(memdriver.WithLatency(time.Millisecond), memdriver.WithTickTime(lateTimeout/10)), n0: "n0"}
-	l.faults = faultdriver.NewToggle(about(faultdriver.Once(faultdriver.On(faultdriver.Multi, faultdriver.LateAfter(late)))))
+	l.faults = faultdriver.NewToggle(about(faultdriver.Once(faultdriver.On(faultdriver.Multi,
+		faultdriver.If("after a while", func(faultdriver.Op) bool { time.Sleep(l.silent); return true }, faultdriver.LateAfter(late))))))
 	cfg := config(t, faultdriver.Wrap(l.ensemble.Connector(), l.faults), nil)
 	cfg.SessionTimeout, cfg.TickTime, cfg.PoolMaxSessions = lateTimeout, lateTimeout/10, 2
 	l.client = openConfig(t, cfg)
@@ -94,12 +96,14 @@ func (l *lateCreates) stays(name string, most time.Duration) (from, stay time.Du
 func TestLateCreateOfNamesThatAreNotUsedAgain(t *testing.T) {
 	const odd = lateTimeout / 20 // the client lists at whole session timeouts
 	for _, late := range []time.Duration{lateTimeout/2 + odd, lateTimeout + odd, lateTimeout*3/2 + odd, lateTimeout*2 + odd, lateTimeout*3 + odd, lateTimeout + 10*time.Second + odd, lateHorizon - odd} {
-		for _, kind := range []string{"one name", "fresh name", "All"} {
+		for _, kind := range []string{"one name", "fresh name", "All", "given up before the connection was"} {
 			t.Run(kind+" "+late.String(), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					l := newLateCreates(t, late)
 					var a zklock.Acquirer = l.client.Mutex(l.n1)
 					switch kind {
+					case "given up before the connection was":
+						l.silent = 20 * time.Millisecond
 					case "All":
 						a = zklock.All(l.client.Mutex(l.n0), l.client.Mutex(l.n1))
 					case "fresh name":
@@ -150,6 +154,80 @@ func TestLateCreateSeenByTheOtherSession(t *testing.T) {
 			})
 		})
 	}
+}
+
+// While a name is doubtful, the client lists it once a session timeout, and at once when its caller
+// has given up. After the horizon it does not, and Close does not wait for the horizon.
+func TestLookoutsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLateCreates(t, 10*lateHorizon)
+		lists := func(d time.Duration) int64 {
+			return int64(cost(l.ensemble, func() { time.Sleep(d) }).Children)
+		}
+		if n := lists(lateHorizon); n != 0 {
+			t.Errorf("%d lists although no create is in doubt", n)
+		}
+		both := zklock.All(l.client.Mutex(l.n0), l.client.Mutex(l.n1))
+		mustRelease(t, mustLock(t)(both.Acquire(t.Context()))) // the client knows the znodes again
+		l.giveUp(t, both)
+		const looks = int64(lateHorizon/lateTimeout) + 1
+		if n := lists(lateHorizon + lateTimeout/2); n < 2*looks || n > 2*(looks+2) {
+			t.Errorf("%d lists of two names, want about %d", n, 2*looks)
+		}
+		if n := lists(10 * lateTimeout); n != 0 {
+			t.Errorf("%d lists after the horizon, want none", n)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		l := newLateCreates(t, lateHorizon)
+		l.giveUp(t, l.client.Mutex(l.n1))
+		began := time.Now()
+		if err := l.client.Close(); err != nil || time.Since(began) > 100*time.Millisecond {
+			t.Errorf("Close took %v, error %v", time.Since(began), err)
+		}
+	})
+}
+
+// While the outcome of a create is open, no session of the client takes its nodes for left over, nor
+// the nodes of other clients.
+func TestOpenCreateIsLeftAloneByTheOtherSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLateCreates(t, 0)
+		l.faults.Off()
+		slow := faultdriver.NewToggle(about(faultdriver.Once(faultdriver.On(faultdriver.Multi, faultdriver.DelayReply(lateTimeout/2)))))
+		cfg := config(t, faultdriver.Wrap(l.ensemble.Connector(), slow), nil)
+		cfg.SessionTimeout, cfg.TickTime, cfg.PoolMaxSessions = lateTimeout, lateTimeout/10, 2
+		c := openConfig(t, cfg)
+		for _, name := range []string{l.n0, l.n1} {
+			mustRelease(t, mustLock(t)(c.Mutex(name).Acquire(t.Context())))
+		}
+		others := mustLock(t)(l.client.Mutex(l.n1).Acquire(t.Context()))
+		slow.On()
+		both := acquiring(t, zklock.All(c.Mutex(l.n0), c.Mutex(l.n1)), t.Context(), zklock.WithoutHandover())
+		time.Sleep(10 * time.Millisecond)
+		slow.Off()
+		behind := acquiring(t, c.Mutex(l.n1), t.Context(), zklock.WithoutHandover())
+		for range 10 {
+			if _, err := c.Contenders(t.Context(), l.n1); err != nil {
+				t.Error(err)
+			}
+			time.Sleep(lateTimeout / 20)
+		}
+		if n := nodes(l.ensemble); n != 4 {
+			t.Errorf("%d nodes, want those of the other client, of both names, and of the waiter behind them:\n%s", n, l.ensemble.Dump())
+		}
+		if err := others.Verify(t.Context()); err != nil {
+			t.Errorf("the other client's lock: %v", err)
+		}
+		mustRelease(t, others)
+		first := <-both
+		none(t, "the waiter behind both names", behind)
+		if err := first.Verify(t.Context()); err != nil {
+			t.Error(err)
+		}
+		mustRelease(t, first)
+		mustRelease(t, <-behind)
+	})
 }
 
 // Contenders shows the node of a late create as what it is, in the client that has made it and in

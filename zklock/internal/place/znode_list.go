@@ -147,9 +147,9 @@ func (z Znode) eachStray(q []queue.Node, do func(i int)) {
 //   - While the outcome of a create is open, its node is not disowned: its place may adopt it.
 //   - The answer true is final, whichever session asks. A contender is registered before its create
 //     is sent, and so before its node can be seen; its GUID is never registered again.
-//   - Nodes of a session that is over are left alone: they go with the session, but not before
-//     loss_delay. Places end their registration because of that only after the session is over, so
-//     the session is looked at last.
+//   - Nodes of a session that is over are left alone: they go with it, after loss_delay. A place
+//     ends its registration for that reason only when the session is over already, so the session
+//     is looked at last.
 func (d *Desk) disowns(o queue.Node) bool {
 	d.mu.Lock()
 	c := d.enqueued[o.GUID.Serial]
