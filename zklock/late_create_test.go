@@ -2,6 +2,7 @@ package zklock_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -264,6 +265,29 @@ func TestLateCreateIsShownAsWhatItIs(t *testing.T) {
 			t.Errorf("its own client shows a lock that is held as %+v", c)
 		}
 		mustRelease(t, held)
+	})
+}
+
+// A client that watches a name deletes the node of a late create of its own as soon as it appears, and
+// shows what it was.
+func TestLateCreateOfAWatchedName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLateCreates(t, lateHorizon+time.Second)
+		l.giveUp(t, l.client.Mutex(l.n1))
+		ctx, cancel := context.WithTimeout(t.Context(), lateHorizon+2*time.Second)
+		defer cancel()
+		var seen []int
+		for q, err := range l.client.Watch(ctx, l.n1) {
+			if err != nil {
+				break
+			}
+			if seen = append(seen, len(q)); len(q) > 0 && (!q[0].Stray || q[0].Late == 0) {
+				t.Errorf("Watch shows %+v", q[0])
+			}
+		}
+		if !slices.Equal(seen, []int{0, 1, 0}) {
+			t.Errorf("Watch has shown %v contenders, want none, one and none", seen)
+		}
 	})
 }
 

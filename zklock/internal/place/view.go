@@ -108,7 +108,9 @@ func (v *View) watchHead(ctx context.Context) (gone bool, err error) {
 		return errors.Is(err, driver.ErrNoNode), err
 	}
 	v.head, v.name = w, first.Name
+	stray := first.Stray
 	*first = entryOf(first.Node, w.Node, false)
+	first.Stray = stray
 	return false, nil
 }
 
