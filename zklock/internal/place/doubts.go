@@ -138,7 +138,9 @@ func (d *Desk) dueDoubts() (due []doubt, wait time.Duration, more bool) {
 		ds.byNext.MoveToBack(e)
 		due = append(due, *x)
 	}
-	ds.looking = ds.byNext.Len() > 0
+	if ds.looking = ds.byNext.Len() > 0; !ds.looking {
+		ds.byPath = nil // a map does not shrink
+	}
 	return due, wait, ds.looking
 }
 
