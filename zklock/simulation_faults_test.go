@@ -199,6 +199,7 @@ func (w *world) giveUp(p *process) string {
 		a = zklock.All(a, c.RWMutex(loneName(w.lone)).Reader())
 	}
 	w.strikes[p] = true
+	w.late = later(w.late, time.Now().Add(limit+10*time.Millisecond)) // the acquisition is over by then, too
 	w.helpers.Go(func() {
 		ctx, cancel := context.WithTimeout(background, limit)
 		defer cancel()

@@ -44,7 +44,7 @@ type world struct {
 	began    time.Time
 	next     time.Time         // when the next step is due
 	lifts    []lift            // the ends of the present faults, by time
-	late     time.Time         // when the last of the requests that are applied late is applied
+	late     time.Time         // when the last of the requests that are applied late is applied, and the last caller has given up
 	strikes  map[*process]bool // its next create of a lone name is applied late
 	lone     int               // the number of names that were used once
 	breaking bool              // faults are injected
