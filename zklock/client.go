@@ -155,7 +155,7 @@ func (c *Client) acquire(ctx context.Context, r *request, refused error) (lock *
 		r.name = queue.Truncate(r.name, queue.MaxName)
 	}
 	// Hooks may pass the name on to systems that accept UTF-8 only.
-	ctx, end := hook.Start(c.hooks.Acquire, ctx, AcquireEvent{Name: strings.ToValidUTF8(r.name, "\ufffd"), Mode: Mode(r.Mode), Try: r.Try})
+	ctx, end := hook.Start(c.hooks.Acquire, ctx, AcquireEvent{Name: strings.ToValidUTF8(r.name, "\ufffd"), Mode: Mode(r.Mode), Try: r.Try, Candidacy: r.Candidacy})
 	var waited time.Duration
 	if err == nil {
 		if c.cfg.acquireStacks {

@@ -56,6 +56,10 @@ type Contender struct {
 	// client deletes the node when it sees that. Other clients cannot know it: see Late.
 	Stray bool
 
+	// Candidacy reports whether the contender waits and holds for long on purpose, as an election's
+	// candidates and its leader do: see [WithCandidacy]. It is false for contenders of another dialect.
+	Candidacy bool
+
 	// Revoked is the reason that an operator has given when asking the holder to give the lock
 	// back; "" if none has asked. See [Client.Revoke].
 	Revoked string
@@ -76,6 +80,7 @@ func contenderOf(e place.Entry) Contender {
 	if late := time.Duration(d.Late(e.Created)) * time.Millisecond; late >= leastLate {
 		c.Late = late
 	}
+	c.Candidacy = d.Candidacy
 	c.Foreign = d.Revoked == queue.CuratorRevokes && !e.Ours()
 	if d.Since > 0 {
 		c.Since = time.UnixMilli(d.Since)

@@ -188,11 +188,11 @@ func (h *hold) Review() {
 }
 
 // About implements session.Tenant.
-func (h *hold) About() (name string, since time.Time) {
+func (h *hold) About() (name string, since time.Time, candidacy bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.over {
-		return h.name, time.Time{}
+		return h.name, time.Time{}, h.candidacy
 	}
-	return h.name, h.handles[0].acquired // the first handle is the oldest
+	return h.name, h.handles[0].acquired, h.candidacy // the first handle is the oldest
 }

@@ -37,6 +37,8 @@ type hold struct {
 	txns    int32         // guarded by mu; Txns under way
 	settled chan struct{} // guarded by mu; closed when txns reaches 0; made when it leaves 0
 
+	candidacy bool // WithCandidacy; never changes
+
 	first     handle     // that of the request which was granted the place
 	firstSlot [1]*handle // the array of handles at first
 }

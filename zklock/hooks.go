@@ -74,6 +74,9 @@ type AcquireEvent struct {
 
 	Mode Mode // how the caller wants to hold the lock
 	Try  bool // whether the caller does not wait for other contenders
+
+	// Candidacy reports whether the wait and the hold are meant to be long: see [WithCandidacy].
+	Candidacy bool
 }
 
 // AcquireResult is the result of an acquisition.
@@ -87,6 +90,8 @@ type AcquireResult struct {
 type WaitEvent struct {
 	Name string // the lock's name; for All, the names joined by commas
 	Mode Mode   // how the caller wants to hold the lock
+
+	Candidacy bool // whether the wait is meant to be long: see [WithCandidacy]
 
 	// Position is how many contenders are ahead: in ZooKeeper's queue, or in the queue
 	// of this process if the acquisition waits behind a goroutine of the same process.

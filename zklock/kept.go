@@ -120,11 +120,11 @@ func (s *standby) Vacate() { s.end(false) }
 // The loss of a standby is not reported, since no caller has a Lock of it. MarkLost, Finish,
 // Report, Review and About implement session.Tenant.
 
-func (s *standby) MarkLost() bool                        { return true }
-func (s *standby) Finish(error, time.Time)               {}
-func (s *standby) Report()                               {}
-func (s *standby) Review()                               {}
-func (s *standby) About() (name string, since time.Time) { return "", time.Time{} }
+func (s *standby) MarkLost() bool                   { return true }
+func (s *standby) Finish(error, time.Time)          {}
+func (s *standby) Report()                          {}
+func (s *standby) Review()                          {}
+func (s *standby) About() (string, time.Time, bool) { return "", time.Time{}, false }
 
 // end is endLocked for callers that do not hold mu. It does nothing if the standby is not active.
 func (s *standby) end(remove bool) {

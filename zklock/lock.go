@@ -55,6 +55,10 @@ func (l *Lock) Modes() []Mode {
 // Mode returns how the lock is held; for All, Exclusive if any of its names is held exclusively.
 func (l *Lock) Mode() Mode { return Mode(l.hold.currentMode()) }
 
+// Candidacy reports whether the lock is meant to be held for long: whether its queue node was acquired
+// with [WithCandidacy].
+func (l *Lock) Candidacy() bool { return l.hold.candidacy }
+
 // Token returns the fencing token. An exclusive holder's token is greater than those of all holders
 // of the name before it, readers included, except after a [Client.Break]. A reader's token is
 // greater than those of all writers before it, and less than those of all writers after it. Readers

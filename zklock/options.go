@@ -139,6 +139,22 @@ func WithAsyncRelease() AcquireOption { return acquireOption(func(r *request) { 
 // reason, and then does not pass the node on.
 func WithRevocable() AcquireOption { return acquireOption(func(r *request) { r.revocable = true }) }
 
+// WithCandidacy says that the acquisition is meant to wait for long, and the lock to be held for
+// long. Examples are the candidates of an election and its leader, or a worker and the process that
+// stands by to replace it. Package election uses it.
+//
+// Neither the wait nor the hold is a sign of a fault then, however long it lasts. [Stats], metrics
+// and profiles leave them out of what is longest and contended, and count them apart. Hooks and
+// other clients are informed: see [Contender].Candidacy. The page and the command show the holder as
+// the leader, and the waiters as candidates. An acquisition without the option that waits for the leader
+// counts as any other.
+//
+// The option implies [WithoutHandover], so that the queue node has one holder only. It changes
+// nothing else about the lock, and costs no request.
+func WithCandidacy() AcquireOption {
+	return acquireOption(func(r *request) { r.Candidacy, r.alone = true, true })
+}
+
 // WithMaxWaiters makes the acquisition fail with [ErrTooManyWaiters] if it would have to
 // wait while n goroutines of this client already wait for the name. It fails at once and
 // without a request if the client knows that it would have to wait, and otherwise as soon

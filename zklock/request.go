@@ -70,7 +70,7 @@ func (r *request) Waits(position int, ahead place.Entry) {
 // Begin implements place.Requester. It begins a hold of the place, with one handle, the
 // requester's.
 func (r *request) Begin(p *place.Place, turn uint32) session.Tenant {
-	h := &hold{turnstiles: r.turnstiles, place: p, turnstile: r.turnstile, name: r.name, wants: r.Wants, mode: r.Mode, origin: r.Origin,
+	h := &hold{turnstiles: r.turnstiles, place: p, turnstile: r.turnstile, name: r.name, wants: r.Wants, mode: r.Mode, origin: r.Origin, candidacy: r.Candidacy,
 		token: Token{Zxid: p.Zxid, Turn: turn}}
 	r.lock = h.join(r)
 	r.turnstiles.served(r, r.Wants) // before the hold can be lost
@@ -106,7 +106,7 @@ func (r *request) context() context.Context {
 // and the Ahead hook when that contender changes, or the acquisition that it stands for.
 func (r *request) reportWait(position int, ahead Contender) {
 	hooks := &r.turnstiles.hooks
-	e := WaitEvent{Name: r.name, Mode: Mode(r.Mode), Position: position, Ahead: ahead}
+	e := WaitEvent{Name: r.name, Mode: Mode(r.Mode), Candidacy: r.Candidacy, Position: position, Ahead: ahead}
 	changed := r.ahead.node != ahead.Node || r.ahead.trace != ahead.Trace || r.ahead.since <= 0 && !ahead.Since.IsZero()
 	r.sees(position, &ahead)
 	switch {
@@ -130,8 +130,10 @@ func (r *request) endWaiting(err error) (waited time.Duration) {
 	if r.waiting() {
 		r.endWait.Call(WaitResult{Err: err})
 		waited = time.Since(r.waitFrom)
-		r.turnstiles.counters.contended.Add(1)
-		r.turnstiles.counters.waited.Add(int64(waited))
+		if !r.Candidacy { // such a wait is no contention
+			r.turnstiles.counters.contended.Add(1)
+			r.turnstiles.counters.waited.Add(int64(waited))
+		}
 	}
 	return waited
 }

@@ -22,6 +22,10 @@ type Stats struct {
 	// Reenter, and the names of an All count once.
 	Held int
 
+	// Leading is how many of Held are held by acquisitions with [WithCandidacy], such as the leaders
+	// of elections.
+	Leading int
+
 	// Kept is how many queue nodes the client keeps between two uses of a name, because of
 	// the URL's key keep. No caller holds a lock of them.
 	Kept int
@@ -30,13 +34,17 @@ type Stats struct {
 	// this process. Package tracing exports it as the metric zklock.waiting.
 	Waiting int
 
+	// Candidates is how many of Waiting are acquisitions with [WithCandidacy], such as the
+	// candidates of elections that do not lead.
+	Candidates int
+
 	// Acquiring is how many acquisitions are under way now: those that wait for other
 	// contenders, and those that wait for the ensemble or have just begun.
 	Acquiring int
 
 	Acquired     uint64        // how many acquisitions succeeded
 	Failed       uint64        // how many acquisitions failed
-	Contended    uint64        // how many acquisitions had to wait for another contender
+	Contended    uint64        // how many acquisitions without WithCandidacy had to wait for another contender
 	WaitDuration time.Duration // how long these waited, in total
 	Lost         uint64        // how many Locks were lost; each is counted before its Done is closed
 
@@ -44,8 +52,10 @@ type Stats struct {
 	// garbage collector has found. They stay held until their session ends.
 	Forgotten uint64
 
-	LongestHold time.Duration // how long the oldest lock that is held now has been held
-	LongestWait time.Duration // how long the oldest acquisition that waits now for other contenders has waited
+	// LongestHold is how long the oldest lock that is held now has been held, and LongestWait how long
+	// the oldest acquisition that waits now for other contenders has waited. Both leave out
+	// acquisitions with [WithCandidacy], which are meant to last.
+	LongestHold, LongestWait time.Duration
 
 	// Handovers counts how often a lock was passed on inside the process, without a
 	// request. Acquisitions that were granted a kept queue node count, too.
@@ -58,7 +68,8 @@ type Stats struct {
 }
 
 // Waiting returns how many acquisitions wait now for other contenders, by name; those of several names
-// count for each. [Client.Contenders] does not show most of them: they have no queue node.
+// count for each. [Client.Contenders] does not show most of them: they have no queue node. Those with
+// [WithCandidacy] have one, and are left out.
 func (c *Client) Waiting() map[string]int {
 	waiting := make(map[string]int)
 	if c == nil || c.pool == nil {
@@ -68,7 +79,7 @@ func (c *Client) Waiting() map[string]int {
 	defer c.mu.Unlock()
 	for r := range c.underway {
 		for _, w := range r.Wants {
-			if r.blocked {
+			if r.blocked && !r.Candidacy {
 				waiting[w.Name]++
 			}
 		}
@@ -99,8 +110,8 @@ func (c *Client) Stats() Stats {
 	}
 	for _, s := range c.pool.All() {
 		st.Open++
-		held, longest := s.Held()
-		st.Held, st.LongestHold = st.Held+held, max(st.LongestHold, longest)
+		held, leading, longest := s.Held()
+		st.Held, st.Leading, st.LongestHold = st.Held+held, st.Leading+leading, max(st.LongestHold, longest)
 		switch state, _ := s.DS.State(); state {
 		case driver.Connected:
 			st.Connected++
@@ -112,10 +123,15 @@ func (c *Client) Stats() Stats {
 	defer c.mu.Unlock()
 	st.Kept, st.Acquiring = int(c.keptCount.Load()), len(c.underway)
 	for r := range c.underway {
-		if r.blocked {
-			st.Waiting++
+		switch {
+		case !r.blocked:
+			continue
+		case r.Candidacy:
+			st.Candidates++
+		default:
 			st.LongestWait = max(st.LongestWait, time.Since(r.waitFrom))
 		}
+		st.Waiting++
 	}
 	return st
 }

@@ -264,7 +264,7 @@ func (t *turnstile) aheadLocked() (position int, ahead Contender) {
 		h := t.current
 		o := h.Origin()
 		ahead.Mode, ahead.Trace, ahead.Label, ahead.Held = Mode(h.currentMode()), o.Trace, o.Label, true
-		ahead.Node, ahead.Since = h.place.Node(), h.place.Granted
+		ahead.Node, ahead.Since, ahead.Candidacy = h.place.Node(), h.place.Granted, h.candidacy
 	case t.leader != nil:
 		ahead.Mode, ahead.Trace, ahead.Label = Mode(t.leader.r.Mode), t.leader.r.Origin.Trace, t.leader.r.Origin.Label
 	}

@@ -51,8 +51,8 @@ func (e *Election) Campaign(ctx context.Context) (*Term, error) {
 	if err := checkValue(e.value); err != nil {
 		return nil, e.failed("campaign", err)
 	}
-	// WithoutHandover is what gives each term a node and a Zxid of its own.
-	opts := []zklock.AcquireOption{zklock.WithoutHandover(), zklock.WithLabel(e.value)}
+	// WithCandidacy implies WithoutHandover, which gives each term a node and a Zxid of its own.
+	opts := []zklock.AcquireOption{zklock.WithCandidacy(), zklock.WithLabel(e.value)}
 	if e.revocable {
 		opts = append(opts, zklock.WithRevocable())
 	}

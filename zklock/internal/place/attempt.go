@@ -20,6 +20,10 @@ type Request struct {
 	Keep   bool // its place may be kept in the queue after its last use
 	Origin Origin
 
+	// Candidacy says that its wait and its hold are meant to be long. Its place is not handed over, so
+	// the data of its nodes say so for as long as they exist.
+	Candidacy bool
+
 	// NoSessionSince is since when there has been no usable session; zero if there is
 	// one. Only the requester's goroutine uses it.
 	NoSessionSince time.Time

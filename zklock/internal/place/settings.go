@@ -137,10 +137,10 @@ type Origin struct {
 
 // nodeData returns the data for the queue nodes of a request. They do not describe it if the
 // place may be kept: see describe.
-func (sh *Shared) nodeData(o Origin, mode queue.Mode, keep bool) queue.Data {
-	d := queue.Data{Host: sh.cfg.Host, PID: sh.cfg.PID, Mode: mode.String(), Keep: keep}
+func (sh *Shared) nodeData(r *Request, keep bool) queue.Data {
+	d := queue.Data{Host: sh.cfg.Host, PID: sh.cfg.PID, Mode: r.Mode.String(), Keep: keep, Candidacy: r.Candidacy}
 	if !keep {
-		d.Label, d.Since, d.Trace = o.Label, o.Since, o.Trace
+		d.Label, d.Since, d.Trace = r.Origin.Label, r.Origin.Since, r.Origin.Trace
 	}
 	return d
 }

@@ -28,6 +28,8 @@ type Data struct {
 	Sent    int64  `json:"sent,omitempty"`    // when the node's create was sent, in the same way; 0: soon after Since
 	Trace   string `json:"trace,omitempty"`
 	Revoked string `json:"revoked,omitempty"` // the reason with which the holder is asked to give the lock back; see Revoke
+
+	Candidacy bool `json:"candidacy,omitempty"` // the wait and the hold are meant to be long, as those of an election
 }
 
 // Encode returns d as JSON of at most maxNodeData bytes. It truncates texts that are too

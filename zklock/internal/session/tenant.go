@@ -30,10 +30,10 @@ type Tenant interface {
 	// Review looks for handles that callers have dropped.
 	Review()
 
-	// About returns the lock's name, and when the oldest handle was acquired; zero if there
-	// is none. A tenant without a name is a standby: no caller has a Lock of it, and its loss
-	// is not reported.
-	About() (name string, since time.Time)
+	// About returns the lock's name, when the oldest handle was acquired, zero if there is none,
+	// and whether it is meant to be held for long. A tenant without a name is a standby: no caller
+	// has a Lock of it, and its loss is not reported.
+	About() (name string, since time.Time, candidacy bool)
 }
 
 // Hold adds the tenant that begin returns, if that is not nil. Hold refuses, and does not call
@@ -110,7 +110,7 @@ func (s *Session) reportLoss(lost []Tenant, cause error) {
 
 // isHeld reports whether a tenant has handles, unlike a standby.
 func isHeld(t Tenant) bool {
-	name, _ := t.About()
+	name, _, _ := t.About()
 	return name != ""
 }
 
@@ -134,7 +134,7 @@ func someNames(all []Tenant) string {
 	const maxLoggedNames = 5
 	var names []string
 	for _, t := range all[:min(len(all), maxLoggedNames)] {
-		name, _ := t.About()
+		name, _, _ := t.About()
 		names = append(names, name)
 	}
 	slices.Sort(names)
@@ -154,16 +154,22 @@ func (s *Session) tenantsNow() []Tenant {
 	return slices.Collect(maps.Keys(s.tenants))
 }
 
-// Held returns how many tenants of the session have handles, and for how long the oldest has been
-// held.
-func (s *Session) Held() (n int, longest time.Duration) {
+// Held returns how many tenants of the session have handles, how many of these are meant to be held
+// for long, and for how long the oldest of the others has been held.
+func (s *Session) Held() (n, leading int, longest time.Duration) {
 	for _, t := range s.tenantsNow() {
-		if _, since := t.About(); !since.IsZero() {
-			n++
+		_, since, candidacy := t.About()
+		switch {
+		case since.IsZero():
+			continue
+		case candidacy:
+			leading++
+		default:
 			longest = max(longest, time.Since(since))
 		}
+		n++
 	}
-	return n, longest
+	return n, leading, longest
 }
 
 // A loss delay is a time between the end of a lost lock and the next grant of that lock.

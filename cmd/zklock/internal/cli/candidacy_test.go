@@ -1,0 +1,60 @@
+package cli
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/go-zklock/internal/operator"
+	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/election"
+	"github.com/zklock/go-zklock/zklock/memdriver"
+)
+
+// stand stands for election until the test ends.
+func stand(t testing.TB, c *zklock.Client, name string) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = election.New(c, name, election.WithLogger(nil)).Run(ctx, func(ctx context.Context, _ *election.Term) error { <-ctx.Done(); return nil })
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+	})
+	synctest.Wait()
+}
+
+// TestCandidaciesAreShownAsSuch: ls, who and top say which process leads and which one is a candidate,
+// and take neither for what is stuck.
+func TestCandidaciesAreShownAsSuch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		defer e.Close()
+		as := func(host string) *zklock.Client {
+			return client(t, e, zklock.WithIdentity(zklock.Identity{Host: host, PID: 1}))
+		}
+		a, b := as("web-1"), as("web-2")
+		stand(t, a, "reminders")
+		stand(t, b, "reminders")
+		time.Sleep(84 * time.Minute)
+		hold(t, a.Mutex("orders/42"))
+		wait(t, a, "orders/42", 2, b.Mutex("orders/42"))
+		time.Sleep(time.Minute)
+		if _, out, _ := command(t, e, "ls"); squeeze(out) != "NAME MODE HOLDER ASKED WAITERS LONGEST WAIT\norders/42 exclusive web-1/1 1m0s 1 1m0s\nreminders exclusive web-1/1 (leader) 1h25m0s 0 and 1 candidate -" {
+			t.Errorf("ls:\n%s", out)
+		}
+		if _, out, _ := command(t, e, "who", "reminders"); !strings.Contains(squeeze(out), "\nleader exclusive 1h25m0s web-1/1") || !strings.Contains(squeeze(out), "\ncandidate exclusive 1h25m0s web-2/1") {
+			t.Errorf("who:\n%s", out)
+		}
+		o := look(t.Context(), a, "", 5, &operator.Holds{})
+		if got := squeeze(strings.Join(o.lines(200), "\n")); !strings.Contains(got, "2 names in use, 1 waiter, 1 candidate\n") || strings.Index(got, "orders/42") > strings.Index(got, "reminders") ||
+			!strings.Contains(got, "reminders exclusive web-1/1 (leader) asked 1h25m0s ago 0 and 1 candidate -") {
+			t.Errorf("top:\n%s", got)
+		}
+	})
+}
