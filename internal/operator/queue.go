@@ -30,6 +30,7 @@ type Contender struct {
 	Mode      string   `json:"mode"`
 	Held      bool     `json:"held"`
 	Kept      bool     `json:"kept"`
+	Candidacy bool     `json:"candidacy,omitempty"` // it waits and holds for long on purpose: a leader or a candidate
 	Foreign   bool     `json:"foreign"`
 	Revoked   string   `json:"revoked"`
 	Late      int64    `json:"late_seconds,omitempty"` // how much later than it was sent its node was created; 0: less than 5, or not known
@@ -115,13 +116,40 @@ func (l Lock) Holders() (held []Contender) {
 	return held
 }
 
-// Waiters returns how many contenders wait.
-func (l Lock) Waiters() int { return len(l.Contenders) - len(l.Holders()) }
+// Role returns "leader" for a candidacy that holds the lock, "candidate" for one that waits, and ""
+// for all other contenders.
+func (c Contender) Role() string { return role(c.Candidacy, c.Held) }
 
-// Oldest returns since when the oldest waiter has waited.
+// RoleOf is Role for a contender of package zklock.
+func RoleOf(c zklock.Contender) string { return role(c.Candidacy, c.Held) }
+
+func role(candidacy, held bool) string {
+	switch {
+	case !candidacy:
+		return ""
+	case held:
+		return "leader"
+	}
+	return "candidate"
+}
+
+// Waiters returns how many contenders wait, without candidates: these wait on purpose.
+func (l Lock) Waiters() int { return len(l.Contenders) - len(l.Holders()) - l.Candidates() }
+
+// Candidates returns how many candidates wait to lead.
+func (l Lock) Candidates() (n int) {
+	for _, c := range l.Contenders {
+		if c.Role() == "candidate" {
+			n++
+		}
+	}
+	return n
+}
+
+// Oldest returns since when the oldest waiter has waited, apart from candidates.
 func (l Lock) Oldest() (since Millis) {
 	for _, c := range l.Contenders {
-		if !c.Held && c.Since != 0 && (since == 0 || c.Since < since) {
+		if !c.Held && !c.Candidacy && c.Since != 0 && (since == 0 || c.Since < since) {
 			since = c.Since
 		}
 	}
@@ -138,7 +166,7 @@ func Show(name, path string, queue []zklock.Contender, holds *Holds) Lock {
 			waits[n] = queue[at].Node
 		}
 		l.Contenders[i] = Contender{Node: c.Node, Zxid: Hex(c.Zxid), Session: Hex(c.Session), Host: c.Host, PID: c.PID,
-			Label: c.Label, Trace: c.Trace, Mode: c.Mode.String(), Held: c.Held, Kept: c.Kept, Foreign: c.Foreign, Revoked: c.Revoked,
+			Label: c.Label, Trace: c.Trace, Mode: c.Mode.String(), Held: c.Held, Kept: c.Kept, Candidacy: c.Candidacy, Foreign: c.Foreign, Revoked: c.Revoked,
 			Late: int64(c.Late / time.Second), Stray: c.Stray,
 			Since: MillisOf(c.Since), Waits: waits, One: one}
 	}
@@ -152,6 +180,14 @@ func (m *Millis) UnmarshalJSON(text []byte) error {
 	err := json.Unmarshal(text, &t)
 	*m = MillisOf(t)
 	return err
+}
+
+// Count returns a number of things in words: "1 name", "2 names".
+func Count(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return strconv.Itoa(n) + " " + thing
 }
 
 // Hex returns the id of a session or a transaction as ZooKeeper's tools print it.

@@ -80,11 +80,22 @@ func (f *forest) near(c Contender) (found []Lock) {
 // the waiters whose processes hold further names. Contenders with the id of a trace are followed by
 // that. Of others only the process is known, and that a process holds one name and waits for another
 // does not show that one request of it does both. locks has all names.
+//
+// A candidate waits on purpose, and its process works meanwhile: the tree does not follow it. If nothing
+// but candidates waits for a leader, no process has to move, and there is no tree.
 func Tree(l Lock, locks []Lock) []Branch {
+	if l.idle() {
+		return nil
+	}
 	f := newForest(locks)
 	f.up(l, 0, nil)
 	f.down(l, 0)
 	return f.lines
+}
+
+// idle reports whether a lock has a leader, and no contender but candidates.
+func (l Lock) idle() bool {
+	return len(l.Contenders) > 0 && !slices.ContainsFunc(l.Contenders, func(c Contender) bool { return !c.Candidacy })
 }
 
 // add adds a line, and reports whether there is room for what is below it.
@@ -109,7 +120,7 @@ func (f *forest) up(l Lock, depth int, path []string) {
 			return
 		}
 		for _, other := range f.near(c) {
-			at := slices.IndexFunc(other.Contenders, func(w Contender) bool { return !w.Held && w.Same(c) })
+			at := slices.IndexFunc(other.Contenders, func(w Contender) bool { return !w.Held && !w.Candidacy && w.Same(c) })
 			if at < 0 || other.Name == l.Name {
 				continue
 			}
@@ -127,7 +138,7 @@ func (f *forest) up(l Lock, depth int, path []string) {
 // down adds the names that processes hold that wait for a lock, if others wait for those names.
 func (f *forest) down(l Lock, depth int) {
 	for _, c := range l.Contenders {
-		if c.Held {
+		if c.Held || c.Candidacy {
 			continue
 		}
 		for _, other := range f.near(c) {
@@ -166,7 +177,7 @@ func (b Branch) String(now time.Time) string {
 	c := b.Contender
 	switch b.Relation {
 	case Holding:
-		return c.Named() + " holds " + b.Name + ", " + c.Lasts(now)
+		return c.Named() + " " + c.verb() + " " + b.Name + ", " + c.Lasts(now)
 	case WaitsElsewhere:
 		return "its process waits for " + b.Name + b.waited(now)
 	case Circle:
@@ -175,6 +186,14 @@ func (b Branch) String(now time.Time) string {
 		return fmt.Sprintf("%s waits here, and its process holds %s: %d wait for that", c.Named(), b.Name, b.Count)
 	}
 	return fmt.Sprintf("and %d more hold %s", b.Count, b.Name)
+}
+
+// verb returns what a holder does.
+func (c Contender) verb() string {
+	if c.Candidacy {
+		return "leads"
+	}
+	return "holds"
 }
 
 // waited returns how long the contender has waited, if that is known.

@@ -8,14 +8,16 @@ import (
 	"time"
 )
 
-// A lock is written as its name and its queue: holders in upper case, which are all before a colon.
+// A lock is written as its name and its queue: holders in upper case, which are all before a colon, and
+// candidacies with a star.
 func locksOf(text string) (locks []Lock) {
 	for part := range strings.SplitSeq(text, "; ") {
 		name, queue, _ := strings.Cut(part, ": ")
 		l := Lock{Name: name}
 		for process := range strings.FieldsSeq(queue) {
+			process, candidacy := strings.CutSuffix(process, "*")
 			host, trace, _ := strings.Cut(process, "/")
-			l.Contenders = append(l.Contenders, Contender{Host: strings.ToLower(host), PID: 1, Trace: trace, Held: host < "a", Session: "0x1"})
+			l.Contenders = append(l.Contenders, Contender{Host: strings.ToLower(host), PID: 1, Trace: trace, Held: host < "a", Candidacy: candidacy, Session: "0x1"})
 		}
 		locks = append(locks, l)
 	}
@@ -37,6 +39,13 @@ func TestTree(t *testing.T) {
 		{"x: A/1 b; y: C a/2", "a holds", "x a"},                            // another request of the process
 		{"x: A/1 b; y: C d/1", "a holds | d waits for y || c holds", "y c"}, // the same request, passed on
 		{"x: a", "", ""},
+		{"x: A* b* c*", "", ""},                // an idle election
+		{"x: A* b* c", "a holds", "x a"},       // one without a candidacy waits for the leader
+		{"x: A b; y: C* a*", "a holds", "x a"}, // a candidate elsewhere works meanwhile
+		{"x: A b; y: A* c*; z: D a", "a holds | a waits for z || d holds", "z d"},
+		{"x: A* b* c; y: B d", "a holds", "x a"}, // a candidate keeps none of its others waiting
+		{"x: A b; y: B c* d", "a holds b blocks y", "x a"},
+		{"x: A b; y: B* c*", "a holds", "x a"},
 	} {
 		locks := locksOf(c.locks)
 		var got []string

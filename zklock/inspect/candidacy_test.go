@@ -43,8 +43,73 @@ func TestIdleElectionIsNotStuck(t *testing.T) {
 		w.hold(w.jobs.Mutex("orders/42"), "refund")
 		w.wait(w.web.Mutex("orders/42"), "POST /pay")
 		time.Sleep(time.Minute)
-		if got, want := head(), `2 names, 1 waiter, 1 candidate, longest wait 1m0s: orders/42, held by jobs-1/7 "refund", which asked 1m0s ago`; got != want {
+		if got, want := head(), `2 names, 1 waiter and 1 request of this process, 1 candidate, longest wait 1m0s: orders/42, held by jobs-1/7 "refund", which asked 1m0s ago`; got != want {
 			t.Errorf("the head line is\n%q, want\n%q", got, want)
 		}
 	})
+}
+
+// Each part of the page calls a leader and a candidate what they are, in HTML, as text and as JSON.
+func TestCandidaciesAreShownAsSuch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.stand(w.web, "reminders")
+		synctest.Wait()
+		w.stand(w.jobs, "reminders")
+		<-w.waiting
+		w.hold(w.web.Mutex("orders/42"), "POST /pay")
+		time.Sleep(time.Hour)
+		h := inspect.Handler(w.web)
+		for query, wants := range map[string][]string{
+			"/?format=text":                {"orders/42  web-3/812           POST /pay  asked 1h0m0s ago  0                  -\nreminders  web-3/812 (leader)  -          asked 1h0m0s ago  0 and 1 candidate  -\n"},
+			"/?sort=age&format=text":       {"orders/42  web-3/812           POST /pay  asked 1h0m0s ago  0                  -\nreminders"},
+			"/?name=reminders&format=text": {"1  leader     exclusive", "2  candidate  exclusive"},
+			"/?host=web-3&format=text":     {"web-3 holds 1 and waits for 0, leads 1; waiting for what it holds: 0", "reminders  leader"},
+			"/?host=jobs-1&format=text":    {"jobs-1 holds 0 and waits for 0, is a candidate for 1; waiting for what it holds: 0", "reminders  candidate"},
+			"/":                            {"2 names, 0 waiters, 1 candidate</p>", `<span class="role">leader</span>`, "0 and 1 candidate</td>"},
+			"/?name=reminders":             {"<td>leader</td>", "<td>candidate</td>"},
+			"/api/locks/reminders":         {`"held":true,"kept":false,"candidacy":true`, `"held":false,"kept":false,"candidacy":true`},
+		} {
+			text := get(t, h, query).Body.String()
+			for _, want := range wants {
+				if !strings.Contains(text, want) {
+					t.Errorf("%s lacks %q:\n%s", query, want, text)
+				}
+			}
+			if strings.Contains(query, "reminders") && strings.Contains(text, "Which must move") {
+				t.Errorf("%s says that a process must move:\n%s", query, text)
+			}
+		}
+		if n := w.jobs.Waiting(); len(n) != 0 {
+			t.Errorf("Waiting: %v", n)
+		}
+		// A request without a candidacy waits for the leader like for any holder.
+		w.wait(w.jobs.Mutex("reminders"), "migration")
+		time.Sleep(time.Minute)
+		for query, want := range map[string]string{
+			"/?format=text":                "1 waiter, 1 candidate, longest wait 1m0s: reminders, held by web-3/812, which asked 1h1m0s ago",
+			"/?name=reminders&format=text": "web-3/812 leads reminders, asked 1h1m0s ago",
+		} {
+			if text := get(t, h, query).Body.String(); !strings.Contains(text, want) {
+				t.Errorf("%s lacks %q:\n%s", query, want, text)
+			}
+		}
+	})
+}
+
+// The foot explains the columns that the page has, and each button says that it copies a command.
+func TestFootAndButtonsSayWhatTheyMean(t *testing.T) {
+	w := newWorld(t)
+	w.hold(w.web.Mutex("orders/42"), "POST /pay")
+	h := inspect.Handler(w.web)
+	for query, column := range map[string]string{"/": "Held", "/?name=orders/42": "Since", "/?host=web-3": "Since"} {
+		text := get(t, h, query).Body.String()
+		_, foot, _ := strings.Cut(text, "<footer>")
+		if !strings.Contains(text, ">"+column+"<") || !strings.Contains(foot, column) || column == "Held" && strings.Contains(foot, "Since") {
+			t.Errorf("%s has a column %s, and the foot\n%s", query, column, foot)
+		}
+		if !strings.Contains(text, ">copy revoke command<") || !strings.Contains(foot, `"Copy revoke command" copies a line for a shell`) {
+			t.Errorf("%s: a button does not say that it copies a command:\n%s", query, text)
+		}
+	}
 }

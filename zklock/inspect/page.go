@@ -23,7 +23,9 @@ type page struct {
 	Rows   []row
 	Found  int    // rows of all pages
 	Parts  []part // of the page of a process
-	Holds  int    // of Parts
+	Holds  int    // of Parts, without those that it leads
+	Leads  int    // of Parts
+	Stands int    // of Parts: it is a candidate
 	Behind int    // of Parts
 	More   bool
 	At     time.Time // when the ensemble gave what is shown
@@ -70,7 +72,12 @@ func pageOf(q query, s state) page {
 	case q.Process():
 		p.Parts = partsOf(s, q)
 		for _, part := range p.Parts {
-			if part.Held {
+			switch {
+			case part.Role() == "leader":
+				p.Leads++
+			case part.Candidacy:
+				p.Stands++
+			case part.Held:
 				p.Holds++
 			}
 			p.Behind += part.Behind
@@ -91,8 +98,20 @@ func pageOf(q query, s state) page {
 func (p page) From() int { return min((p.Query.Page-1)*p.Query.Rows, p.Found) + 1 }
 func (p page) To() int   { return p.From() + len(p.Rows) - 1 }
 
-// Waits returns how many of Parts wait.
-func (p page) Waits() int { return len(p.Parts) - p.Holds }
+// Waits returns how many of Parts wait, without those that are candidates.
+func (p page) Waits() int { return len(p.Parts) - p.Holds - p.Leads - p.Stands }
+
+// Does returns what the process of the page holds and waits for.
+func (p page) Does() string {
+	text := "holds " + thousands(p.Holds) + " and waits for " + thousands(p.Waits())
+	if p.Leads > 0 {
+		text += ", leads " + thousands(p.Leads)
+	}
+	if p.Stands > 0 {
+		text += ", is a candidate for " + thousands(p.Stands)
+	}
+	return text + "; waiting for what it holds: " + thousands(p.Behind)
+}
 
 var pageTemplate = template.Must(template.New("page.html").Funcs(template.FuncMap{
 	"name":       func(name string) string { return link("name", name) },

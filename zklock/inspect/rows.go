@@ -12,21 +12,22 @@ import (
 type row struct {
 	operator.Lock
 	Held    []operator.Contender
-	Waiters int             // processes: contenders that wait
+	Waiters int             // processes: contenders that wait, apart from candidates
+	Stand   int             // candidates, which wait on purpose
 	Here    int             // acquisitions of this process that wait
 	Oldest  operator.Millis // since when the first of the waiters has waited
 }
 
 // rowOf returns the row of a name.
 func rowOf(l operator.Lock, here map[string]int) row {
-	held := l.Holders()
-	return row{Lock: l, Held: held, Waiters: len(l.Contenders) - len(held), Here: here[l.Name], Oldest: l.Oldest()}
+	return row{Lock: l, Held: l.Holders(), Waiters: l.Waiters(), Stand: l.Candidates(), Here: here[l.Name], Oldest: l.Oldest()}
 }
 
 // age returns since when the first holder of a row holds, or, if that is not known, since when it
-// has asked; the largest value if that is not known either.
+// has asked; the largest value if that is not known either, and for a leader, which holds for long on
+// purpose.
 func (r row) age() operator.Millis {
-	if len(r.Held) == 0 {
+	if len(r.Held) == 0 || r.Held[0].Candidacy {
 		return unknown
 	}
 	return known(cmp.Or(r.Held[0].HeldSince, r.Held[0].Since))
@@ -63,6 +64,7 @@ func rowsOf(s state, filter, by string) []row {
 // total is the head line of the list: what is stuck, and which process must move.
 type total struct {
 	Names, Waiters, Here int
+	Candidates           int           // that wait on purpose
 	Longest              operator.Lock // the name with the longest wait; "" if nothing waits
 	Since                operator.Millis
 	Holder               operator.Contender // the first one of Longest
@@ -77,6 +79,7 @@ func totalOf(s state) (t total) {
 		r := rowOf(l, s.here)
 		t.Names++
 		t.Waiters += r.Waiters
+		t.Candidates += r.Stand
 		if r.Oldest != 0 && (t.Since == 0 || r.Oldest < t.Since) {
 			t.Longest, t.Since = l, r.Oldest
 		}

@@ -50,7 +50,7 @@ func (p page) writeText(w io.Writer) {
 			fmt.Fprintln(t, strings.Repeat("  ", b.Depth)+operator.Escape(b.String(time.Now())))
 		}
 	case p.Query.Process():
-		fmt.Fprintf(t, "%s holds %s and waits for %s; waiting for what it holds: %s\n\n", operator.Escape(p.Query.Subject()), thousands(p.Holds), thousands(p.Waits()), thousands(p.Behind))
+		fmt.Fprintf(t, "%s %s\n\n", operator.Escape(p.Query.Subject()), p.Does())
 		row("NAME", "STATE", "MODE", "SINCE", "WAITERS", "LABEL", "NODE")
 		for _, part := range p.Parts {
 			row(part.Name, stateOf(part.Contender), part.Mode, part.Contender.Lasts(time.Now()), strconv.Itoa(part.Behind), part.Label, part.ID())
@@ -66,6 +66,9 @@ func (p page) writeText(w io.Writer) {
 			holder, label, since := "-", "-", "-"
 			if len(r.Held) > 0 {
 				holder, label, since = r.Held[0].Process(), r.Held[0].Label, r.Held[0].Lasts(time.Now())
+				if role := r.Held[0].Role(); role != "" {
+					holder += " (" + role + ")"
+				}
 			}
 			if n := len(r.Held) - 1; n > 0 {
 				holder += fmt.Sprintf(" and %d more", n)
@@ -81,9 +84,11 @@ func (p page) writeText(w io.Writer) {
 // stateOf returns what a contender does.
 func stateOf(c operator.Contender) string {
 	text := "waits"
-	switch {
+	switch role := c.Role(); {
 	case c.Stray:
 		text = "left over"
+	case role != "":
+		text = role
 	case c.Held && c.Kept:
 		text = "keeps"
 	case c.Held:
@@ -120,6 +125,9 @@ func (r row) waiting() string {
 	if r.Here > 0 {
 		text += " and " + many(r.Here, "request") + " here"
 	}
+	if r.Stand > 0 {
+		text += " and " + many(r.Stand, "candidate")
+	}
 	return text
 }
 
@@ -129,6 +137,9 @@ func (t total) String() string {
 	text := many(t.Names, "name") + ", " + many(t.Waiters, "waiter")
 	if t.Here > 0 {
 		text += " and " + many(t.Here, "request") + " of this process"
+	}
+	if t.Candidates > 0 {
+		text += ", " + many(t.Candidates, "candidate")
 	}
 	if t.Since == 0 {
 		return text
