@@ -58,3 +58,52 @@ func TestCandidaciesAreShownAsSuch(t *testing.T) {
 		}
 	})
 }
+
+// TestLsSorts: of many names, --sort puts those first that are stuck. Names without a waiter, an
+// election among them, keep their order behind.
+func TestLsSorts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		defer e.Close()
+		a, b := client(t, e), client(t, e)
+		stand(t, a, "a")
+		stand(t, b, "a")
+		for _, name := range []string{"b", "c", "d", "e"} {
+			hold(t, a.Mutex(name))
+			time.Sleep(time.Second)
+		}
+		for i, name := range []string{"d", "e", "e"} {
+			wait(t, b, name, 2+i/2, client(t, e).Mutex(name))
+			time.Sleep(time.Second)
+		}
+		for by, want := range map[string]string{"": "a b c d e", "name": "a b c d e", "wait": "d e a b c", "waiters": "e d b c a", "age": "b c d e a"} {
+			args := []string{"ls"}
+			if by != "" {
+				args = append(args, "--sort", by)
+			}
+			code, out, stderr := command(t, e, args...)
+			var got []string
+			for line := range strings.Lines(out) {
+				got = append(got, strings.Fields(line)[0])
+			}
+			if text := strings.Join(got, " "); code != 0 || stderr != "" || text != "NAME "+want {
+				t.Errorf("--sort %s: %d, %q: %s, want %s", by, code, stderr, text, want)
+			}
+		}
+		if code, out, _ := command(t, e, "ls", "--sort", "wait", "-o", "json"); code != 0 || !strings.HasPrefix(out, `[{"name":"d"`) || !strings.HasSuffix(out, "}\n]\n") {
+			t.Errorf("%d, %s", code, out)
+		}
+		if code, _, stderr := command(t, e, "ls", "--sort", "size"); code != 64 || !strings.Contains(stderr, "want one of name, wait, waiters, age") {
+			t.Errorf("%d, %s", code, stderr)
+		}
+	})
+}
+
+// TestTopCountsInWords: one name is one name.
+func TestTopCountsInWords(t *testing.T) {
+	o := overview{limit: 5, at: time.Now()}
+	o.add(zklock.LockInfo{Name: "orders/42", Contenders: []zklock.Contender{{Held: true}, {}}})
+	if head := o.lines(80)[0]; !strings.HasSuffix(head, "  1 name in use, 1 waiter") {
+		t.Errorf("%q", head)
+	}
+}

@@ -92,7 +92,9 @@ func owner(c zklock.Contender) string {
 // state returns what a contender does.
 func state(c zklock.Contender) string {
 	text := "waits"
-	switch {
+	switch role := operator.RoleOf(c); {
+	case role != "":
+		text = role
 	case c.Held && c.Kept:
 		text = "keeps"
 	case c.Held:

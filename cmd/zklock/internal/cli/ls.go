@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,14 +17,19 @@ func init() { subcommands = append(subcommands, (*app).lsCommand) }
 
 func (a *app) lsCommand() *cobra.Command {
 	var f format
+	by := order("name")
 	cmd := &cobra.Command{
 		Use:   "ls [PREFIX]",
 		Short: "List the names in use, with their holders",
-		Long: `List the names that processes hold or wait for, in byte order. PREFIX is one of the name. ASKED is the
-time since the first holder asked for the lock: it may have waited for a part of that. LONGEST WAIT
-is the same for the first waiter. WAITERS are processes: requests that wait behind another one of
-their process are not in the queue. All by the clocks of both machines.`,
-		Example: "  zklock ls\n  zklock ls -o wide orders/",
+		Long: `List the names that processes hold or wait for, in byte order, or with --sort wait those first that
+processes have waited for the longest time. PREFIX is one of the name. ASKED is the time since the
+first holder asked for the lock: it may have waited for a part of that. LONGEST WAIT is the same for
+the first waiter. WAITERS are processes: requests that wait behind another one of their process are
+not in the queue. All by the clocks of both machines.
+
+The leader of an election and its candidates hold and wait for long on purpose. They are shown as
+such, and no order but that of the names puts them first.`,
+		Example: "  zklock ls\n  zklock ls --sort wait | head\n  zklock ls -o wide orders/",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return usage("the arguments are not those of: " + cmd.UseLine())
@@ -43,22 +47,24 @@ their process are not in the queue. All by the clocks of both machines.`,
 				return err
 			}
 			defer c.Close()
-			return a.list(cmd.Context(), c, prefix, f)
+			return a.list(cmd.Context(), c, prefix, f, by)
 		},
 	}
 	f.addTo(cmd, formatTable, formatWide, formatJSON)
+	by.addTo(cmd)
 	return cmd
 }
 
 // isRootMissing reports whether an error says that there are no names, because there is no root.
 func isRootMissing(err error) bool { return zklock.Reason(err) == "root_missing" }
 
-// list writes the names in use, each when it has been read: a list of any length takes little
-// memory. Names that may not be read are reported at its end.
-func (a *app) list(ctx context.Context, c *zklock.Client, prefix string, f format) error {
+// list writes the names in use. In the order of their names, each is written when it has been read: a
+// list of any length takes little memory. Names that may not be read are reported at its end.
+func (a *app) list(ctx context.Context, c *zklock.Client, prefix string, f format, by order) error {
 	out := bufio.NewWriter(a.out)
 	l := newLister(out, f)
 	var first error
+	var all []zklock.LockInfo // only if they are to be sorted
 	for info, err := range c.Locks(ctx, prefix) {
 		if err != nil {
 			if isRootMissing(err) {
@@ -71,6 +77,14 @@ func (a *app) list(ctx context.Context, c *zklock.Client, prefix string, f forma
 			}
 			continue
 		}
+		if orders[by] != nil {
+			all = append(all, info)
+		} else if err := l.add(info); err != nil {
+			return written(err)
+		}
+	}
+	by.sort(all)
+	for _, info := range all {
 		if err := l.add(info); err != nil {
 			return written(err)
 		}
@@ -135,35 +149,21 @@ func (l *lister) end() error {
 
 // row returns the row of a name.
 func row(info zklock.LockInfo, now time.Time, wide bool) []string {
-	var holder, waiter *zklock.Contender
-	holders := 0
-	for i := range info.Contenders {
-		switch c := &info.Contenders[i]; {
-		case c.Held:
-			if holders++; holder == nil {
-				holder = c
-			}
-		case waiter == nil:
-			waiter = c
-		}
+	s := summarize(info)
+	mode, since, longest := "-", "-", "-"
+	if s.holder != nil {
+		mode, since = s.holder.Mode.String(), age(s.holder.Since, now)
 	}
-	mode, who, since, longest := "-", "-", "-", "-"
-	if holder != nil {
-		mode, who, since = holder.Mode.String(), owner(*holder), age(holder.Since, now)
+	if s.waiter != nil {
+		longest = age(s.waiter.Since, now)
 	}
-	if holders > 1 {
-		who += fmt.Sprintf(" and %d more", holders-1)
-	}
-	if waiter != nil {
-		longest = age(waiter.Since, now)
-	}
-	columns := []string{operator.Escape(info.Name), mode, who, since, strconv.Itoa(len(info.Contenders) - holders), longest}
+	columns := []string{operator.Escape(info.Name), mode, s.owner(), since, s.waiting(), longest}
 	if !wide {
 		return columns
 	}
 	label, id, session := "-", "-", "-"
-	if holder != nil {
-		label, id, session = dash(holder.Label), node(*holder), operator.Hex(holder.Session)
+	if h := s.holder; h != nil {
+		label, id, session = dash(h.Label), node(*h), operator.Hex(h.Session)
 	}
 	return append(columns, label, id, session, operator.Escape(info.Path))
 }

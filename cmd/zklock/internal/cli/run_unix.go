@@ -38,16 +38,17 @@ func subprocess() (code int, ran bool) {
 
 // runFlags are the flags of run, and those that elect takes.
 type runFlags struct {
-	shared   bool
-	permits  int
-	wait     time.Duration
-	limited  bool // wait is set
-	try      bool
-	grace    time.Duration
-	shell    bool
-	label    string
-	exitCode int
-	quiet    bool
+	shared    bool
+	permits   int
+	wait      time.Duration
+	limited   bool // wait is set
+	try       bool
+	candidate bool
+	grace     time.Duration
+	shell     bool
+	label     string
+	exitCode  int
+	quiet     bool
 }
 
 const runHelp = `Run a command under one or several locks. The command is dead before another client can have
@@ -109,6 +110,7 @@ func (a *app) runCommand() *cobra.Command {
 	flags.IntVar(&f.permits, "permits", 0, "hold one of this many permits of the name")
 	flags.DurationVar(&f.wait, "wait", 0, "how long to wait for the lock; 0 is --try (default: without end)")
 	flags.BoolVar(&f.try, "try", false, "do not wait for the lock")
+	flags.BoolVar(&f.candidate, "candidate", false, "the wait and the command are meant to take long, as those of a service and its standby: lists show a candidate and a leader")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "print nothing if the lock was not acquired")
 	flags.StringVar(&f.label, "label", "", "what others read of the holder (default: the name of the command)")
 	flags.IntVarP(&f.exitCode, "exit-code", "E", exitNotAcquired, "the exit code if the lock was not acquired")
@@ -238,6 +240,9 @@ func (f *runFlags) acquire(ctx context.Context, client *zklock.Client, signals *
 		label = filepath.Base(command)
 	}
 	opts := []zklock.AcquireOption{zklock.WithLabel(label), zklock.WithRevocable()}
+	if f.candidate {
+		opts = append(opts, zklock.WithCandidacy())
+	}
 	if f.try || f.limited {
 		opts = append(opts, zklock.WithWait(f.wait))
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -15,16 +14,17 @@ import (
 )
 
 // overview is what top shows at a moment: the names with the most waiters, and among these the
-// ones that have been held for the longest time.
+// ones that have been held for the longest time. Leaders and candidates do so on purpose, and come last.
 type overview struct {
-	limit    int // of rows
-	holds    *operator.Holds
-	names    int
-	waiters  int
-	rows     []overviewRow
-	at       time.Time
-	problems int
-	problem  error // the first
+	limit      int // of rows
+	holds      *operator.Holds
+	names      int
+	waiters    int
+	candidates int
+	rows       []overviewRow
+	at         time.Time
+	problems   int
+	problem    error // the first
 }
 
 // overviewRow is a name.
@@ -32,9 +32,11 @@ type overviewRow struct {
 	name    string
 	mode    string
 	holder  string
+	leads   bool            // the first holder is a leader
 	since   operator.Millis // of the first holder; 0: not known
 	lasts   string          // how long the first holder has held, or how long ago it has asked
 	waiters int
+	waits   string          // how many wait, and how many are candidates
 	waiting operator.Millis // of the first waiter; 0: none, or not known
 	label   string
 }
@@ -62,27 +64,19 @@ func look(ctx context.Context, c *zklock.Client, prefix string, limit int, holds
 }
 
 func (o *overview) add(info zklock.LockInfo) {
-	r := overviewRow{name: info.Name, mode: "-", holder: "-", label: "-", lasts: "-"}
-	holders := 0
+	s := summarize(info)
+	r := overviewRow{name: info.Name, mode: "-", holder: s.owner(), label: "-", lasts: "-", waiters: s.waiters, waits: s.waiting()}
 	shown := operator.Show(info.Name, info.Path, info.Contenders, o.holds)
-	for i, c := range shown.Contenders {
-		switch {
-		case c.Held:
-			if holders++; holders == 1 {
-				r.mode, r.holder, r.label = c.Mode, owner(info.Contenders[i]), dash(c.Label)
-				r.since, r.lasts = cmp.Or(c.HeldSince, c.Since), c.Lasts(o.at)
-			}
-		default:
-			if r.waiters++; r.waiters == 1 {
-				r.waiting = c.Since
-			}
-		}
+	if held := shown.Holders(); len(held) > 0 {
+		c := held[0]
+		r.mode, r.label, r.leads, r.since, r.lasts = c.Mode, dash(c.Label), c.Candidacy, cmp.Or(c.HeldSince, c.Since), c.Lasts(o.at)
 	}
-	if holders > 1 {
-		r.holder += fmt.Sprintf(" and %d more", holders-1)
+	if s.waiter != nil {
+		r.waiting = operator.MillisOf(s.waiter.Since)
 	}
 	o.names++
-	o.waiters += r.waiters
+	o.waiters += s.waiters
+	o.candidates += s.candidates
 	if o.rows = append(o.rows, r); len(o.rows) >= 4*max(o.limit, 1) {
 		o.trim()
 	}
@@ -91,14 +85,28 @@ func (o *overview) add(info zklock.LockInfo) {
 // trim sorts the rows and removes those that are not shown.
 func (o *overview) trim() {
 	slices.SortStableFunc(o.rows, func(a, b overviewRow) int {
-		return cmp.Or(cmp.Compare(b.waiters, a.waiters), cmp.Compare(a.since, b.since), cmp.Compare(a.name, b.name))
+		return cmp.Or(cmp.Compare(b.waiters, a.waiters), last(a.leads, b.leads), cmp.Compare(a.since, b.since), cmp.Compare(a.name, b.name))
 	})
 	o.rows = o.rows[:min(len(o.rows), max(o.limit, 0))]
 }
 
+// last compares two rows of which one may be put last.
+func last(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	}
+	return -1
+}
+
 // lines returns the lines of the screen, each cut at a width.
 func (o *overview) lines(width int) []string {
-	head := fmt.Sprintf("%s  %d names in use, %d waiters", o.at.Format("15:04:05"), o.names, o.waiters)
+	head := fmt.Sprintf("%s  %s in use, %s", o.at.Format("15:04:05"), operator.Count(o.names, "name"), operator.Count(o.waiters, "waiter"))
+	if o.candidates > 0 {
+		head += ", " + operator.Count(o.candidates, "candidate")
+	}
 	if o.problem != nil {
 		head = fmt.Sprintf("%s  %s", o.at.Format("15:04:05"), operator.Escape(o.problem.Error()))
 	}
@@ -119,7 +127,7 @@ func (o *overview) screen(head string, width int) []string {
 	var b strings.Builder
 	t := newTable(&b, "NAME", "MODE", "HOLDER", "SINCE", "WAITERS", "LONGEST WAIT", "LABEL")
 	for _, r := range o.rows {
-		_ = t.row(operator.Escape(r.name), r.mode, r.holder, r.lasts, strconv.Itoa(r.waiters), cmp.Or(r.waiting.Age(o.at, true), "-"), r.label) // a Builder does not fail
+		_ = t.row(operator.Escape(r.name), r.mode, r.holder, r.lasts, r.waits, cmp.Or(r.waiting.Age(o.at, true), "-"), r.label) // a Builder does not fail
 	}
 	_ = t.end()
 	lines := append([]string{head, ""}, strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")...)

@@ -25,8 +25,9 @@ func (a *app) whoCommand() *cobra.Command {
 		Short: "Show which processes hold a lock and wait for it",
 		Long: `Show which processes hold a lock and wait for it, in the order of the queue. ASKED is the time since
 the process asked for the lock, by the clocks of both machines: a holder may have waited for a part
-of that. A state of "keeps" means that the process may keep the lock between uses. REVOKED, with the
-reason, is there if a contender was asked to give the lock back.
+of that. A state of "keeps" means that the process may keep the lock between uses; "leader" and
+"candidate" are those of an election, or of another acquisition that is meant to last. REVOKED, with
+the reason, is there if a contender was asked to give the lock back.
 
 NODE identifies one contender, as zklock release takes it.`,
 		Example: "  zklock who orders/42\n  zklock who -o json orders/42 | jq '.contenders[] | select(.held) | .host'",
