@@ -34,8 +34,9 @@ func (a *app) doctorCommand() *cobra.Command {
   - the queues: contenders that belong to no session, those of other libraries, sequence numbers,
     clocks
 
-It ends with "ok", or with what to do. Exit codes: 0 if it is ok, perhaps with warnings; 1 if
-there is something to do; 69 without a quorum. It changes nothing.
+What is wrong now comes first, and the known faults of the servers' release last, in one line; with
+-o wide, each has a line of its own. doctor ends with "ok", or with what to do. Exit codes: 0 if it
+is ok, perhaps with warnings; 1 if there is something to do; 69 without a quorum. It changes nothing.
 
 Servers answer more questions if their 4lw.commands.whitelist has srvr and conf.`,
 		Args: cobra.NoArgs,
@@ -50,7 +51,7 @@ Servers answer more questions if their 4lw.commands.whitelist has srvr and conf.
 			if f == formatJSON {
 				err = writeJSON(out, report)
 			} else {
-				err = writeReport(out, report)
+				err = writeReport(out, report, f == formatWide)
 			}
 			if err := written(err, out.Flush()); err != nil {
 				return err
@@ -64,7 +65,7 @@ Servers answer more questions if their 4lw.commands.whitelist has srvr and conf.
 			return nil
 		},
 	}
-	f.addTo(cmd, formatTable, formatJSON)
+	f.addTo(cmd, formatTable, formatWide, formatJSON)
 	return cmd
 }
 
@@ -95,10 +96,14 @@ func (a *app) patient() (doctor.Patient, error) {
 }
 
 // writeReport writes a report as text. It ends with "ok", or with what to do.
-func writeReport(w io.Writer, report doctor.Report) error {
+func writeReport(w io.Writer, report doctor.Report, wide bool) error {
 	t := newTable(w)
 	t.title = []string{"RESULT", "WHAT", "FOUND"}
-	for _, f := range report.Findings {
+	findings := report.Findings
+	if !wide {
+		findings = report.Short()
+	}
+	for _, f := range findings {
 		if err := t.row(string(f.Level), f.What, operator.Escape(f.Text)); err != nil {
 			return err
 		}

@@ -32,8 +32,8 @@ const (
 )
 
 // Examine examines the servers, the rights on the root, and the queues.
-func Examine(ctx context.Context, p Patient) Report {
-	var r Report
+func Examine(ctx context.Context, p Patient) (r Report) {
+	defer func() { r.order() }()
 	servers := lookAtAll(ctx, p)
 	r.reach(p, servers)
 	r.session(p, servers)
@@ -66,7 +66,8 @@ func (r *Report) reach(p Patient, servers []server) {
 			seen[v] = true
 			for _, a := range advisories {
 				if a.affects(v) {
-					r.warn("version", fmt.Sprintf("%v: %s: %s", v, a.id, a.text), a.advice)
+					r.Findings = append(r.Findings, Finding{Level: Warning, What: "version", Text: fmt.Sprintf("%v: %s: %s", v, a.id, a.text),
+						Advice: a.advice, Release: v.String(), Fault: a.id})
 				}
 			}
 			if v.less(version{3, 5, 3}) {
@@ -157,9 +158,10 @@ func (r *Report) connections(p Patient, servers []server) {
 		case most == 0:
 			r.ok("maxClientCnxns", "no limit")
 		case processes < 5:
-			r.warn("maxClientCnxns", fmt.Sprintf("%d: only %d processes of one host, with %d sessions each, can connect to a server", most, processes, p.PoolSessions), "raise maxClientCnxns in zoo.cfg")
+			r.warn("maxClientCnxns", fmt.Sprintf("%d: only %s of one host, with %s each, can connect to a server", most,
+				numbered(processes, "1 process", "%d processes"), numbered(p.PoolSessions, "1 session", "%d sessions")), "raise maxClientCnxns in zoo.cfg")
 		default:
-			r.ok("maxClientCnxns", "%d: room for %d processes of one host with %d sessions each", most, processes, p.PoolSessions)
+			r.ok("maxClientCnxns", "%d: room for %d processes of one host with %s each", most, processes, numbered(p.PoolSessions, "1 session", "%d sessions"))
 		}
 	}
 }

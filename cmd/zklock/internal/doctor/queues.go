@@ -80,12 +80,12 @@ func (r *Report) queuesAt(ctx context.Context, c *zklock.Client, now time.Time) 
 			}
 		}
 	}
-	r.ok("queues", "%d names in use, with %d contenders", names, contenders)
+	r.ok("queues", "%s in use, with %s", numbered(names, "1 name", "%d names"), numbered(contenders, "1 contender", "%d contenders"))
 	if unread.n > 0 {
-		r.toDo("queues", fmt.Sprintf("%d names or more cannot be read: %v", unread.n, &unread), "grant READ on them, and look at the servers' logs")
+		r.toDo("queues", numbered(unread.n, "1 name", "%d names")+fmt.Sprintf(" or more cannot be read: %v", &unread), "grant READ on them, and look at the servers' logs")
 	}
 	if orphans.n > 0 {
-		r.toDo("orphans", fmt.Sprintf("%d contenders belong to no session, so they never go: %v", orphans.n, &orphans), "find the program that makes them, stop it, and delete them with zklock release NAME NODE@ZXID")
+		r.toDo("orphans", numbered(orphans.n, "1 contender belongs to no session, so it never goes: ", "%d contenders belong to no session, so they never go: ")+orphans.String(), "find the program that makes them, stop it, and delete them with zklock release NAME NODE@ZXID")
 	} else {
 		r.ok("orphans", "none: every contender goes with its session")
 	}
@@ -95,17 +95,17 @@ func (r *Report) queuesAt(ctx context.Context, c *zklock.Client, now time.Time) 
 		r.ok("late", "none: every contender was created soon after it was sent")
 	}
 	if foreign.n > 0 {
-		r.warn("foreign", fmt.Sprintf("%d contenders are those of other libraries or dialects: %v", foreign.n, &foreign), "set dialect to that of the other library, in the URL of all zklock clients, or use another root")
+		r.warn("foreign", numbered(foreign.n, "1 contender is that of another library or dialect: ", "%d contenders are those of other libraries or dialects: ")+foreign.String(), "set dialect to that of the other library, in the URL of all zklock clients, or use another root")
 	} else {
 		r.ok("foreign", "none: all contenders are of the client's dialect")
 	}
 	if used.n > 0 {
-		r.toDo("sequence", fmt.Sprintf("the sequence numbers of %d names are almost used up: %v", used.n, &used), "stop using these names until their znodes are gone, or delete the znodes")
+		r.toDo("sequence", "the sequence numbers of "+numbered(used.n, "1 name", "%d names")+" are almost used up: "+used.String(), "stop using these names until their znodes are gone, or delete the znodes")
 	} else {
 		r.ok("sequence", "no name has used up its sequence numbers")
 	}
 	if ahead.n > 0 {
-		r.warn("clock", fmt.Sprintf("the clocks of %d contenders are ahead of this machine's: %v", ahead.n, &ahead), "synchronize the clocks: locks do not depend on that, but the ages in lists do")
+		r.warn("clock", numbered(ahead.n, "the clock of 1 contender is", "the clocks of %d contenders are")+" ahead of this machine's: "+ahead.String(), "synchronize the clocks: locks do not depend on that, but the ages in lists do")
 	} else {
 		r.ok("clock", "no contender's clock is ahead of this machine's")
 	}

@@ -3,6 +3,7 @@ package doctor
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Level says what a finding means.
@@ -21,12 +22,61 @@ type Finding struct {
 	What   string `json:"what"`
 	Text   string `json:"text"`
 	Advice string `json:"advice"` // what to do; "" if the level is OK
+
+	// Of a known fault of the servers' release, which may have no effect: the release and the fault.
+	Release string `json:"release,omitempty"`
+	Fault   string `json:"fault,omitempty"`
 }
 
 // Report is what was found.
 type Report struct {
 	Findings []Finding `json:"findings"`
 	NoQuorum bool      `json:"noquorum"` // no quorum of the servers can be reached
+}
+
+// order puts first what is wrong now: what is to be done, and then warnings. What is well follows, and
+// then the known faults of releases. It changes nothing else about the order.
+func (r *Report) order() {
+	rank := func(f Finding) int {
+		switch {
+		case f.Level == ToDo:
+			return 0
+		case f.Level == Warning && f.Fault == "":
+			return 1
+		case f.Level == OK:
+			return 2
+		}
+		return 3
+	}
+	slices.SortStableFunc(r.Findings, func(a, b Finding) int { return rank(a) - rank(b) })
+}
+
+// Short returns the findings with the faults of each release in one.
+func (r *Report) Short() (short []Finding) {
+	faults := make(map[string][]string)
+	for _, f := range r.Findings {
+		faults[f.Release] = append(faults[f.Release], f.Fault)
+	}
+	for _, f := range r.Findings {
+		all := faults[f.Release]
+		switch {
+		case f.Release == "":
+			short = append(short, f)
+		case f.Fault == all[0]:
+			f.Text = f.Release + numbered(len(all), " has a known fault that concerns locks: ", " has %d known faults that concern locks: ") + strings.Join(all, ", ")
+			f.Advice = newest + "; doctor -o wide says of each what it does, and what else helps"
+			short = append(short, f)
+		}
+	}
+	return short
+}
+
+// numbered returns the text for one thing, or that for another number of them, which it has.
+func numbered(n int, one, more string) string {
+	if n == 1 {
+		return one
+	}
+	return fmt.Sprintf(more, n)
 }
 
 func (r *Report) ok(what, format string, args ...any) {

@@ -3,6 +3,7 @@ package doctor
 import (
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -70,5 +71,33 @@ func TestVersionOfAServersReply(t *testing.T) {
 	}
 	if n, ok := s.number("maxClientCnxns"); n != 60 || !ok {
 		t.Errorf("%v, %v", n, ok)
+	}
+}
+
+// TestFaultsOfAReleaseDoNotHideWhatIsWrong: what is wrong now comes first, and the servers' own lines
+// before the known faults of their release, which have one line.
+func TestFaultsOfAReleaseDoNotHideWhatIsWrong(t *testing.T) {
+	var r Report
+	up := server{host: "zk1", version: version{3, 8, 0}, srvr: map[string]string{"mode": "leader"}}
+	r.reach(Patient{}, []server{up, {host: "zk2", version: version{3, 8, 0}, srvr: map[string]string{"mode": "follower"}}, {host: "zk3", version: version{3, 9, 5}, srvr: map[string]string{"mode": "follower"}}})
+	r.ok("queues", "none")
+	r.toDo("orphans", "one", "delete it")
+	r.order()
+	var levels, whats []string
+	for _, f := range r.Short() {
+		levels, whats = append(levels, string(f.Level)), append(whats, f.What)
+	}
+	if got := strings.Join(levels, " "); got != "to do warning ok ok ok ok ok ok warning warning" {
+		t.Errorf("%s", got)
+	}
+	if got := strings.Join(whats, " "); got != "orphans version server server server containers containers queues version version" {
+		t.Errorf("%s", got)
+	}
+	short := r.Short()
+	if got := short[8].Text; got != "ZooKeeper 3.8.0 has 7 known faults that concern locks: ZOOKEEPER-4785, CVE-2023-44981, CVE-2024-23944, CVE-2026-24281, CVE-2026-59739, CVE-2026-59969, CVE-2026-79993" {
+		t.Errorf("%s", got)
+	}
+	if len(r.Findings) != 8+7+3 || r.Findings[8].Fault != "ZOOKEEPER-4785" || r.Findings[8].Advice == short[8].Advice {
+		t.Errorf("%d findings, %+v", len(r.Findings), r.Findings[8])
 	}
 }
