@@ -23,6 +23,8 @@ type acquisition struct {
 	started time.Time
 	server  server // what span shows about the server
 
+	candidacy bool // it waits and holds for long on purpose
+
 	mu     sync.Mutex
 	wait   trace.Span        // guarded by mu; zklock.wait, until it ends
 	linked trace.SpanContext // guarded by mu; the newest link of wait
@@ -52,10 +54,11 @@ func (o *observer) acquire(ctx context.Context, e zklock.AcquireEvent) (context.
 	if !recording && !o.instruments.acquisitions(ctx) {
 		return inner, nil // with the span, which passes on its parent's trace
 	}
-	a := &acquisition{o: o, span: span, caller: trace.SpanFromContext(ctx), mode: e.Mode.String(), name: o.metricName(e.Name), started: time.Now(), server: server{span: span}}
+	a := &acquisition{o: o, span: span, caller: trace.SpanFromContext(ctx), mode: e.Mode.String(), name: o.metricName(e.Name), started: time.Now(), server: server{span: span}, candidacy: e.Candidacy}
 	if recording {
 		o.recorded.Store(true)
 		o.nameSpan(span, e.Name)
+		markSpan(span, e.Candidacy)
 	}
 	return context.WithValue(inner, acquisitionKey{o}, a), func(r zklock.AcquireResult) { a.end(ctx, inner, e, r) }
 }
@@ -63,7 +66,7 @@ func (o *observer) acquire(ctx context.Context, e zklock.AcquireEvent) (context.
 // end ends the acquisition. outer is the caller's context; inner has the span.
 func (a *acquisition) end(outer, inner context.Context, e zklock.AcquireEvent, r zklock.AcquireResult) {
 	o, result := a.o, outcome(r.Err)
-	s := series{mode: a.mode, outcome: result, name: a.name}
+	s := series{mode: a.mode, outcome: result, name: a.name, candidacy: a.candidacy}
 	if failed(result) {
 		s.errorType = errorType(r.Err)
 	}
@@ -131,13 +134,14 @@ func (o *observer) waitFor(ctx context.Context, e zklock.WaitEvent) (context.Con
 		inner, span = o.start(ctx, SpanWait, o.modeStart[e.Mode])
 		span.SetAttributes(aheadAttributes(e)...)
 		o.nameSpan(span, e.Name)
+		markSpan(span, a.candidacy)
 		a.mu.Lock()
 		a.wait = span
 		a.linkLocked(e.Ahead.Trace)
 		a.mu.Unlock()
 	}
 	started := time.Now()
-	waiting := o.series.get(series{mode: a.mode, name: a.name}).add
+	waiting := o.series.get(series{mode: a.mode, name: a.name, candidacy: a.candidacy}).add
 	o.instruments.waiting.Add(ctx, 1, waiting...)
 	return inner, func(r zklock.WaitResult) {
 		o.instruments.waiting.Add(ctx, -1, waiting...)
@@ -145,7 +149,9 @@ func (o *observer) waitFor(ctx context.Context, e zklock.WaitEvent) (context.Con
 		if failed(s.outcome) {
 			s.errorType = errorType(r.Err)
 		}
-		o.instruments.wait.Record(inner, time.Since(started).Seconds(), o.series.get(s).record...)
+		if !a.candidacy { // such a wait is no contention
+			o.instruments.wait.Record(inner, time.Since(started).Seconds(), o.series.get(s).record...)
+		}
 		if span == nil {
 			return
 		}
@@ -205,6 +211,13 @@ func (a *acquisition) linkLocked(parent string) {
 	}
 	a.linked = link.SpanContext
 	a.wait.AddLink(link)
+}
+
+// markSpan marks a recorded span of a candidacy.
+func markSpan(span trace.Span, candidacy bool) {
+	if candidacy {
+		span.SetAttributes(AttrCandidacy.Bool(true))
+	}
 }
 
 // aheadAttributes returns attributes that describe the contender ahead.

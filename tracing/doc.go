@@ -45,13 +45,13 @@
 // All spans are of kind client. Their status is an error only for the outcomes
 // lost and error. A lock that is taken, or a caller that cancels, is not an error.
 //
-//	zklock.acquire    an acquisition    zklock.mode, zklock.try, zklock.outcome, zklock.name, zklock.token, error.type, zklock.session.id, server.address, server.port
+//	zklock.acquire    an acquisition    zklock.mode, zklock.try, zklock.candidacy, zklock.outcome, zklock.name, zklock.token, error.type, zklock.session.id, server.address, server.port
 //	zklock.wait       waiting for other holders, a child of zklock.acquire; links to the contenders ahead
-//	                                    zklock.mode, zklock.outcome, zklock.name, error.type, zklock.queue.position, zklock.ahead.node, zklock.ahead.host, zklock.ahead.pid
+//	                                    zklock.mode, zklock.outcome, zklock.name, zklock.candidacy, error.type, zklock.queue.position, zklock.ahead.node, zklock.ahead.host, zklock.ahead.pid
 //	zklock.release    a release; links to its zklock.acquire, and to that of the request that got the place by hand-over
 //	                                    zklock.mode, zklock.name, zklock.token, zklock.release.handed, error.type, zklock.session.id, server.address, server.port
 //	zklock.hold       the time a lock is held (WithHoldSpan); links to its zklock.acquire
-//	                                    zklock.mode, zklock.name, zklock.token
+//	                                    zklock.mode, zklock.name, zklock.candidacy, zklock.token
 //
 // Their events:
 //
@@ -61,18 +61,25 @@
 //	zklock.lost       on the request's span and zklock.hold
 //	                                    zklock.mode, zklock.name, zklock.token, error.type
 //
+// # Elections
+//
+// A candidate waits, and a leader holds, for as long as nothing is wrong. zklock.wait.duration,
+// zklock.wait.longest and zklock.hold.longest leave both out. Other measurements of them have the
+// attribute zklock.candidacy, so that zklock_candidacy!="true" leaves them out of a query. The same is
+// so for all acquisitions with zklock.WithCandidacy. A request that waits for a leader counts as a wait.
+//
 // # Metrics
 //
 // Hooks makes these metrics, except those from zklock.sessions on, which
 // RegisterStats makes:
 //
-//	zklock.acquire.duration       histogram   s            zklock.mode, zklock.outcome, error.type, zklock.name
+//	zklock.acquire.duration       histogram   s            zklock.mode, zklock.outcome, error.type, zklock.candidacy, zklock.name
 //	zklock.wait.duration          histogram   s            zklock.mode, zklock.outcome, error.type, zklock.name
-//	zklock.hold.duration          histogram   s            zklock.mode, zklock.release.reason, zklock.name
-//	zklock.stop.duration          histogram   s            zklock.mode, error.type, zklock.name
-//	zklock.held                   gauge       {lock}       zklock.mode, zklock.name
-//	zklock.waiting                gauge       {lock}       zklock.mode, zklock.name
-//	zklock.lost                   counter     {lock}       zklock.mode, error.type, zklock.name
+//	zklock.hold.duration          histogram   s            zklock.mode, zklock.release.reason, zklock.candidacy, zklock.name
+//	zklock.stop.duration          histogram   s            zklock.mode, error.type, zklock.candidacy, zklock.name
+//	zklock.held                   gauge       {lock}       zklock.mode, zklock.candidacy, zklock.name
+//	zklock.waiting                gauge       {lock}       zklock.mode, zklock.candidacy, zklock.name
+//	zklock.lost                   counter     {lock}       zklock.mode, error.type, zklock.candidacy, zklock.name
 //	zklock.handovers              counter     {lock}       zklock.mode, zklock.name
 //	zklock.operation.duration     histogram   s            zklock.operation.kind, error.type
 //	zklock.operation.group_size   histogram   {request}    zklock.operation.kind
@@ -99,6 +106,7 @@
 //	                         its zklock.Reason. Of zklock.stop.duration: lost, closed or revoked
 //	zklock.name              the lock's name, as WithName or WithNameAttribute maps it
 //	zklock.try               true if the caller does not wait for other holders
+//	zklock.candidacy         true for acquisitions with zklock.WithCandidacy, such as an election's, and their locks
 //	zklock.token             the fencing token
 //	zklock.queue.position    how many contenders were ahead
 //	zklock.ahead.node        the queue node of the contender ahead

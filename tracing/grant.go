@@ -25,6 +25,9 @@ type grant struct {
 	mode    string            // at the acquisition: a Downgrade must not unbalance the gauge
 	name    string            // as metrics show it
 	since   time.Time
+
+	candidacy bool // it is held for long on purpose
+
 	cleanup runtime.Cleanup // of its entry in grants
 
 	// mu is held while a loss is recorded, which does not wait for anything. The Lost
@@ -37,21 +40,27 @@ type grant struct {
 
 // begin makes the grant of an acquisition that succeeded. ctx is the caller's context.
 func (o *observer) begin(ctx context.Context, a *acquisition, e zklock.AcquireEvent, lock *zklock.Lock) *grant {
-	g := &grant{o: o, acquire: a.span.SpanContext(), caller: a.caller, mode: a.mode, name: a.name, since: time.Now()}
+	g := &grant{o: o, acquire: a.span.SpanContext(), caller: a.caller, mode: a.mode, name: a.name, since: time.Now(), candidacy: a.candidacy}
 	if o.cfg.holdSpan {
 		_, span := o.start(ctx, SpanHold, o.modeStart[e.Mode])
 		if span.IsRecording() {
 			span.AddLink(trace.Link{SpanContext: g.acquire})
 			span.SetAttributes(AttrToken.String(lock.Token().String()))
 			o.nameSpan(span, e.Name)
+			markSpan(span, g.candidacy)
 			g.hold = span
 		}
 	}
-	o.instruments.held.Add(ctx, 1, o.series.get(series{mode: g.mode, name: g.name}).add...)
-	o.series.get(series{mode: g.mode, name: g.name, errorType: reasonLost}).begin(ctx, o.instruments.lost)
+	o.instruments.held.Add(ctx, 1, o.series.get(g.series()).add...)
+	lost := g.series()
+	lost.errorType = reasonLost
+	o.series.get(lost).begin(ctx, o.instruments.lost)
 	o.grants.put(lock, g)
 	return g
 }
+
+// series returns what all measurements of the grant have in common.
+func (g *grant) series() series { return series{mode: g.mode, name: g.name, candidacy: g.candidacy} }
 
 // endLocked ends the grant. It returns false if the grant has ended before: a release
 // and a loss may come at the same time.
@@ -61,9 +70,10 @@ func (g *grant) endLocked(ctx context.Context, reason string, held time.Duration
 	}
 	g.over = true
 	i := g.o.instruments
-	counted := g.o.series.get(series{mode: g.mode, name: g.name})
-	i.held.Add(ctx, -1, counted.add...)
-	i.hold.Record(ctx, held.Seconds(), g.o.series.get(series{mode: g.mode, name: g.name, reason: reason}).record...)
+	s := g.series()
+	i.held.Add(ctx, -1, g.o.series.get(s).add...)
+	s.reason = reason
+	i.hold.Record(ctx, held.Seconds(), g.o.series.get(s).record...)
 	return true
 }
 
@@ -74,7 +84,9 @@ func (g *grant) lose(ctx context.Context, e zklock.LostEvent) {
 	if !g.endLocked(ctx, reasonLost, time.Since(g.since)) {
 		return
 	}
-	g.o.instruments.lost.Add(ctx, 1, g.o.series.get(series{mode: g.mode, name: g.name, errorType: lossType(e.Err)}).add...)
+	s := g.series()
+	s.errorType = lossType(e.Err)
+	g.o.instruments.lost.Add(ctx, 1, g.o.series.get(s).add...)
 	g.report(g.caller, e)
 	if g.hold != nil {
 		g.report(g.hold, e)
@@ -172,7 +184,8 @@ func (o *observer) handOver(e zklock.HandoverEvent) {
 // stop records how long the work under a lock went on after it was asked to stop. A loss is the
 // graver of two reasons.
 func (g *grant) stop(ctx context.Context, e zklock.ReleaseEvent) {
-	s, asked := series{mode: g.mode, name: g.name, errorType: reasonRevoked}, e.Revoked
+	s, asked := g.series(), e.Revoked
+	s.errorType = reasonRevoked
 	var lost *zklock.LostError
 	if errors.As(e.Lock.Err(), &lost) {
 		s.errorType, asked = lossType(lost), lost.At

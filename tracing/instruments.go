@@ -38,7 +38,7 @@ type instruments struct {
 func newInstruments(m metric.Meter) *instruments {
 	return &instruments{
 		acquire: seconds(m, MetricAcquireDuration, "How long acquisitions took, including the wait."),
-		wait:    seconds(m, MetricWaitDuration, "How long acquisitions waited for other holders, without those that did not wait."),
+		wait:    seconds(m, MetricWaitDuration, "How long acquisitions waited for other holders, without those that did not wait, and without candidacies."),
 		hold:    seconds(m, MetricHoldDuration, "How long locks were held."),
 		stop:    seconds(m, MetricStopDuration, "How long work went on after its lock was lost or revoked."),
 		held: orNoop[metric.Int64UpDownCounter](noop.Int64UpDownCounter{})(m.Int64UpDownCounter(MetricHeld,
@@ -93,6 +93,7 @@ func (i *instruments) acquisitions(ctx context.Context) bool {
 // occur, so their attribute sets are made once.
 type series struct {
 	mode, outcome, errorType, reason, operation, name string
+	candidacy                                         bool
 }
 
 // measurement has the options for recording into a series, for histograms and for
@@ -150,6 +151,9 @@ func (s series) measurement() *measurement {
 		if a.value != "" {
 			kvs = append(kvs, a.key.String(a.value))
 		}
+	}
+	if s.candidacy {
+		kvs = append(kvs, AttrCandidacy.Bool(true))
 	}
 	set := metric.WithAttributeSet(attribute.NewSet(kvs...))
 	return &measurement{record: []metric.RecordOption{set}, add: []metric.AddOption{set}}

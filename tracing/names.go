@@ -40,7 +40,8 @@ const (
 	MetricAcquireDuration = "zklock.acquire.duration"
 
 	// MetricWaitDuration is a histogram of how long acquisitions waited for other
-	// holders, in seconds. Acquisitions that did not wait are not in it.
+	// holders, in seconds. Acquisitions that did not wait are not in it, and candidacies, which
+	// wait on purpose, are not either: see zklock.WithCandidacy.
 	MetricWaitDuration = "zklock.wait.duration"
 
 	// MetricHoldDuration is a histogram of how long locks were held, in seconds.
@@ -103,11 +104,12 @@ const (
 
 	// MetricHoldLongest is how long the oldest lock that is held now has been held, in
 	// seconds; 0 if none is. It shows a holder that hangs, long before its hold is over
-	// and in zklock.hold.duration.
+	// and in zklock.hold.duration. It leaves out leaders of elections, which hold for long on
+	// purpose: see zklock.WithCandidacy.
 	MetricHoldLongest = "zklock.hold.longest"
 
 	// MetricWaitLongest is how long the oldest acquisition that waits now for other holders
-	// has waited, in seconds; 0 if none does.
+	// has waited, in seconds; 0 if none does. It leaves out candidates of elections.
 	MetricWaitLongest = "zklock.wait.longest"
 
 	// MetricForgotten counts locks that the program dropped without a Release. They stay
@@ -131,6 +133,10 @@ const (
 
 	// AttrTry is true if the caller does not wait for other holders.
 	AttrTry = attribute.Key("zklock.try")
+
+	// AttrCandidacy is true for acquisitions with zklock.WithCandidacy, such as an election's, and
+	// for their locks: they wait and hold for long on purpose. Others do not have it.
+	AttrCandidacy = attribute.Key("zklock.candidacy")
 
 	// AttrToken is the fencing token.
 	AttrToken = attribute.Key("zklock.token")

@@ -30,8 +30,8 @@ func RegisterStats(c *zklock.Client, opts ...Option) (metric.Registration, error
 	draining, err2 := m.Int64ObservableUpDownCounter(MetricSessionDraining, metric.WithUnit("{session}"), metric.WithDescription("Sessions that end with their last lock."))
 	limit, err3 := m.Int64ObservableUpDownCounter(MetricSessionMax, metric.WithUnit("{session}"), metric.WithDescription("Sessions that the pool may have."))
 	opened, err4 := m.Int64ObservableCounter(MetricSessionOpened, metric.WithUnit("{session}"), metric.WithDescription("Sessions opened."))
-	hold, err5 := m.Float64ObservableGauge(MetricHoldLongest, metric.WithUnit("s"), metric.WithDescription("How long the oldest lock that is held has been held."))
-	wait, err6 := m.Float64ObservableGauge(MetricWaitLongest, metric.WithUnit("s"), metric.WithDescription("How long the oldest acquisition that waits for other holders has waited."))
+	hold, err5 := m.Float64ObservableGauge(MetricHoldLongest, metric.WithUnit("s"), metric.WithDescription("How long the oldest lock that is held has been held, without leaders of elections."))
+	wait, err6 := m.Float64ObservableGauge(MetricWaitLongest, metric.WithUnit("s"), metric.WithDescription("How long the oldest acquisition that waits for other holders has waited, without candidates."))
 	forgotten, err7 := m.Int64ObservableCounter(MetricForgotten, metric.WithUnit("{lock}"), metric.WithDescription("Locks that the program dropped without a Release."))
 	reaped, err8 := m.Int64ObservableCounter(MetricSessionReaped, metric.WithUnit("{session}"), metric.WithDescription("Sessions of dead processes that were ended."))
 	if err := oneline.Join(err1, err2, err3, err4, err5, err6, err7, err8); err != nil {
