@@ -41,3 +41,16 @@ func TestCandidaciesAreLeftOut(t *testing.T) {
 		}
 	})
 }
+
+// With the option, both are in the profiles.
+func TestCandidaciesThatAreAskedFor(t *testing.T) {
+	world(t, func(t *testing.T, e *memdriver.Ensemble) {
+		first, second := join(t, e, "web-1", contention.WithCandidacies()), join(t, e, "web-2", contention.WithCandidacies())
+		go lead(first.Client)
+		synctest.Wait()
+		go lead(second.Client)
+		time.Sleep(time.Hour)
+		want(t, parse(t, second.Handler(), ""), row{"held by web; lock reminders; lead", [2]int64{1, int64(time.Hour)}})
+		want(t, parse(t, first.HeldHandler(), ""), row{"lock reminders; lead", [2]int64{1, int64(time.Hour)}})
+	})
+}

@@ -27,11 +27,15 @@
 // Frames have no addresses, so profiles of several replicas, and of several builds, merge:
 // go tool pprof http://web-1/debug/zklock/contention http://web-2/debug/zklock/contention.
 //
+// The waits of an election's candidates are left out, unless [WithCandidacies] is set: they wait on
+// purpose. So are those of all acquisitions with zklock.WithCandidacy.
+//
 // # Held locks
 //
 // The profile of held locks has the locks that are held at that moment, by the calls that led to
 // Acquire, like the custom profiles of runtime/pprof: locks/count and held/nanoseconds. A lock
-// that is kept in a slice, or dropped without a Release, stays in it until its session ends.
+// that is kept in a slice, or dropped without a Release, stays in it until its session ends. Leaders of
+// elections are left out like their candidates.
 //
 // # Cost
 //

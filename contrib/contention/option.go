@@ -31,6 +31,11 @@ func WithHolderLabels() Option { return option(func(p *Profile) { p.labels = tru
 // and in profiles with [WithHolderLabels]. An acquisition costs a few microseconds more.
 func WithCallerLabels() Option { return option(func(p *Profile) { p.callers = true }) }
 
+// WithCandidacies makes the profiles show the acquisitions with zklock.WithCandidacy, too, such as those
+// of elections. By default they are left out: a candidate waits and a leader holds for as long as nothing
+// is wrong, and the hours of one hide the milliseconds of all others.
+func WithCandidacies() Option { return option(func(p *Profile) { p.candidacies = true }) }
+
 // classOf is the default class of a lock.
 func classOf(name string) string {
 	if !strings.Contains(name, ",") {

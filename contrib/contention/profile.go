@@ -11,8 +11,8 @@ import (
 // write it through its Hooks; several may use one Profile. It starts no goroutines and need not be
 // closed. It is safe for concurrent use.
 type Profile struct {
-	class           func(name string) string
-	labels, callers bool
+	class                        func(name string) string
+	labels, callers, candidacies bool
 
 	made  time.Time
 	lines lines
@@ -45,10 +45,16 @@ func (p *Profile) Hooks() zklock.Hooks {
 		}
 	}
 	h := zklock.Hooks{
-		Acquire: func(context.Context, zklock.AcquireEvent) (context.Context, func(zklock.AcquireResult)) {
+		Acquire: func(_ context.Context, e zklock.AcquireEvent) (context.Context, func(zklock.AcquireResult)) {
+			if e.Candidacy && !p.candidacies {
+				return nil, nil
+			}
 			return nil, acquired
 		},
 		Wait: func(ctx context.Context, e zklock.WaitEvent) (context.Context, func(zklock.WaitResult)) {
+			if e.Candidacy && !p.candidacies {
+				return nil, nil
+			}
 			one := &wait{class: clean(p.class(e.Name))}
 			one.calls.capture()
 			one.calls = p.lines.trim(&one.calls)
