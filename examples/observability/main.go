@@ -43,6 +43,7 @@ func main() {
 type flags struct {
 	url, name, http, grpc string
 	otlp, prometheus      string
+	elect                 string
 	stdout                bool
 	every, demo           time.Duration
 }
@@ -55,6 +56,7 @@ func parse(args []string) (f flags, err error) {
 	set.StringVar(&f.grpc, "grpc", "127.0.0.1:0", "address of the gRPC service")
 	set.StringVar(&f.otlp, "otlp", "", "host:port of an OTLP collector (gRPC, without TLS)")
 	set.StringVar(&f.prometheus, "prometheus", "", "address to serve /metrics at; :port means 127.0.0.1:port")
+	set.StringVar(&f.elect, "elect", "", "name of an election in which this process stands")
 	set.BoolVar(&f.stdout, "stdout", false, "print spans and metrics, as JSON")
 	set.DurationVar(&f.every, "every", 5*time.Second, "how often metrics are sent or printed")
 	set.DurationVar(&f.demo, "demo", 0, "how long to call the services before the program ends; 0: serve until interrupted")
@@ -139,6 +141,20 @@ func serve(ctx context.Context, f flags, client *zklock.Client, t *telemetry, lo
 			}
 		}
 	}()
+	if f.elect != "" {
+		stood := make(chan error, 1)
+		go func() {
+			err := stand(ctx, client, f.elect)
+			if err != nil {
+				cancel(err)
+			}
+			stood <- err
+		}()
+		defer func() {
+			cancel(nil)
+			err = errors.Join(err, <-stood)
+		}()
+	}
 	fmt.Fprintf(log, "http %s grpc %s metrics %s\n", web.Addr(), rpc.Addr(), t.scraped)
 	if f.demo > 0 {
 		return demonstrate(ctx, f.demo, client, web.Addr().String(), rpc.Addr().String(), t)

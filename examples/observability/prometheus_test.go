@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -207,6 +208,67 @@ func TestPrometheusAlertsOnAStuckHolder(t *testing.T) {
 	for _, service := range []*program{shop, quiet, cut} {
 		service.stop()
 	}
+}
+
+// Two processes stand in one election, and nothing is wrong, for longer than any limit of the rules:
+// these are those of alerts.yml in seconds instead of minutes. No alert fires, also not when the leader
+// resigns, and the wait of the candidate ends. A request that holds its lock for no longer than the
+// leader makes the alert for stuck holders fire.
+func TestPrometheusDoesNotAlertOnAnIdleElection(t *testing.T) {
+	tool(t, "prometheus")
+	e := ensemble.Start(t, ensemble.Config{})
+	url := e.URL("/shop", url.Values{"session_timeout": {"10s"}, "tick_time": {"500ms"}})
+	first := start(t, "-url", url, "-prometheus", ":0", "-elect", "reminders")
+	leads := func(p *program) func() bool {
+		return func() bool {
+			return regexp.MustCompile(`zklock_held\{.*zklock_candidacy="true".*\} 1\n`).MatchString(get(t, "http://"+p.metrics+"/metrics"))
+		}
+	}
+	eventually(t, "the first process leads", leads(first))
+	second := start(t, "-url", url, "-prometheus", ":0", "-elect", "reminders")
+	rules := alerts(t)
+	for of, is := range map[string]string{"zklock_hold_longest_seconds) > 900": "zklock_hold_longest_seconds) > 5", "for: 1m\n": "for: 1s\n", "for: 2m\n": "for: 1s\n", "for: 5m\n": "for: 1s\n"} {
+		if !strings.Contains(rules, of) {
+			t.Fatalf("alerts.yml lacks %q", of)
+		}
+		rules = strings.ReplaceAll(rules, of, is)
+	}
+	p := scraping(t, rules, first.metrics, second.metrics)
+	// Each scrape is of another second.
+	lasts := func(metric string, seconds int) func() bool {
+		expr := fmt.Sprintf(`sum_over_time(%s{zklock_candidacy="true",zklock_name="reminders",instance=%q}[5m]) >= %d`, metric, second.metrics, seconds)
+		return func() bool { return len(p.query(expr)) == 1 }
+	}
+	eventually(t, "the candidate has waited for three times as long as a holder may hold the lock", lasts("zklock_waiting", 15))
+	first.stop()
+	eventually(t, "the candidate leads", leads(second))
+	eventually(t, "it has led for three times as long as a holder may hold", lasts("zklock_held", 15))
+	const ever = `count_over_time(ALERTS{alertstate="firing"}[10m])`
+	if fired := p.query(ever); len(fired) != 0 {
+		t.Errorf("these alerts fired beside an election in which nothing was wrong: %v", fired)
+	}
+	for _, metric := range []string{"zklock_wait_duration_seconds_count", "zklock_wait_longest_seconds > 0", "zklock_hold_longest_seconds > 0"} {
+		if found := p.query(metric); len(found) != 0 {
+			t.Errorf("%s is %v", metric, found)
+		}
+	}
+	for path, want := range map[string]string{"contention": "0 waits in ", "held": "0 locks held"} {
+		if page := get(t, "http://"+second.metrics+"/debug/zklock/"+path+"?debug=1"); !strings.HasPrefix(page, want) {
+			t.Errorf("the profile %s is\n%s", path, page)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var request sync.WaitGroup
+	request.Go(func() {
+		r, _ := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+second.http+"/orders/stuck/pay?for=1h", nil)
+		if resp, err := http.DefaultClient.Do(r); err == nil {
+			resp.Body.Close()
+		}
+	})
+	eventually(t, "the alert for a holder that hangs fires", func() bool { return len(p.query(`ALERTS{alertstate="firing",alertname="ZklockHolderStuck"}`)) == 1 })
+	cancel()
+	request.Wait()
+	second.stop()
 }
 
 // An export does not watch its context. When its lock is lost, because no server answers, it goes on

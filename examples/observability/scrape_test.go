@@ -12,6 +12,7 @@ import (
 
 	"github.com/zklock/go-zklock/tracing"
 	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/election"
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
@@ -56,6 +57,13 @@ func scrape(t *testing.T) string {
 		t.Fatal(err)
 	}
 	defer stats.Unregister()
+	term, err := election.New(c, "reminders").Campaign(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := term.Resign(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	lock, err := c.Mutex("orders/1").Acquire(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -111,6 +119,7 @@ func TestScrape(t *testing.T) {
 		`zklock_hold_duration_seconds_count{.*zklock_release_reason="lost"} 1`,
 		`zklock_stop_duration_seconds_count{error_type="lost",.*zklock_name="orders"} 1`,
 		`zklock_held{.*zklock_mode="exclusive",zklock_name="orders"} 0`,
+		`zklock_hold_duration_seconds_count{.*zklock_candidacy="true",.*zklock_name="reminders",.*} 1`,
 		`zklock_handovers_total{.*} 1`,
 		`zklock_session_lost_total{.*} 1`,
 		`zklock_sessions{.*zklock_session_state="suspended"} 0`,

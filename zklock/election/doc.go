@@ -22,6 +22,12 @@
 // Pass the term's Token to the resources that the leader writes to, so that they can refuse
 // late writes.
 //
+// # Operators' views
+//
+// A candidate waits and a leader holds for as long as nothing is wrong. Candidacies are marked with
+// [zklock.WithCandidacy], so [zklock.Stats], metrics, profiles and lists do not take them for locks that
+// hang.
+//
 // # Values
 //
 // The value travels as the label of the candidate's queue node. The node is created with it,

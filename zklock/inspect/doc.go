@@ -9,7 +9,9 @@
 // All links are relative, so the handler works with and without http.StripPrefix. Methods
 // other than GET and HEAD are answered 405, and other paths 404. The requests:
 //
-//   - GET . is the page. Its head line says what is stuck, and which process must move. ?sort= is
+//   - GET . is the page. Its head line says what is stuck, and which process must move. The leader of
+//     an election and its candidates hold and wait on purpose: they are shown as such, and neither
+//     the head line nor an order but that of names puts them first. ?sort= is
 //     wait (the default), waiters, age or name; ?q= shows only names that contain a text, and ?prefix=
 //     reads only names that begin with it; ?rows= and ?page= reach all names.
 //     ?name=orders/42 is the queue of one name, with a tree of the processes that block each other
