@@ -149,7 +149,7 @@ func (o *observer) waitFor(ctx context.Context, e zklock.WaitEvent) (context.Con
 		if failed(s.outcome) {
 			s.errorType = errorType(r.Err)
 		}
-		if !a.candidacy { // such a wait is no contention
+		if !a.candidacy { // it waits on purpose
 			o.instruments.wait.Record(inner, time.Since(started).Seconds(), o.series.get(s).record...)
 		}
 		if span == nil {

@@ -17,7 +17,7 @@ import (
 )
 
 // An idle election is neither the longest hold nor the longest wait, and its waits are not among those
-// for other holders, when they end. All that is measured of it can be told from the rest.
+// for other holders, when they end. All that is measured of it has a mark.
 func TestCandidaciesAreMarkedInMetrics(t *testing.T) {
 	world(t, func(t *testing.T, e *memdriver.Ensemble) {
 		p, q := start(t, e), start(t, e)

@@ -160,3 +160,34 @@ func ExampleRefuse() {
 	// holds acme/orders/42
 	// zklock: acquire: the tenant is suspended
 }
+
+// A worker waits for the active one to end, for days if nothing goes wrong. No alert takes it for stuck.
+func ExampleWithCandidacy() {
+	client, err := zklock.Open("mem://")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer client.Close()
+
+	ctx := context.Background()
+	active, err := client.Mutex("importer").Acquire(ctx, zklock.WithCandidacy(), zklock.WithLabel("eu-west"))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer active.Release(ctx)
+	fmt.Println("meant to last:", active.Candidacy())
+	queue, err := client.Contenders(ctx, "importer")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println("other clients know:", queue[0].Label, queue[0].Held, queue[0].Candidacy)
+	st := client.Stats()
+	fmt.Println("held:", st.Held, "leading:", st.Leading, "longest hold:", st.LongestHold)
+	// Output:
+	// meant to last: true
+	// other clients know: eu-west true true
+	// held: 1 leading: 1 longest hold: 0s
+}

@@ -130,7 +130,7 @@ func (r *request) endWaiting(err error) (waited time.Duration) {
 	if r.waiting() {
 		r.endWait.Call(WaitResult{Err: err})
 		waited = time.Since(r.waitFrom)
-		if !r.Candidacy { // such a wait is no contention
+		if !r.Candidacy { // it waits on purpose
 			r.turnstiles.counters.contended.Add(1)
 			r.turnstiles.counters.waited.Add(int64(waited))
 		}

@@ -74,3 +74,28 @@ func ExampleWithHolderLabels() {
 	// true <nil>
 	// true
 }
+
+// The profiles leave out what is meant to be held for long, unless it is asked for.
+func ExampleWithCandidacies() {
+	for _, profile := range []*contention.Profile{contention.New(), contention.New(contention.WithCandidacies())} {
+		client, err := zklock.Open("mem://", zklock.WithHooks(profile.Hooks()))
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		lock, err := client.Mutex("importer").Acquire(context.Background(), zklock.WithCandidacy())
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		page := httptest.NewRecorder()
+		profile.HeldHandler().ServeHTTP(page, httptest.NewRequest(http.MethodGet, "/debug/zklock/held?debug=1", nil))
+		held, _, _ := strings.Cut(page.Body.String(), ",")
+		fmt.Println(held)
+		_ = lock.Release(context.Background())
+		_ = client.Close()
+	}
+	// Output:
+	// 0 locks held
+	// 1 lock held
+}

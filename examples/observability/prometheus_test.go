@@ -245,7 +245,7 @@ func TestPrometheusDoesNotAlertOnAnIdleElection(t *testing.T) {
 	eventually(t, "it has led for three times as long as a holder may hold", lasts("zklock_held", 15))
 	const ever = `count_over_time(ALERTS{alertstate="firing"}[10m])`
 	if fired := p.query(ever); len(fired) != 0 {
-		t.Errorf("these alerts fired beside an election in which nothing was wrong: %v", fired)
+		t.Errorf("these alerts fired while an election was idle: %v", fired)
 	}
 	for _, metric := range []string{"zklock_wait_duration_seconds_count", "zklock_wait_longest_seconds > 0", "zklock_hold_longest_seconds > 0"} {
 		if found := p.query(metric); len(found) != 0 {

@@ -57,6 +57,7 @@ func TestCommandsOfTheDocsWork(t *testing.T) {
 	}
 	shown := map[string]string{ // with a lock that is held
 		"zklock ls":                    "orders/42  exclusive",
+		"zklock ls --sort wait":        "orders/42  exclusive",
 		"zklock ls -o wide orders/":    "orders/42  exclusive",
 		"zklock who orders/42":         "holds  exclusive",
 		"zklock who --tree orders/42":  "holds exclusive",

@@ -11,8 +11,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// A leader and a candidate that wait for nothing but the other's end are no sign of a fault: neither
-// Stats nor the queue takes them for a long hold and a long wait.
+// A leader that leads for long, and a candidate that waits for its end, do what they are for: Stats take
+// them for neither a long hold nor a long wait.
 func TestIdleElectionLooksIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()

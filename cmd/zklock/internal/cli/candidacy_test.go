@@ -29,8 +29,8 @@ func stand(t testing.TB, c *zklock.Client, name string) {
 	synctest.Wait()
 }
 
-// TestCandidaciesAreShownAsSuch: ls, who and top say which process leads and which one is a candidate,
-// and take neither for what is stuck.
+// TestCandidaciesAreShownAsSuch: the lists say which process leads and which one is a candidate, and take
+// neither for what is stuck.
 func TestCandidaciesAreShownAsSuch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -49,7 +49,7 @@ func TestCandidaciesAreShownAsSuch(t *testing.T) {
 			t.Errorf("ls:\n%s", out)
 		}
 		if _, out, _ := command(t, e, "who", "reminders"); !strings.Contains(squeeze(out), "\nleader exclusive 1h25m0s web-1/1") || !strings.Contains(squeeze(out), "\ncandidate exclusive 1h25m0s web-2/1") {
-			t.Errorf("who:\n%s", out)
+			t.Errorf("the queue:\n%s", out)
 		}
 		o := look(t.Context(), a, "", 5, &operator.Holds{})
 		if got := squeeze(strings.Join(o.lines(200), "\n")); !strings.Contains(got, "2 names in use, 1 waiter, 1 candidate\n") || strings.Index(got, "orders/42") > strings.Index(got, "reminders") ||

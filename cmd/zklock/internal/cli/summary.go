@@ -16,7 +16,7 @@ import (
 
 // summary is what a line of a list says of a queue.
 type summary struct {
-	holder, waiter               *zklock.Contender // the first of each, or nil; a candidate is no waiter: it waits on purpose
+	holder, waiter               *zklock.Contender // the first of each, or nil; candidates, which wait on purpose, do not count as waiters
 	holders, waiters, candidates int
 }
 

@@ -28,8 +28,8 @@ func (a *app) topCommand() *cobra.Command {
 		Use:   "top [PREFIX]",
 		Short: "Show the busiest names, live",
 		Long: `Show the names with the most waiters, and those that have been held for the longest time, again and
-again. The leader of an election holds for long on purpose, and its candidates are no waiters: such
-names come last. PREFIX is one of the name. q or Ctrl-C ends it, and leaves the terminal as it was.`,
+again. The leader of an election and its candidates hold and wait for long on purpose: such names
+come last. PREFIX is one of the name. q or Ctrl-C ends it, and leaves the terminal as it was.`,
 		ValidArgsFunction: a.completeNames(1),
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch {
