@@ -41,6 +41,7 @@ var commands = map[string]string{
 	"zklock run --permits 3 downloads -- ./download":                  "TestCommandsOfTheDocsWork",
 	"zklock run --shell nightly-report -- './report | ./upload'":      "TestCommandsOfTheDocsWork",
 	"zklock ls":                                            "TestCommandsOfTheDocsWork",
+	"zklock ls --sort wait":                                "TestCommandsOfTheDocsWork",
 	"zklock ls -o wide orders/":                            "TestCommandsOfTheDocsWork",
 	"zklock who orders/42":                                 "TestCommandsOfTheDocsWork",
 	"zklock who --tree orders/42":                          "TestCommandsOfTheDocsWork",

@@ -94,7 +94,7 @@ func TestTmuxShowsTop(t *testing.T) {
 		if err := l.SetLabel(t.Context(), label); err != nil {
 			t.Fatal(err)
 		}
-		screen := m.shows(fmt.Sprintf("row %d", n-1), "1 names in use, 0 waiters", label)
+		screen := m.shows(fmt.Sprintf("row %d", n-1), "1 name in use, 0 waiters", label)
 		t.Logf("the change shows after %v", time.Since(began).Round(ms))
 		if n == 6 {
 			t.Logf("the screen:\n%s", screen)
