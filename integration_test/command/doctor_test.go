@@ -222,7 +222,7 @@ func TestDoctorFindsOrphansAndForeigners(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, found, end := examined(t, urlOf(e.Hosts()))
-	if code != 0 || end != "ok" || !strings.Contains(found, "1 contenders are those of other libraries") {
+	if code != 0 || end != "ok" || !strings.Contains(found, "1 contender is that of another library") {
 		t.Errorf("a foreign contender: %d, %q:\n%s", code, end, found)
 	}
 	orphan := root + "/x/_c_01234567-89ab-cdef-0123-456789abcdef-__WRIT__0000000099"
@@ -230,10 +230,10 @@ func TestDoctorFindsOrphansAndForeigners(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, found, end = examined(t, urlOf(e.Hosts()))
-	if code != 1 || !strings.Contains(end, "zklock release NAME NODE@ZXID") || !strings.Contains(found, "1 contenders belong to no session") {
+	if code != 1 || !strings.Contains(end, "zklock release NAME NODE@ZXID") || !strings.Contains(found, "1 contender belongs to no session") {
 		t.Fatalf("an orphan: %d, %q:\n%s", code, end, found)
 	}
-	_, id, _ := strings.Cut(found, `no session, so they never go: "x" `)
+	_, id, _ := strings.Cut(found, `no session, so it never goes: "x" `)
 	id, _, _ = strings.Cut(id, "\n")
 	if code, _, stderr := finish(t, urlOf(e.Hosts()), nil, "release", "x", strings.TrimSpace(id)); code != 0 {
 		t.Errorf("release of %q, as the report says: %d, %s", id, code, stderr)
