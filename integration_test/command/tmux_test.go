@@ -88,7 +88,7 @@ func TestTmuxShowsTop(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := newMultiplexer(t, urlOf(e.Hosts()), `echo before; "$ZKLOCK" top `+name+`; echo "ended with $?"; read end`)
-	m.shows("", "names in use", "NAME", name, "row 1", "q ends")
+	m.shows("", "1 name in use", "NAME", name, "row 1", "q ends")
 	for n := 2; n < 7; n++ {
 		began, label := time.Now(), fmt.Sprintf("row %d", n)
 		if err := l.SetLabel(t.Context(), label); err != nil {
