@@ -2,6 +2,7 @@ package inspect_test
 
 import (
 	"context"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -61,12 +62,12 @@ func TestCandidaciesAreShownAsSuch(t *testing.T) {
 		time.Sleep(time.Hour)
 		h := inspect.Handler(w.web)
 		for query, wants := range map[string][]string{
-			"/?format=text":                {"orders/42  web-3/812           POST /pay  asked 1h0m0s ago  0                  -\nreminders  web-3/812 (leader)  -          asked 1h0m0s ago  0 and 1 candidate  -\n"},
-			"/?sort=age&format=text":       {"orders/42  web-3/812           POST /pay  asked 1h0m0s ago  0                  -\nreminders"},
+			"/?format=text":                {"orders/42  web-3/812           POST /pay  asked 1h0m0s ago  0            -\nreminders  web-3/812 (leader)  -          asked 1h0m0s ago  1 candidate  -\n"},
+			"/?sort=age&format=text":       {"orders/42  web-3/812           POST /pay  asked 1h0m0s ago  0            -\nreminders"},
 			"/?name=reminders&format=text": {"1  leader     exclusive", "2  candidate  exclusive"},
 			"/?host=web-3&format=text":     {"web-3 holds 1 and waits for 0, leads 1; waiting for what it holds: 0", "reminders  leader"},
 			"/?host=jobs-1&format=text":    {"jobs-1 holds 0 and waits for 0, is a candidate for 1; waiting for what it holds: 0", "reminders  candidate"},
-			"/":                            {"2 names, 0 waiters, 1 candidate</p>", `<span class="role">leader</span>`, "0 and 1 candidate</td>"},
+			"/":                            {"2 names, 0 waiters, 1 candidate</p>", `<span class="role">leader</span>`, ">1 candidate</td>"},
 			"/?name=reminders":             {"<td>leader</td>", "<td>candidate</td>"},
 			"/api/locks/reminders":         {`"held":true,"kept":false,"candidacy":true`, `"held":false,"kept":false,"candidacy":true`},
 		} {
@@ -108,8 +109,34 @@ func TestFootAndButtonsSayWhatTheyMean(t *testing.T) {
 		if !strings.Contains(text, ">"+column+"<") || !strings.Contains(foot, column) || column == "Held" && strings.Contains(foot, "Since") {
 			t.Errorf("%s has a column %s, and the foot\n%s", query, column, foot)
 		}
-		if !strings.Contains(text, ">copy revoke command<") || !strings.Contains(foot, `"Copy revoke command" copies a line for a shell`) {
+		if !strings.Contains(text, `>copy <span class="wide">revoke </span>command<`) || !strings.Contains(foot, `"Copy revoke command" copies a line for a shell`) {
 			t.Errorf("%s: a button does not say that it copies a command:\n%s", query, text)
+		}
+	}
+}
+
+// In a browser, a list with an election is no wider than the window. The order by wait has the election
+// behind what waits.
+func TestListWithAnElectionFits(t *testing.T) {
+	b, w := newBrowser(t), newWorld(t)
+	w.busyDay()
+	w.stand(w.web, "a-reminders")
+	w.stand(w.jobs, "a-reminders")
+	<-w.waiting
+	srv := httptest.NewServer(inspect.Handler(w.web))
+	t.Cleanup(func() { b.open("about:blank"); srv.Close() })
+	b.call("Emulation.setDeviceMetricsOverride", map[string]any{"width": 1200, "height": 620, "deviceScaleFactor": 1, "mobile": false})
+	for _, page := range []string{"", "?q=a-reminders", "?name=a-reminders"} {
+		b.open(srv.URL + "/" + page)
+		b.until(live + ` && document.querySelectorAll("tbody tr").length > 0`)
+		if fits := b.value(`document.documentElement.scrollWidth <= document.documentElement.clientWidth`); fits != "true" {
+			t.Errorf("%q: %s pixels wide, want %s", page, b.value("document.documentElement.scrollWidth"), b.value("document.documentElement.clientWidth"))
+		}
+		switch page {
+		case "":
+			b.until(`document.querySelector("tbody th").innerText === "warehouse/stock/amsterdam-south-2" && ` + contains("205 waiters, 1 candidate"))
+		default:
+			b.until(contains("leader") + " && " + contains("candidate"))
 		}
 	}
 }

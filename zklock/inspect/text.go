@@ -73,7 +73,7 @@ func (p page) writeText(w io.Writer) {
 			if n := len(r.Held) - 1; n > 0 {
 				holder += fmt.Sprintf(" and %d more", n)
 			}
-			row(r.Name, holder, label, since, r.waiting(), r.Oldest.Age(time.Now(), false))
+			row(r.Name, holder, label, since, r.Waiting(), r.Oldest.Age(time.Now(), false))
 		}
 		if p.To() < p.Found {
 			fmt.Fprintf(t, "\n%s of %s names; next: page=%d\n", thousands(p.To()), thousands(p.Found), p.Query.Page+1)
@@ -119,13 +119,17 @@ func (p page) waitsOf(c operator.Contender) string {
 	return text
 }
 
-// waiting returns how many processes wait for a name, and how many acquisitions of this process.
-func (r row) waiting() string {
+// Waiting returns how many processes wait for a name, how many acquisitions of this process, and how
+// many candidates.
+func (r row) Waiting() string {
 	text := thousands(r.Waiters)
 	if r.Here > 0 {
 		text += " and " + many(r.Here, "request") + " here"
 	}
-	if r.Stand > 0 {
+	switch {
+	case r.Stand > 0 && r.Waiters+r.Here == 0:
+		return many(r.Stand, "candidate")
+	case r.Stand > 0:
 		text += " and " + many(r.Stand, "candidate")
 	}
 	return text
