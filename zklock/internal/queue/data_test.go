@@ -14,13 +14,13 @@ func FuzzNodeData(f *testing.F) {
 	f.Add("\u2028\u2029<>&\x00\xff", -1, "\"\\", "\x7f", []byte(`{"mode":{},"host":1}`))
 	f.Fuzz(func(t *testing.T, host string, pid int, label, trace string, foreign []byte) {
 		for _, mode := range []Mode{Exclusive, Shared, Permit} {
-			d := Data{Host: host, PID: pid, Label: label, Trace: trace, Mode: mode.String(), Since: 1}
+			d := Data{Host: host, PID: pid, Label: label, Trace: trace, Mode: mode.String(), Since: 1, Candidacy: mode != Shared}
 			data := d.Encode()
 			if len(data) == 0 || len(data) > maxNodeData || !json.Valid(data) {
 				t.Fatalf("Encode returned %d bytes, want valid JSON of 1 to %d: %s", len(data), maxNodeData, data)
 			}
 			back, ok := Decode(data)
-			if !ok || back.PID != pid || back.Mode != d.Mode || back.Since != 1 {
+			if !ok || back.PID != pid || back.Mode != d.Mode || back.Since != 1 || back.Candidacy != d.Candidacy {
 				t.Fatalf("%+v was decoded as %+v", d, back)
 			}
 		}
@@ -39,7 +39,7 @@ func FuzzNodeData(f *testing.F) {
 // Another client writes the reason of a request to give a lock back. However long the reason is, it
 // does not shorten the holder's own texts.
 func TestReasonShortensNoOtherText(t *testing.T) {
-	d := Data{Host: "web-3.example.com", PID: 812, Label: strings.Repeat("l", MaxLabel), Trace: strings.Repeat("t", 55), Mode: Exclusive.String(), Since: 1}
+	d := Data{Host: "web-3.example.com", PID: 812, Label: strings.Repeat("l", MaxLabel), Trace: strings.Repeat("t", 55), Mode: Exclusive.String(), Since: 1, Candidacy: true}
 	node := Default.Prefix(GUID{Session: 1, Serial: 1}, Kind{Mode: Exclusive}) + "0000000000"
 	for _, reason := range []string{"r", strings.Repeat("r", 2*MaxReason), strings.Repeat("\n", MaxReason), strings.Repeat("\x01", MaxReason), strings.Repeat("\u2028", MaxReason), strings.Repeat("\xff", MaxReason)} {
 		data, err := Revoke(node, d.Encode(), reason)
