@@ -58,7 +58,7 @@ func TestReasonShortensNoOtherText(t *testing.T) {
 func TestLabelIsNotCutForOtherTexts(t *testing.T) {
 	for _, label := range []string{strings.Repeat("l", MaxLabel), strings.Repeat(`"`, MaxLabel/2), strings.Repeat("\x01", MaxLabel/6)} {
 		for _, other := range []string{"web-3", strings.Repeat("<", 300), strings.Repeat("\u2028", 100)} {
-			d := Data{Host: other, PID: 1<<31 - 1, Label: label, Trace: other, Mode: Exclusive.String(), Granted: true, Keep: true, Since: 1 << 45, Revoked: other}
+			d := Data{Host: other, PID: 1<<31 - 1, Label: label, Trace: other, Mode: Exclusive.String(), Granted: true, Keep: true, Since: 1 << 45, Revoked: other, Candidacy: true}
 			data := d.Encode()
 			got, ok := Decode(data)
 			if !ok || len(data) > maxNodeData || got.Label != label || got.Revoked == "" {
