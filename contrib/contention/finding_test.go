@@ -154,7 +154,7 @@ func TestFindTheLine(t *testing.T) {
 		wait.Until(t, "each process has waited in the convoy", func() bool { return strings.Contains(page(t, r.contention()), "lock stock/*") })
 	}
 	lines := pprof(t, "-list=takeStock", first.contention(), second.contention())
-	if !regexp.MustCompile(`\. +[0-9.]+m?s +\d+:.*s\.client\.Mutex\("stock/all"\)`).MatchString(lines) {
+	if !regexp.MustCompile(`\. +[0-9.]+(m?s|mins|hrs) +\d+:.*s\.client\.Mutex\("stock/all"\)`).MatchString(lines) {
 		t.Errorf("the listing does not show the line that waits:\n%s", lines)
 	}
 	held := pprof(t, "-top", "-cum", "-nodefraction=0", "-sample_index=locks", first.held())

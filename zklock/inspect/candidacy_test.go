@@ -115,7 +115,7 @@ func TestFootAndButtonsSayWhatTheyMean(t *testing.T) {
 	}
 }
 
-// In a browser, a list with an election is no wider than the window. The order by wait has the election
+// In a browser, a list with an election fits into the window. The order by wait has the election
 // behind what waits.
 func TestListWithAnElectionFits(t *testing.T) {
 	b, w := newBrowser(t), newWorld(t)
