@@ -4,6 +4,8 @@
 // version, builds a program with all of its packages, and installs the command.
 //
 //	go run ./integration_test/release -version v0.1.0
+//
+// With -announce it instead turns the documents of the clone into those of the release.
 package main
 
 import (
@@ -17,6 +19,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/mod/semver"
 )
@@ -25,6 +28,7 @@ func main() {
 	version := flag.String("version", "", "the version to rehearse: v0.1.0")
 	keep := flag.String("o", "", "the folder for the proxy, which is kept; by default it is a temporary one")
 	modules := flag.Bool("modules", false, "print the folders of the modules below the root that a release has, and do nothing else")
+	documents := flag.Bool("announce", false, "change the documents only: install commands, the changelog's date")
 	flag.Parse()
 	if *modules {
 		for _, m := range released[1:] {
@@ -34,17 +38,39 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, *version, *keep); err != nil {
+	do := func() error { return run(ctx, *version, *keep) }
+	if *documents {
+		do = func() error { return change(ctx, *version) }
+	}
+	if err := do(); err != nil {
 		fmt.Fprintln(os.Stderr, "release:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, version, keep string) error {
+// rootFor returns the folder of the clone, if the text is a version.
+func rootFor(ctx context.Context, version string) (string, error) {
 	if semver.Canonical(version) != version || version == "" {
-		return fmt.Errorf("-version=%q is not a version: give one such as v0.1.0", version)
+		return "", fmt.Errorf("-version=%q is not a version: give one such as v0.1.0", version)
 	}
-	root, err := output(ctx, "", nil, "go", "list", "-m", "-f", "{{.Dir}}", module)
+	return output(ctx, "", nil, "go", "list", "-m", "-f", "{{.Dir}}", module)
+}
+
+// change turns the documents of the clone into those of the release.
+func change(ctx context.Context, version string) error {
+	root, err := rootFor(ctx, version)
+	if err != nil {
+		return err
+	}
+	changed, err := announce(ctx, root, version, time.Now().UTC())
+	for _, path := range changed {
+		fmt.Println("changed ", path)
+	}
+	return err
+}
+
+func run(ctx context.Context, version, keep string) error {
+	root, err := rootFor(ctx, version)
 	if err != nil {
 		return err
 	}
