@@ -216,7 +216,8 @@ func checkUser(user string, password driver.Secret) error {
 // errors show only a plain name, and nothing that follows a colon.
 func checkHost(host string) error {
 	const wantIPv6 = "want [address]:port for IPv6"
-	name, port, hasPort := host, "", false
+	var name, port string
+	var hasPort bool
 	switch {
 	case host == "":
 		return errors.New("URL has an empty host in its list: hosts are joined by single commas, as in a:2181,b:2181")

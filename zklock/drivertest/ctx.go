@@ -65,7 +65,7 @@ func ctxTests() []test {
 					e.until("the multi is executed", func() bool { return e.exists(other, e.path("multi")) })
 				default:
 					cancel()
-					recv(e, done, c.name+" to return when its context ends")
+					_ = recv(e, done, c.name+" to return when its context ends")
 					continue
 				}
 				cancel()

@@ -82,7 +82,7 @@ func (c *config) closeSession(ctx context.Context, server string, budget time.Du
 	}
 	defer raw.Close()
 	defer context.AfterFunc(ctx, func() { _ = raw.SetDeadline(time.Unix(1, 0)) })()
-	wrapped := net.Conn(raw)
+	var wrapped net.Conn = raw
 	if c.tls != nil {
 		if wrapped, err = c.tls.wrap(ctx, raw, server); err != nil {
 			return false, err
