@@ -4,6 +4,8 @@ SHELL := bash
 
 GO ?= go
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+GOLANGCI := github.com/golangci/golangci-lint/v2@v2.15.0
+GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 GOTESTSUM := gotest.tools/gotestsum@v1.13.0
 APIDIFF := golang.org/x/exp/cmd/apidiff@v0.0.0-20261014143641-f0251eb4aa3e
 
@@ -108,6 +110,15 @@ check: api ## all checks without a server: format, vet, staticcheck, go.mod, imp
 	@for m in $(MODULES); do (cd $$m && echo "$$m" && $(GO) mod tidy -diff $$([[ $$m != cmd/zklock ]] || echo $(COMMAND_MOD))); done
 	$(call heading,documents: exported names$(comma) URL keys$(comma) commands$(comma) snippets$(comma) words; imports$(comma) layers$(comma) mutants)
 	$(GO) test -count=1 -run='$(DOCUMENTS)' ./integration_test ./integration_test/layers ./integration_test/mutants
+
+.PHONY: lint
+lint: ## golangci-lint on all modules, with the linter of contrib/zklockvet; its first build takes minutes
+	@.ci/lint $(GOLANGCI) $(MODULES)
+
+# It works on each module as a program that requires the module sees it, without go.work.
+.PHONY: vuln
+vuln: ## known vulnerabilities that the code of a module reaches; it asks vuln.go.dev, or the database GOVULNDB
+	@for m in $(MODULES); do (cd $$m && echo "$$m" && GOWORK=off $(GO) run $(GOVULNCHECK) $${GOVULNDB:+-db=$$GOVULNDB} ./...); done
 
 .PHONY: api
 api: ## changes that would break callers of the last version tag

@@ -3,6 +3,7 @@ package integration_test
 import (
 	"bytes"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -54,5 +55,62 @@ func TestDocumentedWorkflow(t *testing.T) {
 		if !slices.Contains(script, part) || !bytes.Contains(makefile, []byte("\ntest-"+part+":")) {
 			t.Errorf("there is no part %s, or no target test-%[1]s", part)
 		}
+	}
+}
+
+// TestDocumentedActionsArePinned: a tag of an action can be moved to another commit, a hash cannot. The
+// comment has the version, which dependabot keeps up to date together with the hash.
+func TestDocumentedActionsArePinned(t *testing.T) {
+	workflows, err := filepath.Glob("../.github/workflows/*.yml")
+	if err != nil || len(workflows) == 0 {
+		t.Fatalf("%d workflows: %v", len(workflows), err)
+	}
+	pinned := regexp.MustCompile(`uses: [a-z-]+/[a-z-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$`)
+	uses, hashes := 0, make(map[string]string) // by action
+	for _, path := range workflows {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			line = strings.TrimRight(line, "\n")
+			if !strings.Contains(line, "uses:") {
+				continue
+			}
+			uses++
+			if !pinned.MatchString(line) {
+				t.Errorf("%s: %q has no hash with its version", path, strings.TrimSpace(line))
+				continue
+			}
+			action, at, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(line), "- "), "@")
+			if before := hashes[action]; before != "" && before != at {
+				t.Errorf("%s: %s is there as %s and as %s", path, action, before, at)
+			}
+			hashes[action] = at
+		}
+	}
+	if uses < 4 {
+		t.Errorf("only %d uses of actions found", uses)
+	}
+}
+
+// TestDocumentedModulesAreUpdated: dependabot looks at each module of the repository.
+func TestDocumentedModulesAreUpdated(t *testing.T) {
+	text, err := os.ReadFile("../.github/dependabot.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var listed, there []string
+	for _, m := range regexp.MustCompile(`(?m)^ *- (/.*)$`).FindAllSubmatch(text, -1) {
+		listed = append(listed, string(m[1]))
+	}
+	for _, path := range projectFiles(t) {
+		if dir, file := filepath.Split(path); file == "go.mod" {
+			there = append(there, "/"+strings.TrimSuffix(dir, "/"))
+		}
+	}
+	slices.Sort(there)
+	if len(there) < 10 || !slices.Equal(listed, there) {
+		t.Errorf(".github/dependabot.yml has the folders\n%q, and modules are in\n%q", listed, there)
 	}
 }
