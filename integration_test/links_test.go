@@ -19,14 +19,14 @@ var measuredFiles = map[string]bool{
 	"../integration_test/bench/growth.svg":               true,
 }
 
-// documents lists the project's Markdown files.
+// documents lists the project's Markdown files, without the forms of GitHub.
 func documents(t *testing.T) (paths []string) {
 	t.Helper()
 	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && (d.Name() == "testdata" || d.Name() == ".git" || path == "../bin"): // make unpacks other programs into bin
+		case d.IsDir() && (d.Name() == "testdata" || d.Name() == ".git" || d.Name() == ".github" || path == "../bin"): // make unpacks other programs into bin
 			return fs.SkipDir
 		case filepath.Ext(path) == ".md":
 			paths = append(paths, path)
