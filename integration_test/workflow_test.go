@@ -51,6 +51,11 @@ func TestDocumentedWorkflow(t *testing.T) {
 	if !bytes.Contains(yml, []byte("- {part: test, go: oldstable}\n")) {
 		t.Error("the workflow does not run the part test with the release of Go before the newest")
 	}
+	for _, target := range parts("../.github/workflows/ci.yml", `(?m)^ *target: \[(.*)\]$`) {
+		if !bytes.Contains(makefile, []byte("\n"+target+":")) {
+			t.Errorf("the workflow runs make %s, and the Makefile has no such target", target)
+		}
+	}
 	for _, part := range []string{"core", "adapters", "servers"} {
 		if !slices.Contains(script, part) || !bytes.Contains(makefile, []byte("\ntest-"+part+":")) {
 			t.Errorf("there is no part %s, or no target test-%[1]s", part)
@@ -112,5 +117,27 @@ func TestDocumentedModulesAreUpdated(t *testing.T) {
 	slices.Sort(there)
 	if len(there) < 10 || !slices.Equal(listed, there) {
 		t.Errorf(".github/dependabot.yml has the folders\n%q, and modules are in\n%q", listed, there)
+	}
+}
+
+// TestDocumentedOldLibraries: SECURITY.md names the versions of the libraries without recent releases that
+// the modules require. If an update changes one, what the document says of it must be read again.
+func TestDocumentedOldLibraries(t *testing.T) {
+	security, err := os.ReadFile("../SECURITY.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := regexp.MustCompile("(?m)^\\| `([^`]+)`[^|]*\\| (v[0-9.]+), ").FindAllSubmatch(security, -1)
+	if len(named) != 2 {
+		t.Fatalf("SECURITY.md names %d libraries, want go-zookeeper and gokrb5", len(named))
+	}
+	for i, path := range []string{"../go.mod", "../contrib/kerberos/go.mod"} {
+		gomod, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := "\t" + string(named[i][1]) + " " + string(named[i][2]) + "\n"; !strings.Contains(string(gomod), want) {
+			t.Errorf("%s does not require %q, which SECURITY.md names", path, strings.TrimSpace(want))
+		}
 	}
 }
