@@ -10,11 +10,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/testkit/ensemble"
 	"github.com/zklock/go-zklock/internal/testkit/wait"
 )
 
@@ -35,12 +37,7 @@ func TestTutorial(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := listener.Addr().String()
-	listener.Close()
+	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(ensemble.FreePort(t)))
 	later := regexp.MustCompile(`(?s)<!-- from then on:.*?\n-->`) // what is true after the first release
 	text := strings.NewReplacer("/path/to/clone", root(t), "127.0.0.1:8080", address,
 		"127.0.0.1:2181/shop/locks", sharedEnsemble(t).Hosts()+rootOf(t)+"?tick_time=1s").Replace(later.ReplaceAllString(string(page), ""))
