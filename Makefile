@@ -115,10 +115,10 @@ check: api ## all checks without a server: format, vet, staticcheck, go.mod, imp
 lint: ## golangci-lint on all modules, with the linter of contrib/zklockvet; its first build takes minutes
 	@.ci/lint $(GOLANGCI) $(MODULES)
 
-# It works on each module as a program that requires the module sees it, without go.work.
+# It works in the workspace, so with the newest version of a library that any module requires.
 .PHONY: vuln
 vuln: ## known vulnerabilities that the code of a module reaches; it asks vuln.go.dev, or the database GOVULNDB
-	@for m in $(MODULES); do (cd $$m && echo "$$m" && GOWORK=off $(GO) run $(GOVULNCHECK) $${GOVULNDB:+-db=$$GOVULNDB} ./...); done
+	@for m in $(MODULES); do (cd $$m && echo "$$m" && $(GO) run $(GOVULNCHECK) $${GOVULNDB:+-db=$$GOVULNDB} ./...); done
 
 .PHONY: api
 api: ## changes that would break callers of the last version tag
