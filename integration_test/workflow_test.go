@@ -136,8 +136,9 @@ func TestDocumentedOldLibraries(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := "\t" + string(named[i][1]) + " " + string(named[i][2]) + "\n"; !strings.Contains(string(gomod), want) {
-			t.Errorf("%s does not require %q, which SECURITY.md names", path, strings.TrimSpace(want))
+		want := string(named[i][1]) + " " + string(named[i][2])
+		if !regexp.MustCompile(`(?m)^(require |\t)` + regexp.QuoteMeta(want) + `$`).Match(gomod) {
+			t.Errorf("%s does not require %s, which SECURITY.md names", path, want)
 		}
 	}
 }
