@@ -1,0 +1,35 @@
+package ensemble
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// versionDir is the folder of a server's snapshots and transaction logs, below its data folder.
+const versionDir = "version-2"
+
+// Wipe removes the data of a server that does not run. Its next Start begins with an empty one, as
+// after its volume was removed.
+func (s *Server) Wipe() error {
+	if s.Running() {
+		return fmt.Errorf("ensemble: wipe %v: it is running", s)
+	}
+	return os.RemoveAll(filepath.Join(s.dir, "data", versionDir))
+}
+
+// Backup copies the data of a server that does not run to the folder to, which must not exist.
+func (s *Server) Backup(to string) error {
+	if s.Running() {
+		return fmt.Errorf("ensemble: back up %v: it is running", s)
+	}
+	return os.CopyFS(to, os.DirFS(filepath.Join(s.dir, "data", versionDir)))
+}
+
+// Restore replaces the data of a server that does not run by those that Backup has copied.
+func (s *Server) Restore(from string) error {
+	if err := s.Wipe(); err != nil {
+		return err
+	}
+	return os.CopyFS(filepath.Join(s.dir, "data", versionDir), os.DirFS(from))
+}
