@@ -114,7 +114,10 @@ func (c *Client) Ping(ctx context.Context) (err error) {
 	defer cancel()
 	ctx, stop := c.pool.Patient(ctx, time.Now())
 	defer stop()
-	return onDesk(ctx, c, "", func(d *place.Desk) error { return d.Ping(ctx) })
+	if err := onDesk(ctx, c, "", func(d *place.Desk) error { return d.Ping(ctx) }); err != nil {
+		return err
+	}
+	return c.pool.Regressed() // the session may be the first one since the ensemble has lost transactions
 }
 
 // Healthy is a check for readiness probes, which is cheap enough to be called at any time: it
@@ -132,6 +135,9 @@ func (c *Client) Healthy() (err error) {
 		return errNoClient
 	case c.closing.Err() != nil:
 		return errs.ErrClosed
+	}
+	if err := c.pool.Regressed(); err != nil {
+		return err
 	}
 	return c.pool.Healthy()
 }
@@ -182,8 +188,8 @@ func (c *Client) acquireLock(ctx context.Context, r *request) (lock *Lock, err e
 	if lock, err := r.reenter(ctx); lock != nil || err != nil {
 		return lock, err
 	}
-	if c.places.TokensRegressed() {
-		return nil, errs.ErrTokenRegression
+	if err := c.pool.Regressed(); err != nil {
+		return nil, err
 	}
 	if ctx.Err() != nil {
 		return nil, errs.WaitEnded(ctx, errs.ErrNotAcquired)

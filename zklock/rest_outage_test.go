@@ -177,24 +177,31 @@ func TestRefusedSyncsDoNotEndARest(t *testing.T) {
 	})
 }
 
-// The servers have had no leader for a minute when a caller asks for a lock. The silence of
-// the minute before does not end the session: when there is a leader again, the lock is
-// granted on it.
-func TestSilenceBeforeAWaitDoesNotCount(t *testing.T) {
+// The servers have had no leader for a minute when a caller asks for a lock. By then the client has given
+// its idle session up. It gives no other one up: when there is a leader again, the caller gets the lock.
+func TestSilenceEndsAnIdleSessionOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New(memdriver.WithServers(3))
-		c := connect(t, e.Connector(), map[string]string{"connect_timeout": "30s"})
+		c := connect(t, e.Connector(), map[string]string{"connect_timeout": "30s", "session_timeout": "10s"})
 		mustRelease(t, mustLock(t)(c.Mutex("x").Acquire(t.Context())))
 		for server := range 3 {
 			e.Partition(memdriver.AroundServer(server))
 		}
+		lost := func(when string, want uint64) {
+			t.Helper()
+			if n := c.Stats().SessionsLost; n != want {
+				t.Errorf("%s: %d sessions were lost, want %d", when, n, want)
+			}
+		}
+		time.Sleep(10 * time.Second)
+		lost("a session timeout after the last answer", 0)
+		time.Sleep(10 * time.Second / 3)
+		lost("after a third of it more", 1)
 		time.Sleep(time.Minute)
 		got := acquiring(t, c.Mutex("x"), t.Context())
 		time.Sleep(time.Second)
 		e.Heal()
 		mustRelease(t, soon(t, "the caller", got))
-		if n := c.Stats().SessionsLost; n != 0 {
-			t.Errorf("%d sessions were lost", n)
-		}
+		lost("after the outage", 1)
 	})
 }

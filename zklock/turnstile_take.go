@@ -78,7 +78,7 @@ func (t *turnstile) session(ctx context.Context, r *request) (s *session.Session
 			return s, patient, cancel, err
 		}
 		if cut := s.CutSince(); !cut.IsZero() || !again {
-			return nil, patient, cancel, withoutConnection(errs.WaitEnded(patient, errs.ErrUnavailable), cut)
+			return nil, patient, cancel, withoutConnection(t.turnstiles.pool.Outage(patient), cut)
 		}
 		cancel() // the connection has just come back: the outage before it does not count any more
 	}

@@ -48,12 +48,13 @@ type Connector interface {
 }
 
 // Diagnoser is the part of a [Connector] that explains why a call of Connect which is
-// still trying has not succeeded. It is for callers that stop waiting before Connect
-// returns: they can put the reason into their own error.
+// still trying has not succeeded, or why a session has no connection. It is for callers that stop
+// waiting: they can put the reason into their own error.
 type Diagnoser interface {
 	// Diagnose returns why the calls of Connect that are under way have not succeeded
-	// yet. It returns nil if no call is under way, or if no reason is known. If several
-	// calls are under way, it may report on any one of them.
+	// yet. If no call is under way, it may return why a session that Connect has opened has no
+	// connection. It returns nil if there is neither, or if no reason is known. If there are
+	// several, it may report on any one of them.
 	Diagnose() error
 }
 

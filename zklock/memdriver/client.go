@@ -84,6 +84,9 @@ func (s *session) dial() {
 	c.up.cut, c.down.cut = cut, cut
 	c.deadline = e.after(max(s.asked, 2*e.config.tick)/3, func() { s.giveUp(c) })
 	h := hello{session: s.id, password: s.password, lastZxid: s.lastZxid, timeout: s.asked}
+	if s.closing != nil {
+		h.lastZxid = 0 // it reads nothing more: a server that is behind may end it, too
+	}
 	c.up.send(func() { srv.accept(c, h) })
 }
 

@@ -212,7 +212,7 @@ func (c *conn) Write(p []byte) (int, error) {
 			return len(p), nil
 		}
 		c.sent = time.Now() // taken before the write, since leases are counted from it
-		c.forward(withZxid(p, connectZxid, c.session.zxid.newest()))
+		c.forward(withZxid(p, connectZxid, c.session.lastSeen()))
 		return len(p), nil
 	}
 	req, ok := parseRequest(p)

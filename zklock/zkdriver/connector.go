@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -45,7 +46,7 @@ func (d Driver) OpenConnector(u driver.URL) (driver.Connector, error) {
 	life, end := context.WithCancel(context.Background())
 	return &connector{
 		config: c, first: newFirstServers(), backoff: &backoff{clock: wallClock()}, life: life, end: end,
-		trying: make(map[*session]struct{}),
+		trying: make(map[*session]struct{}), opened: make(map[*session]struct{}),
 	}, nil
 }
 
@@ -63,6 +64,7 @@ type connector struct {
 	closed bool                  // guarded by mu
 	renews bool                  // guarded by mu; keepTickets runs
 	trying map[*session]struct{} // guarded by mu; sessions that have no server yet
+	opened map[*session]struct{} // guarded by mu; sessions that Connect has returned, without most of those that have ended
 	wg     sync.WaitGroup        // counts calls of Connect, the clean-up after failed ones, and keepTickets; added to under mu
 }
 
@@ -113,6 +115,10 @@ func (c *connector) Connect(ctx context.Context, timeout time.Duration) (driver.
 		err = s.authenticate(ctx, func(c *zk.Conn) error { return c.AddAuth("digest", digest) })
 	}
 	if err == nil {
+		c.mu.Lock()
+		c.forgetEndedLocked()
+		c.opened[s] = struct{}{}
+		c.mu.Unlock()
 		c.beginTickets()
 		return s, nil
 	}
@@ -146,14 +152,29 @@ func (c *connector) begin(ctx context.Context) (_ context.Context, done func(), 
 }
 
 // Diagnose implements driver.Connector. If several calls of Connect are under way, it
-// reports on one of them: they all try the same servers.
+// reports on one of them: they all try the same servers. Else it reports on a session that has
+// lost its connection, if there is one.
 func (c *connector) Diagnose() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for s := range c.trying {
 		return s.dialer.err(nil)
 	}
+	c.forgetEndedLocked()
+	for s := range c.opened {
+		if state, _ := s.State(); state == driver.Suspended {
+			return s.dialer.err(nil)
+		}
+	}
 	return nil
+}
+
+// forgetEndedLocked takes the sessions that have ended off opened. mu is held.
+func (c *connector) forgetEndedLocked() {
+	maps.DeleteFunc(c.opened, func(s *session, _ struct{}) bool {
+		state, _ := s.State()
+		return state.Final()
+	})
 }
 
 // errConnectorClosed is the error of Connect after Close.

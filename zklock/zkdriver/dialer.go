@@ -297,7 +297,7 @@ func (d *dialer) distinct() int {
 func (d *dialer) err(cause error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	e := &connectError{}
+	e := &connectError{reconnects: !d.opening}
 	if cause != nil {
 		e.text = append(e.text, cause.Error())
 		e.errs = append(e.errs, cause)
@@ -324,7 +324,9 @@ func (d *dialer) err(cause error) error {
 			e.text = append(e.text, s+": not tried yet")
 			continue
 		case f.kind == silent && !errors.As(f.err, new(*brokenExchange)):
-			e.errs = append(e.errs, errNotZooKeeper)
+			if d.opening { // else it was one before
+				e.errs = append(e.errs, errNotZooKeeper)
+			}
 			f.err = d.closedEarly(s, f.err)
 		}
 		e.text = append(e.text, s+": "+f.err.Error())
@@ -341,6 +343,10 @@ func (d *dialer) closedEarly(server string, err error) error {
 	if reason := d.backoff.verdict(server); reason != nil {
 		return reason
 	}
+	if !d.opening {
+		return &verdict{fmt.Sprintf("closed the connection before it answered: either it does not know transaction %#x, which this session has seen, since it lags behind or has lost its data; or it has no quorum, or it has %s",
+			uint64(d.session.zxid.newest()), limit), []error{err}}
+	}
 	if n := established.of(server); n > 0 {
 		// A connection has succeeded, so it is a ZooKeeper server and the scheme is
 		// correct.
@@ -353,16 +359,21 @@ func (d *dialer) closedEarly(server string, err error) error {
 	return &verdict{fmt.Sprintf("closed the connection before it answered: either it is %v, or it has no quorum, or it has %s, or %s", errNotZooKeeper, limit, tls), []error{err, errNotZooKeeper}}
 }
 
-// connectError is the reason why no session could be opened. It unwraps to the reason
-// of each server, and to driver.ErrNotSent.
+// connectError is the reason why no session could be opened, or why one has no connection. It unwraps
+// to the reason of each server, and to driver.ErrNotSent.
 type connectError struct {
-	text []string
-	errs []error
+	reconnects bool // the session was opened
+	text       []string
+	errs       []error
 }
 
 // Error implements error.
 func (e *connectError) Error() string {
-	return "zkdriver: no session could be opened: " + strings.Join(e.text, "; ")
+	what := "zkdriver: no session could be opened: "
+	if e.reconnects {
+		what = "zkdriver: the session has no connection: "
+	}
+	return what + strings.Join(e.text, "; ")
 }
 
 // Unwrap lets errors.Is and errors.As find the reasons.

@@ -181,6 +181,16 @@ func (s *session) resumes(id int64) bool {
 	return !s.expired && s.id == id
 }
 
+// lastSeen returns the zxid for the session's next handshake: see zxid.
+func (s *session) lastSeen() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closing {
+		return 0
+	}
+	return s.zxid.newest()
+}
+
 // establish records a completed handshake that mayEstablish has checked, on a connection that is
 // authenticated. It runs before the client sees the handshake, and so before the client can read
 // any reply of the connection.

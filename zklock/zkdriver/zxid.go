@@ -11,6 +11,10 @@ import (
 // taking over the session. In a request that sets watches again, it makes the server
 // report at once everything that changed later.
 //
+// A session that is being closed sends 0 instead. It reads nothing more, so each server may end it:
+// also one that is behind. And only so does an ensemble that has lost transactions, such as one that was
+// restored, say that the session is over; with a greater zxid than its own it closes the connection.
+//
 // The client keeps a zxid too, but counts replies to requests that no caller made. So
 // the client never sees a zxid: its own stays 0, and this one is sent instead.
 type zxid struct{ v atomic.Int64 }

@@ -84,7 +84,7 @@ func (a Attempt) create(ctx, caller context.Context, replaces *Place) (_ *Place,
 	}
 	c := creation{Attempt: a, p: p, replaces: replaces, parents: parents, caller: caller, began: lease.Now()}
 	// Read before the first try: that try may turn out to have created the nodes.
-	seen := desk.newest.Load()
+	seen := desk.Newest()
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, desk.Timeout/10) {
 		applied, children, err := c.try(ctx, pause)
 		switch {
@@ -294,14 +294,5 @@ func (p *Place) accept(seen, last int64, children []int32) error {
 	if !p.limitChecked && len(children) > 0 && int(slices.Max(children)) > desk.cfg.MaxContenders+1 {
 		return desk.cfg.tooMany()
 	}
-	if p.Zxid <= seen {
-		desk.regressed.Store(true)
-		return fmt.Errorf("%w: transaction %#x after %#x", errs.ErrTokenRegression, uint64(p.Zxid), uint64(seen))
-	}
-	for {
-		newest := desk.newest.Load()
-		if p.Zxid <= newest || desk.newest.CompareAndSwap(newest, p.Zxid) {
-			return nil
-		}
-	}
+	return desk.Note(seen, p.Zxid)
 }

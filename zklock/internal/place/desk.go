@@ -202,7 +202,7 @@ func (d *Desk) waitError(ctx context.Context) error {
 	case ctx.Err() == nil:
 		return errs.ErrSessionOver
 	case d.Silent():
-		return errs.WaitEnded(ctx, errs.ErrUnavailable)
+		return d.Outage(ctx)
 	}
 	return errs.WaitEnded(ctx, errs.ErrNotAcquired)
 }

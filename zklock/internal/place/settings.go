@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync/atomic"
 
 	"github.com/zklock/go-zklock/internal/nearest"
 	"github.com/zklock/go-zklock/zklock/driver"
@@ -115,18 +114,11 @@ type Shared struct {
 	inUse   func(path string) bool // whether this client holds, waits for or keeps the name with that path
 	desks   func() []*Desk         // of the client's sessions that are not over; it locks the pool's mutex
 	parents parents
-
-	// The ids of the transactions that create queue nodes. Tokens are made of these ids.
-	newest    atomic.Int64
-	regressed atomic.Bool // a later transaction had no larger id: tokens cannot be trusted
 }
 
 // NewShared returns the Shared of a client with these settings, which must not change. Serve is
 // called before any place is taken.
 func NewShared(cfg *Settings) *Shared { return &Shared{cfg: cfg} }
-
-// TokensRegressed reports whether the ensemble's transaction ids have run backwards.
-func (sh *Shared) TokensRegressed() bool { return sh.regressed.Load() }
 
 // Origin describes the request that a place was taken for. It goes into the data of the
 // queue nodes, where other clients read it.

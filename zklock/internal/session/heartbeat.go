@@ -81,9 +81,9 @@ func (s heart) plan(now time.Time, last attempt, early func(time.Duration) time.
 	if busy {
 		every = s.lease.ExchangeEvery()
 	}
-	// A server may refuse Syncs. On a session at rest that must not look like silence.
+	// A server may refuse Syncs. On a session that proves no lease that must not look like silence.
 	// After a gap in the chain, the first heartbeats would prove too little for a grant.
-	insist := busy || s.work > 0 && (last.failed || s.silentLocked(now) >= s.Timeout/2)
+	insist := busy || last.failed || s.quietLocked(now) >= s.Timeout/2
 	if s.urgent {
 		// Many sessions may come back at the same moment: none writes in place of a Sync.
 		next := turn{at: last.at.Add(lease.MinPeriod), every: every, sync: true}
@@ -99,6 +99,14 @@ func (s heart) plan(now time.Time, last attempt, early func(time.Duration) time.
 	again := last.at.Add(lease.MinPeriod)
 	if last.failed {
 		again = last.at.Add(period)
+	}
+	if first := s.born.Add(lease.MinPeriod); s.unchecked.Load() && !busy {
+		// A write of a caller is usually earlier. Without one, Healthy would not know what the
+		// ensemble has lost.
+		if first.Before(again) {
+			first = again
+		}
+		return turn{at: first, every: every, write: true}
 	}
 	at := s.lease.LastSent().Add(period)
 	write := busy && !s.counting // nothing is proven yet
@@ -140,7 +148,7 @@ func (s heart) request(kind string, write bool) bool {
 		s.waits(lease.Now().Add(s.requestTimeout()))
 		defer s.waits(time.Time{})
 		if write {
-			_, err = s.DS.Multi(ctx, []driver.Op{driver.CheckOp(root, driver.AnyVersion)})
+			_, err = s.commit(ctx, []driver.Op{driver.CheckOp(root, driver.AnyVersion)})
 		} else {
 			err = s.DS.Sync(ctx, root)
 		}

@@ -19,8 +19,10 @@ import (
 // has no hold. What is proven stays true, and Syncs keep the chain ready: one committed write
 // proves a lease that is long enough for a grant. A grant needs a lease that counts: see Hold.
 //
-// A session that has places and proves no lease ends when the ensemble has not answered for
-// a session timeout. Otherwise its waiters would wait through an outage of any length.
+// A session that proves no lease ends when the ensemble has not answered for a session timeout.
+// Otherwise its waiters would wait through an outage of any length. Nothing else would end an idle
+// session either whose ensemble was set up again or restored: its servers close the connection of a
+// client that has seen a later transaction than they have, and never say that its session is over.
 
 // Enter counts a new place, which needs the lease. It returns false if the session is over.
 func (s *Session) Enter() bool {
@@ -39,7 +41,7 @@ func (s *Session) Leave() {
 	s.tallyLocked(-1, -1)
 	idle := s.work == 0
 	if idle {
-		s.lease.Until, s.waits = time.Time{}, time.Time{}
+		s.lease.Until = time.Time{}
 	}
 	s.mu.Unlock()
 	if idle {
@@ -79,9 +81,7 @@ func (s *Session) tallyLocked(places, needing int) {
 	case before > 0 && s.needing == 0:
 		s.counting = false
 		s.publishLocked()
-		if s.work > 0 {
-			Poke(s.look) // from now on the overseer ends the session if the ensemble is silent
-		}
+		Poke(s.look) // from now on the overseer ends the session if the ensemble is silent
 	}
 }
 
@@ -101,27 +101,24 @@ func (s *Session) renewedLocked() {
 }
 
 // endsLocked returns how long it takes until the session ends if nothing happens before, and the
-// cause. Without places it does not end, and the cause is nil. mu is held.
+// cause. mu is held.
 func (s *Session) endsLocked() (left time.Duration, cause error) {
-	switch now := lease.Now(); {
-	case s.counting:
+	now := lease.Now()
+	if s.counting {
 		return s.lease.Until.Sub(now), errs.ErrLeaseOver
-	case s.work == 0:
-		return s.Timeout, nil
-	default:
-		if s.waits.IsZero() {
-			s.waits = now
-		}
-		return s.Timeout - s.silentLocked(now), errs.ErrSilent
 	}
+	// When the server falls silent, the newest exchange may be older than the server's last answer to a
+	// ping, by an interval. The rest is for finding another server.
+	return s.Timeout + s.lease.SyncEvery() - s.quietLocked(now), errs.ErrSilent
 }
 
-// silentLocked returns for how long places have waited without an answer. mu is held.
-func (s *Session) silentLocked(now time.Time) time.Duration {
-	if s.heard.After(s.waits) {
+// quietLocked returns how long ago an exchange was answered; the opening of the session counts as one.
+// mu is held.
+func (s *Session) quietLocked(now time.Time) time.Duration {
+	if s.heard.After(s.born) {
 		return now.Sub(s.heard)
 	}
-	return now.Sub(s.waits)
+	return now.Sub(s.born)
 }
 
 // Silent reports whether places wait without a lease, and the ensemble has not answered for
@@ -129,7 +126,7 @@ func (s *Session) silentLocked(now time.Time) time.Duration {
 func (s *Session) Silent() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return !s.counting && !s.waits.IsZero() && s.silentLocked(lease.Now()) >= s.Timeout/2
+	return !s.counting && s.work > 0 && s.quietLocked(lease.Now()) >= s.Timeout/2
 }
 
 // publishLocked copies the end of the lease to where Alive reads it.

@@ -98,8 +98,8 @@ func TestWriteDuringARestDoesNotCount(t *testing.T) {
 	})
 }
 
-// The session ends with its lease if that counts, and else a session timeout after the last
-// answer, if there are places.
+// The session ends with its lease if that counts, and else a session timeout and an interval of
+// exchanges after the last answer, whether there are places or not.
 func TestSilentSessionEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := busySession(&onConn{generation: 1}, time.Second)
@@ -108,24 +108,26 @@ func TestSilentSessionEnds(t *testing.T) {
 			if left, cause := s.endsLocked(); left != want || cause != why {
 				t.Errorf("%s: the session ends after %v, with cause %v; want %v and %v", when, left, cause, want, why)
 			}
-			if silent := why == errs.ErrSilent && want <= s.Timeout/2; s.Silent() != silent {
+			if silent := why == errs.ErrSilent && s.work > 0 && want <= s.Timeout/2+s.lease.SyncEvery(); s.Silent() != silent {
 				t.Errorf("%s: Silent is %v, want %v", when, !silent, silent)
 			}
 		}
 		ends("with a lease", time.Second, errs.ErrLeaseOver)
+		limit := s.Timeout + s.lease.SyncEvery()
 		s.Rest()
-		ends("at the beginning of a rest", s.Timeout, errs.ErrSilent)
+		ends("at the beginning of a rest", limit, errs.ErrSilent)
 		time.Sleep(time.Second)
-		ends("after a second", s.Timeout-time.Second, errs.ErrSilent)
+		ends("after a second", limit-time.Second, errs.ErrSilent)
 		exchange(s, false)
 		time.Sleep(s.Timeout / 2)
-		ends("half a session timeout after a Sync", s.Timeout/2, errs.ErrSilent)
+		ends("half a session timeout after a Sync", limit-s.Timeout/2, errs.ErrSilent)
 		s.Stir()
 		s.Leave()
-		ends("without a place", s.Timeout, nil)
-		time.Sleep(time.Minute)
+		ends("without a place", limit-s.Timeout/2, errs.ErrSilent)
+		time.Sleep(s.Timeout / 2)
+		ends("without a place, a session timeout after a Sync", s.lease.SyncEvery(), errs.ErrSilent)
 		s.Enter()
-		ends("with a new place, after a minute of silence", s.Timeout, errs.ErrSilent)
+		ends("with a new place", s.lease.SyncEvery(), errs.ErrSilent)
 		if !errors.Is(errs.ErrSilent, errs.ErrLeaseOver) {
 			t.Error("the cause does not match ErrLeaseOver")
 		}

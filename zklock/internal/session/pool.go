@@ -39,6 +39,7 @@ type Pool struct {
 
 	Opened, Lost atomic.Uint64 // sessions
 	Reconnects   atomic.Uint64 // connections of sessions after their first
+	order        order         // of the transactions of all sessions
 
 	mu      sync.Mutex
 	slots   []slot                // guarded by mu

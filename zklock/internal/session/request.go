@@ -48,6 +48,9 @@ func (s *Session) Repeat(ctx context.Context, kind string, op func(ctx context.C
 		case limited.Err() != nil:
 			// err is included as text only: a request's deadline must not be taken for
 			// the caller's deadline.
+			if why := s.pool.connector.Diagnose(); why != nil {
+				err = why
+			}
 			return fmt.Errorf("%w for %v: %v", errs.ErrUnavailable, s.settings.ConnectTimeout, err)
 		}
 	}
@@ -135,7 +138,7 @@ func (s *Session) multi(ctx context.Context, kind string, group int, ops []drive
 // Transact sends a transaction. If it is committed, it proves the lease.
 func (s *Session) Transact(ctx context.Context, ops []driver.Op) (results []driver.OpResult, err error) {
 	err = s.prove(true, func() (err error) {
-		results, err = s.DS.Multi(ctx, ops)
+		results, err = s.commit(ctx, ops)
 		return err
 	})
 	return results, err

@@ -27,6 +27,8 @@ import (
 //     reached, as soon as its timer, a heartbeat's reply or a call of Lock.Valid shows that. A
 //     lease that has run out while it counted is never extended again.
 //   - While a tenant is on the session, the lease counts: a tenant's place does not rest.
+//   - While the lease does not count, the overseer ends the session when no exchange has been answered
+//     for a session timeout and an interval of the exchanges, whether a place waits or not.
 //   - Code that holds mu only works on memory: it makes no request, calls no hook and does
 //     not wait.
 type Session struct {
@@ -53,11 +55,14 @@ type Session struct {
 	// session is not over, and else 0. It changes together with them, under mu.
 	proven atomic.Int64
 
+	// unchecked is set in a session that follows a loss until a write was committed: it shows whether the
+	// ensemble has lost transactions. See order.
+	unchecked atomic.Bool
+
 	mu       sync.Mutex
 	lease    lease.Lease         // guarded by mu, but for its settings
 	heard    time.Time           // guarded by mu; an instant: when an exchange was last answered
 	latency  time.Duration       // guarded by mu; how long the newest write took
-	waits    time.Time           // guarded by mu; an instant: since when, as far as the overseer has noticed, places wait without a lease; zero: they do not
 	spared   time.Time           // guarded by mu; an instant: until then the nodes of lost locks stay
 	gen      uint64              // guarded by mu; generation of the connection that the lease's chain belongs to
 	renewed  chan struct{}       // guarded by mu; closed and replaced when the lease changes
@@ -93,6 +98,7 @@ func newSession(p *Pool, ds driver.Session, suspendedThen time.Duration) *Sessio
 	s.Watches.s, s.Watches.byKey = s, make(map[watchKey]*Watched)
 	s.Commits = committer{multi: s.multi, ctx: s.Ctx, wg: &s.wg, lone: s.lone}
 	s.lease = s.settings.lease(s.Timeout)
+	s.unchecked.Store(p.mayFollowALoss())
 	gen, handshake := ds.Conn()
 	s.gen = gen
 	// Only the handshake of the first connection created the session. After a reconnect the
@@ -294,8 +300,11 @@ func (s *Session) WaitEnded(ctx context.Context, began time.Time) error {
 	if there {
 		return errs.WaitEnded(ctx, errs.ErrUnanswered)
 	}
-	return errs.WaitEnded(ctx, errs.ErrUnavailable)
+	return s.pool.Outage(ctx)
 }
+
+// Outage is Outage of the session's pool.
+func (s *Session) Outage(ctx context.Context) error { return s.pool.Outage(ctx) }
 
 // Patient derives the context of a caller whose request has waited for those of others since
 // began, an instant. The context ends connect_timeout after the session has last answered. It

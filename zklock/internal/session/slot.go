@@ -149,6 +149,19 @@ func (p *Pool) diagnose(o *opening) error {
 	return nil
 }
 
+// Outage returns the error of a wait, for a session that works, that ctx has ended. Its text has the
+// reason why a session has no connection, if that is known.
+func (p *Pool) Outage(ctx context.Context) error {
+	err := errs.WaitEnded(ctx, errs.ErrUnavailable)
+	if !errors.Is(err, errs.ErrUnavailable) {
+		return err // the client was closed, for example
+	}
+	if why := p.connector.Diagnose(); why != nil {
+		return fmt.Errorf("%w (%v)", err, why) // why as text only: ctx has ended the wait
+	}
+	return err
+}
+
 // Healthy returns nil if the ensemble has answered on one of the pool's sessions within that
 // session's timeout, and no lease that counts there has run out. That may be a session that was
 // replaced because of its age, while the next one is being opened. It makes no request. Without a
@@ -193,9 +206,6 @@ func (s *Session) provenUntil() time.Time {
 	if s.over != nil || s.counting && s.leftLocked() <= 0 {
 		return time.Time{}
 	}
-	last := s.born
-	if s.heard.After(last) {
-		last = s.heard
-	}
-	return last.Add(s.Timeout)
+	now := lease.Now()
+	return now.Add(s.Timeout - s.quietLocked(now))
 }

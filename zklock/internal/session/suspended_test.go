@@ -98,7 +98,7 @@ func TestCutBeginsWithTheSilenceOfTheServer(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ds := &reconnecting{state: driver.Connected, gen: 1, handshake: time.Now(), changed: make(chan struct{})}
 				s := busySession(ds, 5*time.Second)
-				s.counting, s.work, s.needing = false, 0, 0
+				s.lease.Until = lease.Now().Add(time.Hour) // it does not end in this test
 				s.pool, s.rouse = &Pool{}, make(chan struct{}, 1)
 				s.heard = lease.Now()
 				var stop context.CancelFunc
