@@ -21,7 +21,8 @@ const (
 	ReasonContended = "LOCK_CONTENDED"
 
 	// ReasonUnavailable means that no lock could be acquired, because the
-	// ensemble cannot be reached or the Client was closed. The handler has not run.
+	// ensemble cannot be reached or has lost transactions, or the Client was closed.
+	// The handler has not run.
 	ReasonUnavailable = "LOCK_UNAVAILABLE"
 
 	// ReasonLost means that the lock was lost while the handler ran. The handler's
@@ -72,7 +73,7 @@ func (c *config) classify(ctx context.Context, err error) problem {
 		return ended(ctx, is(zklock.ErrUnavailable))
 	case is(zklock.ErrInvalidName):
 		return problem{http.StatusBadRequest, ReasonName, "The value that names the lock is missing from the request, or is not allowed.", false}
-	case is(zklock.ErrUnavailable), is(zklock.ErrClosed):
+	case is(zklock.ErrUnavailable), is(zklock.ErrClosed), is(zklock.ErrTokenRegression):
 		return problem{http.StatusServiceUnavailable, ReasonUnavailable, "No lock can be acquired at the moment. Try again later.", true}
 	case is(zklock.ErrNotAcquired), is(zklock.ErrTooManyWaiters):
 		return problem{c.status, ReasonContended, "The lock is in use. Try again later.", true}

@@ -15,8 +15,8 @@ import (
 // registered counts the calls of RegisterStats, for AttrClient.
 var registered atomic.Int64
 
-// RegisterStats makes metrics of a Client's sessions, of its longest hold and wait, and of
-// its forgotten locks. They are read from its Stats at each collection. Unregister the
+// RegisterStats makes metrics of a Client's sessions, of its longest hold and wait, of
+// its forgotten locks, and of whether tokens went back. They are read from its Stats at each collection. Unregister the
 // Registration after the Client was closed. If several Clients use the same MeterProvider,
 // their values are added; those of the longest hold and wait, which cannot be added, have
 // the attribute zklock.client. RegisterStats returns an error if c is nil, or if the
@@ -34,7 +34,8 @@ func RegisterStats(c *zklock.Client, opts ...Option) (metric.Registration, error
 	wait, err6 := m.Float64ObservableGauge(MetricWaitLongest, metric.WithUnit("s"), metric.WithDescription("How long the oldest acquisition that waits for other holders has waited, without candidates."))
 	forgotten, err7 := m.Int64ObservableCounter(MetricForgotten, metric.WithUnit("{lock}"), metric.WithDescription("Locks that the program dropped without a Release."))
 	reaped, err8 := m.Int64ObservableCounter(MetricSessionReaped, metric.WithUnit("{session}"), metric.WithDescription("Sessions of dead processes that were ended."))
-	if err := oneline.Join(err1, err2, err3, err4, err5, err6, err7, err8); err != nil {
+	regressed, err9 := m.Int64ObservableUpDownCounter(MetricTokensRegressed, metric.WithUnit("{client}"), metric.WithDescription("Clients that acquire no more locks, because the ensemble has lost transactions."))
+	if err := oneline.Join(err1, err2, err3, err4, err5, err6, err7, err8, err9); err != nil {
 		return nil, err
 	}
 	client := metric.WithAttributes(AttrClient.String(strconv.FormatInt(registered.Add(1), 10)))
@@ -51,8 +52,13 @@ func RegisterStats(c *zklock.Client, opts ...Option) (metric.Registration, error
 		o.ObserveFloat64(hold, s.LongestHold.Seconds(), client)
 		o.ObserveFloat64(wait, s.LongestWait.Seconds(), client)
 		o.ObserveInt64(forgotten, int64(s.Forgotten))
+		if s.TokensRegressed {
+			o.ObserveInt64(regressed, 1)
+		} else {
+			o.ObserveInt64(regressed, 0)
+		}
 		return nil
-	}, count, draining, limit, opened, hold, wait, forgotten, reaped)
+	}, count, draining, limit, opened, hold, wait, forgotten, reaped, regressed)
 }
 
 func inState(state string) metric.MeasurementOption {

@@ -36,7 +36,9 @@ func (k *worker) acquire(ctx context.Context, a zklock.Acquirer, g *grip, try bo
 		k.w.model.violate("error", "worker %d went on waiting for %v after it was cancelled", k.id, late)
 	}
 	k.w.model.answered(asked, g, err)
-	if !errors.Is(err, zklock.ErrTooManyWaiters) || k.w.p.limit == 0 {
+	if k.w.model.mayRegress() && errors.Is(err, zklock.ErrTokenRegression) {
+		k.p.back.Store(true)
+	} else if !errors.Is(err, zklock.ErrTooManyWaiters) || k.w.p.limit == 0 {
 		k.expect("acquire", err, zklock.ErrNotAcquired, zklock.ErrUnavailable, zklock.ErrClosed)
 	}
 	if err != nil {
@@ -65,7 +67,7 @@ func token(l *zklock.Lock) string {
 // the order of two events at one instant.
 func class(err error) error {
 	for _, known := range []error{zklock.ErrLost, zklock.ErrReleasePending, zklock.ErrReleased, zklock.ErrUnknownOutcome,
-		zklock.ErrUnavailable, zklock.ErrNotAcquired, zklock.ErrClosed, zklock.ErrConflict, zklock.ErrTooManyWaiters, context.DeadlineExceeded} {
+		zklock.ErrTokenRegression, zklock.ErrUnavailable, zklock.ErrNotAcquired, zklock.ErrClosed, zklock.ErrConflict, zklock.ErrTooManyWaiters, context.DeadlineExceeded} {
 		if errors.Is(err, known) {
 			return known
 		}
@@ -123,7 +125,7 @@ func (k *worker) release(g *grip) {
 // txn writes to the register of a name that is held exclusively.
 func (k *worker) txn(g *grip) {
 	defer k.become(holding)
-	if k.grips[0].doubt || g.lock.Mode() != zklock.Exclusive {
+	if k.grips[0].doubt || g.lock.Mode() != zklock.Exclusive || k.w.p.loses { // what an ensemble has lost, no lock can keep
 		return
 	}
 	for _, name := range slices.Sorted(maps.Keys(g.modes)) {

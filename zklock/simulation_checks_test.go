@@ -183,6 +183,9 @@ func (m *model) tokenLocked(g *grip, name string, mode zklock.Mode) {
 	if g.joined {
 		return
 	}
+	if mode == zklock.Exclusive {
+		m.ownTokenLocked(g, name)
+	}
 	if token.Compare(m.writer[name]) <= 0 {
 		m.violateLocked("token", "%s: %v was granted after a writer's token %v", name, g, m.writer[name])
 	}

@@ -24,6 +24,7 @@ type breakage struct {
 	calls   bool // it is a call of an operator, so it happens in quiet runs, too
 	several bool // only with several servers
 	lone    bool // it uses names that no worker uses, so not in runs whose clients are not the library's
+	loses   bool // only in runs where the ensemble loses transactions
 }
 
 // breakages are all these kinds, in the order of the table.
@@ -81,6 +82,7 @@ var breakages = []breakage{
 		memcontrol.Of(w.ensemble).Lag(n, d)
 		return fmt.Sprintf("server %d by %v", n, d) + w.lasting("server lags", nil, func() { memcontrol.Of(w.ensemble).Lag(n, 0) })
 	}},
+	{kind: "transactions lost", weight: 8, loses: true, do: (*world).loseTransactions},
 	{kind: "process stopped", weight: 5, do: func(w *world, p *process) string {
 		thaw := w.ensemble.Freeze(p.session.Load())
 		return fmt.Sprint("client ", p.index, w.lasting("process stopped", p, thaw))
@@ -143,7 +145,7 @@ func (w *world) possible(b *breakage) bool {
 	if w.p.trusting && b.kind == "process stopped" {
 		return false // a stopped process cannot look at its connection: that is not the mistake to be found
 	}
-	return (!b.expires || w.p.operator) && (!b.deletes || w.p.operator || w.p.breaker) && (!w.p.quiet || b.calls) && (!b.several || w.p.servers > 1) && (!b.lone || !w.p.trusting)
+	return (!b.expires || w.p.operator) && (!b.deletes || w.p.operator || w.p.breaker) && (!w.p.quiet || b.calls) && (!b.several || w.p.servers > 1) && (!b.lone || !w.p.trusting) && (!b.loses || w.p.loses)
 }
 
 // broke records a fault. p is the process that it struck, nil for all.

@@ -35,6 +35,8 @@ type model struct {
 	reader     map[string]zklock.Token          // guarded by mu; by name, a reader's newest token
 	history    history                          // guarded by mu
 	moved      bool                             // guarded by mu; there were transactions since the last check of all handles
+	rewind     *rewind                          // guarded by mu; the newest restore of the ensemble; nil: there was none
+	newest     map[lockOf]zklock.Token          // guarded by mu; each client's newest token of a writer, by name
 	last       string                           // guarded by mu; the newest fault that struck all clients
 	breakups   map[spot]*breakup                // guarded by mu; the places that an operator broke
 	asking     []*asking                        // guarded by mu; acquisitions under way, in runs with max_contenders
@@ -99,7 +101,7 @@ type grip struct {
 
 func newModel(w *world) *model {
 	return &model{w: w, dirs: map[string]map[string]*queueNode{}, registers: map[string]string{}, written: map[string]*write{},
-		losses: map[held]int{}, writer: map[string]zklock.Token{}, reader: map[string]zklock.Token{}, breakups: map[spot]*breakup{}}
+		losses: map[held]int{}, writer: map[string]zklock.Token{}, reader: map[string]zklock.Token{}, breakups: map[spot]*breakup{}, newest: map[lockOf]zklock.Token{}}
 }
 
 // committed records a transaction of the ensemble. The caller holds the ensemble's lock.
@@ -116,6 +118,7 @@ func (m *model) catchUpLocked() {
 	fresh := m.journal.fresh
 	m.journal.fresh = nil
 	m.journal.Unlock()
+	m.rewindLocked()
 	for _, tx := range fresh {
 		if m.w.trace.verbose {
 			m.w.trace.note("log %#x session %#x ended %v", tx.Zxid, tx.Session, tx.Ended)

@@ -18,6 +18,7 @@ type process struct {
 	w       *world
 	index   int
 	client  *zklock.Client
+	back    atomic.Bool  // its client has found that tokens went back
 	session atomic.Int64 // the session that its Session hook reported last as connected
 	sought  atomic.Int64 // in runs with max_contenders, when it last looked for nodes after a lost reply, since the start
 	last    string       // the fault that struck it last

@@ -26,6 +26,7 @@ type profile struct {
 	limit     int     // max_contenders; 0: none
 	rate      float64 // of faults among requests
 	breaks    int     // per cent of the steps that break something
+	loses     bool    // the ensemble is restored to an older state
 	slow      bool    // locks are held, and faults last, for longer than a session
 	dawdling  bool    // Lost hooks take long
 	length    time.Duration
@@ -87,6 +88,6 @@ func (p *profile) beSlow() {
 }
 
 func (p profile) String() string {
-	return fmt.Sprintf("dialect=%s clients=%dx%d names=%d servers=%d syncLimit=%d latency=%v pool=%d handover=%v lifetime=%v keep=%v operator=%v breaker=%v quiet=%v limit=%d rate=%v breaks=%d%% slow=%v dawdling=%v length=%v",
-		p.dialect, p.clients, p.workers, p.names, p.servers, p.syncLimit, p.latency, p.pool, p.handover, p.lifetime, p.keep, p.operator, p.breaker, p.quiet, p.limit, p.rate, p.breaks, p.slow, p.dawdling, p.length)
+	return fmt.Sprintf("dialect=%s clients=%dx%d names=%d servers=%d syncLimit=%d latency=%v pool=%d handover=%v lifetime=%v keep=%v operator=%v breaker=%v quiet=%v limit=%d rate=%v breaks=%d%% loses=%v slow=%v dawdling=%v length=%v",
+		p.dialect, p.clients, p.workers, p.names, p.servers, p.syncLimit, p.latency, p.pool, p.handover, p.lifetime, p.keep, p.operator, p.breaker, p.quiet, p.limit, p.rate, p.breaks, p.loses, p.slow, p.dawdling, p.length)
 }

@@ -11,13 +11,14 @@ import (
 // tally counts the faults of all runs, by kind, and their consequences. A lock that is
 // lost, or an overlap, counts for the fault that struck last.
 type tally struct {
-	acquired int
-	kept     int      // releases that kept the place
-	labelled int      // labels that were confirmed
-	refused  int      // acquisitions that max_contenders refused
-	stale    int      // grants of broken places with a token less than another client's
-	kinds    []string // in the order of the table
-	rows     map[string]*row
+	acquired  int
+	kept      int      // releases that kept the place
+	labelled  int      // labels that were confirmed
+	refused   int      // acquisitions that max_contenders refused
+	regressed int      // clients that found that tokens went back
+	stale     int      // grants of broken places with a token less than another client's
+	kinds     []string // in the order of the table
+	rows      map[string]*row
 }
 
 type row struct {
@@ -94,6 +95,9 @@ func (t *tally) complete(tb *testing.T) {
 	}
 	if lost == 0 {
 		tb.Error("no lock was ever lost: the faults are too mild")
+	}
+	if t.regressed == 0 {
+		tb.Error("no client has found that tokens went back")
 	}
 	if t.kept == 0 {
 		tb.Error("no place was ever kept")

@@ -49,6 +49,7 @@ type world struct {
 	lone     int               // the number of names that were used once
 	breaking bool              // faults are injected
 	ended    bool              // the controller takes no more steps
+	losing   bool              // the ensemble is about to lose transactions
 	helpers  sync.WaitGroup
 
 	mu      sync.Mutex
@@ -66,6 +67,7 @@ func newWorld(t *testing.T, seed uint64, tally *tally, o options) *world {
 		w.p.servers = 3
 		w.p.beSlow() // only such runs can show the mistake
 	}
+	w.p.loses = seed%5 == 2 && !w.p.operator && !w.p.breaker && w.p.limit == 0 && !w.p.trusting // not drawn: the other runs stay what they are
 	w.trace.note("%+v", w.p)
 	w.model = newModel(w)
 	w.next = w.began
@@ -179,6 +181,7 @@ func (w *world) step() time.Duration {
 	if w.ended {
 		return time.Hour
 	}
+	w.replaceRegressed()
 	if !w.breaking {
 		for _, k := range w.workers {
 			k.command()

@@ -61,6 +61,10 @@ type Stats struct {
 	// request. Acquisitions that were granted a kept queue node count, too.
 	Handovers uint64
 
+	// TokensRegressed is true for good once the client has found that the ensemble has lost
+	// transactions. Acquisitions fail with [ErrTokenRegression] then.
+	TokensRegressed bool
+
 	SessionsOpened uint64 // how many sessions were opened
 	SessionsLost   uint64 // how many sessions have expired, or were given up by the client
 	SessionsReaped uint64 // how many sessions of others, dead or given up, the client has ended: see the key session_dir
@@ -107,6 +111,8 @@ func (c *Client) Stats() Stats {
 		SessionsReaped: c.counters.reaped.Load(),
 		Reconnects:     c.pool.Reconnects.Load(),
 		Draining:       c.pool.Draining(),
+
+		TokensRegressed: c.pool.Regressed() != nil,
 	}
 	for _, s := range c.pool.All() {
 		st.Open++

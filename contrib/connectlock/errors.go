@@ -23,7 +23,7 @@ const (
 	ReasonContended = verdict.Contended
 
 	// ReasonUnavailable means that no lock could be acquired, because the ensemble cannot be
-	// reached or the Client was closed. The handler has not run.
+	// reached or has lost transactions, or the Client was closed. The handler has not run.
 	ReasonUnavailable = verdict.Unavailable
 
 	// ReasonLost means that the lock was lost while the handler ran. The handler's work may be

@@ -36,6 +36,12 @@ type Controls interface {
 	// It goes on answering from its old state. With a d of 0 it catches up at once.
 	Lag(server int, d time.Duration)
 
+	// Backup saves what is committed, sessions included. restore stops all servers for as long as
+	// down, a second at least, and starts them with what was saved: later transactions are lost, and
+	// their ids are assigned again. Servers close the connection of a client that has seen a
+	// transaction with a greater id than theirs. restore may be called more than once.
+	Backup() (restore func(down time.Duration))
+
 	// MaxTimeout sets the longest session timeout that one server grants, like a
 	// maxSessionTimeout that differs between servers; 0 means the usual 20 ticks. It applies
 	// from the next handshake on.

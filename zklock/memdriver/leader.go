@@ -64,7 +64,7 @@ func (s *server) lead() {
 	s.leaveRole()
 	s.catchUp()
 	e.epoch++
-	l := &leadership{srv: s, active: true, zxid: e.epoch << 32, sessions: make(map[int64]*tracked)}
+	l := &leadership{srv: s, active: true, sessions: make(map[int64]*tracked)}
 	// Entries of the log that a majority may have acknowledged are committed. Entries
 	// that only this server had accepted are committed late, by this election.
 	log := s.log
@@ -74,6 +74,7 @@ func (s *server) lead() {
 		s.apply(tx)
 	}
 	s.role, s.leader, s.epoch = leading, l, e.epoch
+	l.zxid = max(e.epoch<<32, s.tree.zxid) // after a restore, the server may know transactions of this epoch
 	s.tree.zxid = l.zxid
 	l.head = s.tree
 	if len(e.servers) > 1 || s.lag > 0 {

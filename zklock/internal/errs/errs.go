@@ -37,7 +37,11 @@ var (
 	ErrShrunk       = Case(ErrLost, "the ensemble shortened the session timeout on a reconnect")
 	ErrSessionEnded = Case(ErrLost, "session ended")
 
-	// ErrSilent ends a session that proves no lease while its callers only wait.
+	// ErrTransactionsLost ends all sessions of a client that has found that the ensemble's
+	// transaction ids went back.
+	ErrTransactionsLost = Case(ErrLost, "the ensemble has lost transactions, so its queues may be wrong")
+
+	// ErrSilent ends a session that proves no lease.
 	ErrSilent = Case(ErrLeaseOver, "the ensemble did not answer for a session timeout")
 )
 

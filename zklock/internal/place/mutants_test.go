@@ -157,15 +157,6 @@ var _ = []mutant.Mutant{
 		By:     "zklock",
 	},
 	{
-		Name:   "token-regression-accepted",
-		Breaks: "an ensemble that was restored to an earlier state grants locks with smaller tokens than before",
-		In:     (*Place).accept,
-		Find:   "p.Zxid <= seen",
-		Put:    "false",
-		Tests:  []string{"TestTokensThatRunBackAreRefused"},
-		By:     "zklock",
-	},
-	{
 		Name:   "unknown-is-not-applied",
 		Breaks: "a create whose reply was lost is assumed not to be applied, and is sent again",
 		In:     (*creation).try,

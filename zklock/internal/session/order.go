@@ -3,7 +3,6 @@ package session
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"sync/atomic"
 
 	"github.com/zklock/go-zklock/zklock/driver"
@@ -26,20 +25,16 @@ type order struct {
 
 // note records the id of a transaction that the ensemble has committed. seen is the newest id that was
 // known before the transaction was sent. If the ids went back, now or earlier, note returns an error
-// that matches errs.ErrTokenRegression. The first such call logs it.
-func (o *order) note(seen, zxid int64, log func() *slog.Logger) error {
+// that matches errs.ErrTokenRegression. first is true for the first such call only.
+func (o *order) note(seen, zxid int64) (first bool, err error) {
 	if zxid <= seen {
 		err := fmt.Errorf("%w: transaction %#x after %#x", errs.ErrTokenRegression, uint64(zxid), uint64(seen))
-		if o.back.CompareAndSwap(nil, &err) {
-			log().Error("zklock: the ensemble has lost transactions, and tokens would go back: this client acquires no more locks",
-				"transaction", HexID(zxid), "seen", HexID(seen),
-				"advice", "see \"Tokens went back\" in docs/runbook.md; restart this process when no holder from before is at work")
-		}
+		first = o.back.CompareAndSwap(nil, &err)
 	}
 	for {
 		newest := o.newest.Load()
 		if zxid <= newest || o.newest.CompareAndSwap(newest, zxid) {
-			return o.err()
+			return first, o.err()
 		}
 	}
 }
@@ -61,7 +56,26 @@ func (s *Session) Newest() int64 { return s.pool.order.newest.Load() }
 
 // Note records the id of a committed transaction. seen is what Newest returned before the transaction
 // was sent. The error matches errs.ErrTokenRegression: no lock may be granted with this id.
-func (s *Session) Note(seen, zxid int64) error { return s.pool.order.note(seen, zxid, s.settings.Log) }
+func (s *Session) Note(seen, zxid int64) error {
+	first, err := s.pool.order.note(seen, zxid)
+	if first {
+		s.pool.giveUp(seen, zxid)
+	}
+	return err
+}
+
+// giveUp logs that the ensemble has lost transactions, and ends all sessions. Such an ensemble may have
+// forgotten a queue node of theirs that still holds, or have one again that was deleted.
+func (p *Pool) giveUp(seen, zxid int64) {
+	p.Settings.Log().Error("zklock: the ensemble has lost transactions, and tokens would go back: this client acquires no more locks",
+		"transaction", HexID(zxid), "seen", HexID(seen),
+		"advice", "restart this process when no holder from before is at work; docs/runbook.md has an entry about it")
+	p.Spawn(func() {
+		for _, s := range p.All() {
+			s.End(driver.Expired, errs.ErrTransactionsLost)
+		}
+	})
+}
 
 // commit sends a transaction, and records its id if it was committed. A driver of another project may
 // not report ids: they are 0 then.
