@@ -24,7 +24,8 @@ const (
 	ReasonContended = verdict.Contended
 
 	// ReasonUnavailable means that no lock could be acquired, because the ensemble
-	// cannot be reached or the Client was closed. The handler has not run.
+	// cannot be reached or has lost transactions, or the Client was closed. The handler
+	// has not run.
 	ReasonUnavailable = verdict.Unavailable
 
 	// ReasonLost means that the lock was lost while the handler ran. The handler's

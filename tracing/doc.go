@@ -94,6 +94,7 @@
 //	zklock.hold.longest           gauge       s            zklock.client
 //	zklock.wait.longest           gauge       s            zklock.client
 //	zklock.forgotten              counter     {lock}
+//	zklock.tokens.regressed       gauge       {client}
 //
 // # Attributes
 //

@@ -112,4 +112,5 @@ func ExampleRegisterStats() {
 	// zklock.wait.longest
 	// zklock.forgotten
 	// zklock.session.reaped
+	// zklock.tokens.regressed
 }

@@ -1,6 +1,7 @@
 package tracing_test
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
+	"github.com/zklock/go-zklock/internal/memcontrol"
 	"github.com/zklock/go-zklock/tracing"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/memdriver"
@@ -137,6 +139,34 @@ func TestRegisterStatsReportsTheLongestHoldAndWait(t *testing.T) {
 		want("zklock.wait.longest", 0, 0)
 		release(t, second)
 		seen.measured(map[string]float64{"zklock.forgotten{}": 0})
+	})
+}
+
+// TestLostTransactionsAreMeasured: the metric is the number of clients that acquire no more locks.
+func TestLostTransactionsAreMeasured(t *testing.T) {
+	world(t, func(t *testing.T, e *memdriver.Ensemble) {
+		restore := memcontrol.Of(e).Backup()
+		p, q := start(t, e), start(t, e)
+		reader := sdkmetric.NewManualReader()
+		both := tracing.WithMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)))
+		for _, c := range []*zklock.Client{p.Client, q.Client} {
+			registration, err := tracing.RegisterStats(c, both)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer registration.Unregister()
+		}
+		for range 20 {
+			release(t, must(t, t.Context(), p.Mutex("m")))
+		}
+		seen := &process{t: t, reader: reader}
+		seen.measured(map[string]float64{"zklock.tokens.regressed{}": 0})
+		restore(time.Minute)
+		pass(2 * time.Minute)
+		if _, err := p.Mutex("m").Acquire(t.Context()); !errors.Is(err, zklock.ErrTokenRegression) {
+			t.Errorf("%v, want ErrTokenRegression", err)
+		}
+		seen.measured(map[string]float64{"zklock.tokens.regressed{}": 1})
 	})
 }
 

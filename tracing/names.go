@@ -115,6 +115,10 @@ const (
 	// MetricForgotten counts locks that the program dropped without a Release. They stay
 	// held until their session ends.
 	MetricForgotten = "zklock.forgotten"
+
+	// MetricTokensRegressed is how many Clients acquire no more locks, because the ensemble has
+	// lost transactions: see zklock.ErrTokenRegression.
+	MetricTokensRegressed = "zklock.tokens.regressed"
 )
 
 // The keys of attributes.

@@ -15,12 +15,12 @@ import (
 // registered counts the calls of RegisterStats, for AttrClient.
 var registered atomic.Int64
 
-// RegisterStats makes metrics of a Client's sessions, of its longest hold and wait, of
-// its forgotten locks, and of whether tokens went back. They are read from its Stats at each collection. Unregister the
-// Registration after the Client was closed. If several Clients use the same MeterProvider,
-// their values are added; those of the longest hold and wait, which cannot be added, have
-// the attribute zklock.client. RegisterStats returns an error if c is nil, or if the
-// MeterProvider does.
+// RegisterStats makes metrics of a Client's sessions, of its longest hold and wait, of its
+// forgotten locks, and of whether tokens went back. They are read from its Stats at each
+// collection. Unregister the Registration after the Client was closed. If several Clients use
+// the same MeterProvider, their values are added; those of the longest hold and wait, which
+// cannot be added, have the attribute zklock.client. RegisterStats returns an error if c is
+// nil, or if the MeterProvider does.
 func RegisterStats(c *zklock.Client, opts ...Option) (metric.Registration, error) {
 	if c == nil {
 		return nil, errors.New("tracing: RegisterStats: the Client is nil: want one that Open has made")
@@ -52,11 +52,11 @@ func RegisterStats(c *zklock.Client, opts ...Option) (metric.Registration, error
 		o.ObserveFloat64(hold, s.LongestHold.Seconds(), client)
 		o.ObserveFloat64(wait, s.LongestWait.Seconds(), client)
 		o.ObserveInt64(forgotten, int64(s.Forgotten))
+		clients := int64(0)
 		if s.TokensRegressed {
-			o.ObserveInt64(regressed, 1)
-		} else {
-			o.ObserveInt64(regressed, 0)
+			clients = 1
 		}
+		o.ObserveInt64(regressed, clients)
 		return nil
 	}, count, draining, limit, opened, hold, wait, forgotten, reaped, regressed)
 }

@@ -57,9 +57,10 @@ var ErrOutage = errs.Case(ErrUnavailable, "the ensemble cannot be reached")
 //   - session_timeout: locks cannot work with the session timeout that the servers have granted. It
 //     is too short for tick_time, or so long that tick_time seems to be less than the servers'
 //     tickTime. Change session_timeout or tick_time, or the servers' limits.
-//   - token_regression: the ensemble's transaction ids have gone back, as after a restore from an
-//     older snapshot, and tokens would repeat. The [Client] acquires no more locks. Open a new one
-//     when no holder from before the restore is at work.
+//   - token_regression: the ensemble's transaction ids have gone back, because it was set up again
+//     or restored from an older snapshot, and tokens would repeat. The [Client] has ended its
+//     sessions, and acquires no more locks. Open a new one when no holder from before is at work.
+//     [Client.Healthy], [Client.Ping] and [Stats] report it, too.
 var ErrBadEnsemble = errs.ErrBadEnsemble
 
 // Reason returns the reason of an error that matches [ErrBadEnsemble]: root_missing, session_timeout

@@ -23,6 +23,7 @@ import (
 // So it is enough to look at the stays, and the judge is exact.
 type history struct {
 	now    int64
+	eras   int // how often the ensemble has lost transactions
 	owners int
 	names  map[string][]operation
 	modes  map[string]map[zklock.Mode]bool
@@ -65,13 +66,13 @@ func (h *history) add(g *grip, what string, call, ret int64) {
 		if what == "downgrade" {
 			h.modes[name][zklock.Shared] = true
 		}
-		h.names[name] = append(h.names[name], operation{act{what, mode, g.owner, g.lock.Token()}, call, ret})
+		h.names[name] = append(h.names[name], operation{act{what, mode, g.owner, g.eraToken()}, call, ret})
 	}
 }
 
 func (h *history) granted(g *grip) {
 	h.owners++
-	g.owner = h.owners
+	g.owner, g.era = h.owners, h.eras
 	h.add(g, "acquire", g.called, g.since)
 }
 

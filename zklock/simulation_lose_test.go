@@ -72,6 +72,7 @@ func (m *model) rewindLocked() {
 	if r := m.rewind; r != nil && !r.done && !time.Now().Before(r.at) {
 		r.done = true
 		m.dirs = r.dirs
+		m.history.eras++
 		clear(m.writer)
 		clear(m.reader)
 	}
@@ -93,6 +94,13 @@ func (m *model) ownTokenLocked(g *grip, name string) {
 	} else {
 		m.newest[of] = token
 	}
+}
+
+// eraToken returns the token as it would be if the ensemble's ids had gone on rising after each loss.
+func (g *grip) eraToken() zklock.Token {
+	token := g.lock.Token()
+	token.Zxid += int64(g.era) << 48
+	return token
 }
 
 // replaceRegressed restarts the processes whose clients acquire no more locks.

@@ -89,6 +89,7 @@ type grip struct {
 	since  int64                  // when it was granted
 	seen   int64                  // when a check last found it valid
 	owner  int                    // its number in the history
+	era    int                    // how often the ensemble had lost transactions before the grant
 	ended  int64                  // when a check first found it not valid; 0: not yet
 	joined bool                   // it was acquired with Reenter
 	stay   time.Duration          // how long it is held at least

@@ -27,7 +27,8 @@
 // # Errors
 //
 //	contended: the try failed, the wait is over, too many wait   aborted (WithCode)   LOCK_CONTENDED
-//	the ensemble cannot be reached, or the Client was closed     unavailable          LOCK_UNAVAILABLE
+//	the ensemble cannot be reached, or has lost transactions     unavailable          LOCK_UNAVAILABLE
+//	  (zklock.ErrTokenRegression), or the Client was closed
 //	the call's own deadline passed during the wait               deadline_exceeded    LOCK_CONTENDED, or LOCK_UNAVAILABLE
 //	the call was canceled during the wait                        canceled
 //	the lock was lost, and the handler returned                  aborted              LOCK_LOST

@@ -126,6 +126,7 @@ func TestScrape(t *testing.T) {
 		`zklock_hold_longest_seconds{.*zklock_client="\d+"} 0`,
 		`zklock_wait_longest_seconds{.*zklock_client="\d+"} 0`,
 		`zklock_forgotten_total{.*} 0`,
+		`zklock_tokens_regressed{.*} 0`,
 	} {
 		if !regexp.MustCompile(want).MatchString(page) {
 			t.Errorf("the page lacks %s", want)

@@ -107,7 +107,7 @@ func (e *Ensemble) Restart(server int) {
 	e.enter()
 	defer e.leave()
 	s := e.servers[server]
-	s.upAt = e.clock.now.Add(restartTime)
+	s.upAt = later(s.upAt, e.clock.now.Add(restartTime))
 	for _, c := range slices.SortedFunc(maps.Keys(s.conns), byMade) {
 		c.reset()
 	}
