@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/url"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -14,15 +13,19 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/internal/testkit/ensemble"
+	"github.com/zklock/go-zklock/internal/testkit/long"
+	"github.com/zklock/go-zklock/internal/testkit/proxy"
+	"github.com/zklock/go-zklock/internal/testkit/wait"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/election"
 	"github.com/zklock/go-zklock/zklock/once"
 )
 
-// usage is one way to use a client while the ensemble is set up anew. use returns when the client
-// works again, or cannot work any more. began says when the usage had its lock, or waited.
+// usage is one way to use a client whose ensemble loses transactions. use returns when the client
+// works again, or cannot work any more. It closes began when it has its lock, or waits.
 type usage struct {
 	name string
+	idle bool // it begins when the ensemble is there again
 	use  func(ctx context.Context, u *used, began chan<- struct{}) error
 }
 
@@ -34,6 +37,7 @@ type used struct {
 	took   time.Duration
 }
 
+// lockedBuffer is a log that may be read while it is written.
 type lockedBuffer struct {
 	sync.Mutex
 	bytes.Buffer
@@ -45,6 +49,7 @@ func (b *lockedBuffer) Write(p []byte) (int, error) {
 	return b.Buffer.Write(p)
 }
 
+// lines returns those that contain text.
 func (b *lockedBuffer) lines(text string) (lines []string) {
 	b.Lock()
 	defer b.Unlock()
@@ -69,25 +74,27 @@ func (u *used) untilSure(ctx context.Context) error {
 	}
 }
 
+// usages are all of them.
 var usages = []usage{
-	{"idle, then Acquire", func(ctx context.Context, u *used, began chan<- struct{}) error {
-		close(began)
+	{"idle, then Acquire", true, func(ctx context.Context, u *used, began chan<- struct{}) error {
 		return u.untilSure(ctx)
 	}},
-	{"idle, Healthy only", func(ctx context.Context, u *used, began chan<- struct{}) error {
-		close(began)
+	{"idle, Healthy only", true, func(ctx context.Context, u *used, began chan<- struct{}) error {
 		for {
 			if err := u.client.Healthy(); errors.Is(err, zklock.ErrTokenRegression) {
 				return err
 			}
+			if st := u.client.Stats(); st.SessionsLost > 0 && st.Open > 0 && u.client.Ping(ctx) == nil {
+				return nil // on a new session
+			}
 			select {
 			case <-time.After(50 * time.Millisecond):
 			case <-ctx.Done():
-				return fmt.Errorf("%w: Healthy: %v", ctx.Err(), u.client.Healthy())
+				return ctx.Err()
 			}
 		}
 	}},
-	{"holds", func(ctx context.Context, u *used, began chan<- struct{}) error {
+	{"holds", false, func(ctx context.Context, u *used, began chan<- struct{}) error {
 		l, err := u.client.Mutex("held").Acquire(ctx)
 		if err != nil {
 			return err
@@ -96,38 +103,55 @@ var usages = []usage{
 		<-l.Done()
 		return u.untilSure(ctx)
 	}},
-	{"waits", func(ctx context.Context, u *used, began chan<- struct{}) error {
-		time.AfterFunc(time.Second, func() { close(began) })
-		l, err := u.client.Mutex("blocked").Acquire(ctx)
-		if err != nil {
-			return err
+	{"waits", false, func(ctx context.Context, u *used, began chan<- struct{}) error {
+		go func() { // joined below
+			for u.client.Stats().Waiting == 0 && ctx.Err() == nil {
+				time.Sleep(10 * time.Millisecond)
+			}
+			close(began)
+		}()
+		for {
+			l, err := u.client.Mutex("blocked").Acquire(ctx)
+			if err == nil {
+				return l.Release(ctx)
+			}
+			if ctx.Err() != nil || errors.Is(err, zklock.ErrTokenRegression) {
+				return err
+			}
 		}
-		return l.Release(ctx)
 	}},
-	{"leads", func(ctx context.Context, u *used, began chan<- struct{}) error {
+	{"leads", false, func(ctx context.Context, u *used, began chan<- struct{}) error {
+		terms := 0
 		return election.New(u.client, "leader").Run(ctx, func(ctx context.Context, t *election.Term) error {
+			if terms++; terms > 1 {
+				return election.ErrStop // it leads again
+			}
 			close(began)
 			<-ctx.Done()
 			return context.Cause(ctx)
 		})
 	}},
-	{"once.Every", func(ctx context.Context, u *used, began chan<- struct{}) error {
-		var first sync.Once
-		return once.Every(ctx, u.client, "job", time.Second, func(ctx context.Context, _ time.Time) error {
-			first.Do(func() { close(began) })
+	{"once.Every", false, func(ctx context.Context, u *used, began chan<- struct{}) error {
+		loop, stop := context.WithCancel(ctx)
+		defer stop()
+		runs, lost := 0, uint64(0)
+		err := once.Every(loop, u.client, "job", time.Second, func(ctx context.Context, _ time.Time) error {
+			if runs++; runs == 1 {
+				lost = u.client.Stats().SessionsLost
+				close(began)
+			} else if u.client.Stats().SessionsLost > lost {
+				stop() // it works again
+			}
 			return nil
 		})
+		if loop.Err() != nil && ctx.Err() == nil {
+			return nil
+		}
+		return err
 	}},
 }
 
-// restore is what happens to an ensemble that its clients use.
-type restore struct {
-	name    string
-	servers int
-	prepare func(t *testing.T, zk *ensemble.Ensemble) // before the locks
-	lose    func(t *testing.T, zk *ensemble.Ensemble) // while all servers are down
-}
-
+// each calls f for each server of an ensemble.
 func each(t *testing.T, zk *ensemble.Ensemble, f func(*ensemble.Server) error) {
 	t.Helper()
 	for _, s := range zk.Servers() {
@@ -137,41 +161,64 @@ func each(t *testing.T, zk *ensemble.Ensemble, f func(*ensemble.Server) error) {
 	}
 }
 
-func wipe(t *testing.T, zk *ensemble.Ensemble) { each(t, zk, (*ensemble.Server).Wipe) }
+// killAll ends all servers of an ensemble at once.
+func killAll(t *testing.T, zk *ensemble.Ensemble) {
+	each(t, zk, func(s *ensemble.Server) error { s.Kill(); return nil })
+}
 
-// TestEnsembleThatLosesTransactions replaces the data of an ensemble while clients use it. Each client
-// works again, or says for good that tokens went back, within a few session timeouts.
+// startAll starts them, and returns when they serve.
+func startAll(t *testing.T, zk *ensemble.Ensemble) {
+	t.Helper()
+	each(t, zk, (*ensemble.Server).Start)
+	if err := zk.AwaitServing(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestEnsembleThatLosesTransactions sets an ensemble up again, or restores it, while clients use it. Each
+// client works again, or says for good that tokens went back, also the one of which only Healthy is called.
 func TestEnsembleThatLosesTransactions(t *testing.T) {
 	t.Parallel()
 	ensemble.Require(t)
-	for _, servers := range []int{1, 3} {
-		for _, empty := range []bool{true, false} {
-			name := fmt.Sprintf("%d servers, empty=%v", servers, empty)
-			t.Run(name, func(t *testing.T) { testRestore(t, servers, empty) })
-		}
+	for _, c := range []struct {
+		name    string
+		servers int
+		empty   bool
+		always  bool
+	}{
+		{"one server that is empty", 1, true, true},
+		{"one server with an older state", 1, false, false},
+		{"three servers that are empty", 3, true, false},
+		{"three servers with an older state", 3, false, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if !c.always {
+				long.Test(t, "it is like the other cases")
+			}
+			testRestore(t, c.servers, c.empty)
+		})
 	}
 }
 
 func testRestore(t *testing.T, servers int, empty bool) {
-	const timeout = 4 * time.Second
 	zk := ensemble.Start(t, ensemble.Config{Servers: servers})
-	location := zk.URL("/locks", quick("session_timeout", timeout.String(), "pool_max_sessions", "1", "connect_timeout", "10s"))
-	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
+	location := zk.URL("/locks", quick("session_timeout", "4s", "pool_max_sessions", "1"))
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	blocker := openLogged(t, location, new(used))
 	lockTimes(t, ctx, blocker, 1)
 	backup := t.TempDir()
+	folder := func(s *ensemble.Server) string { return filepath.Join(backup, fmt.Sprint(s.Index())) }
 	if !empty {
 		each(t, zk, (*ensemble.Server).Stop)
-		each(t, zk, func(s *ensemble.Server) error { return s.Backup(filepath.Join(backup, fmt.Sprint(s.Index()))) })
-		each(t, zk, (*ensemble.Server).Start)
-		if err := zk.AwaitServing(); err != nil {
-			t.Fatal(err)
-		}
+		each(t, zk, func(s *ensemble.Server) error { return s.Backup(folder(s)) })
+		startAll(t, zk)
 	}
 	for {
 		if _, err := blocker.Mutex("blocked").Acquire(ctx); err == nil {
 			break
+		} else if ctx.Err() != nil {
+			t.Fatal(err)
 		}
 	}
 	all := make([]used, len(usages))
@@ -183,53 +230,173 @@ func testRestore(t *testing.T, servers int, empty bool) {
 		u.client = openLogged(t, location, u)
 		lockTimes(t, ctx, u.client, 20)
 		began := make(chan struct{})
-		hold := ctx
-		if strings.HasPrefix(v.name, "idle") {
-			wg.Go(func() {
-				<-started
-				u.err = v.use(ctx, u, make(chan struct{}))
-				u.took = time.Since(start)
-			})
-			continue
-		}
 		wg.Go(func() {
-			u.err = v.use(hold, u, began)
+			if v.idle {
+				close(began)
+				<-started
+			}
+			u.err = v.use(ctx, u, began)
 			<-started
 			u.took = time.Since(start)
 		})
 		<-began
 	}
 	lockTimes(t, ctx, blocker, 20)
-	each(t, zk, func(s *ensemble.Server) error { s.Kill(); return nil })
-	wipe(t, zk)
+	killAll(t, zk)
+	each(t, zk, (*ensemble.Server).Wipe)
 	if !empty {
-		each(t, zk, func(s *ensemble.Server) error { return s.Restore(filepath.Join(backup, fmt.Sprint(s.Index()))) })
+		each(t, zk, func(s *ensemble.Server) error { return s.Restore(folder(s)) })
 	}
-	each(t, zk, (*ensemble.Server).Start)
-	if err := zk.AwaitServing(); err != nil {
-		t.Fatal(err)
-	}
+	startAll(t, zk)
 	start = time.Now()
 	close(started)
-	fresh := openLogged(t, location, new(used))
-	lockTimes(t, ctx, fresh, 1)
+	lockTimes(t, ctx, openLogged(t, location, new(used)), 1)
 	t.Logf("%-20s works after %.2f s", "fresh client", time.Since(start).Seconds())
 	wg.Wait()
 	for i, v := range usages {
 		u := &all[i]
-		pingCtx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-		ping := u.client.Ping(pingCtx)
-		cancel()
-		t.Logf("%-20s after %5.2f s: %v\n\tHealthy: %v\n\tPing: %v\n\tlog: %q", v.name, u.took.Seconds(), u.err, u.client.Healthy(), ping, u.log.lines("went back"))
+		healthy, ping, regressed, lines := u.client.Healthy(), u.client.Ping(ctx), u.client.Stats().TokensRegressed, u.log.lines("tokens would go back")
+		t.Logf("%-20s after %5.2f s: %v\n\tHealthy: %v\n\tPing: %v\n\tStats.TokensRegressed: %v\n\tlog: %q", v.name, u.took.Seconds(), u.err, healthy, ping, regressed, lines)
+		switch back := errors.Is(u.err, zklock.ErrTokenRegression); {
+		case !back && (u.err != nil || healthy != nil || ping != nil || regressed || len(lines) > 0):
+			t.Errorf("%s: the client works, and not all is well", v.name)
+		case back && (!errors.Is(healthy, zklock.ErrTokenRegression) || !errors.Is(ping, zklock.ErrTokenRegression) || !regressed || len(lines) != 1):
+			t.Errorf("%s: the client acquires no more locks, and does not say so", v.name)
+		}
+	}
+}
+
+// TestEnsembleWithAHigherEpoch follows the runbook: an ensemble that was set up again gets a higher epoch
+// before its first start. Then tokens go on, and a client that held a lock works again.
+func TestEnsembleWithAHigherEpoch(t *testing.T) {
+	t.Parallel()
+	ensemble.Require(t)
+	zk := ensemble.Start(t, ensemble.Config{Servers: 3})
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	u := new(used)
+	u.client = openLogged(t, zk.URL("/locks", quick("session_timeout", "4s")), u)
+	lockTimes(t, ctx, u.client, 20)
+	held, err := u.client.Mutex("held").Acquire(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	killAll(t, zk)
+	each(t, zk, (*ensemble.Server).Wipe)
+	each(t, zk, func(s *ensemble.Server) error { return s.SetEpoch(held.Token().Zxid>>32 + 1) })
+	startAll(t, zk)
+	<-held.Done()
+	for {
+		l, err := u.client.Mutex("held").Acquire(ctx)
+		if errors.Is(err, zklock.ErrUnavailable) && ctx.Err() == nil {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("token %v after %v", l.Token(), held.Token())
+		if l.Token().Compare(held.Token()) <= 0 {
+			t.Errorf("token %v after %v", l.Token(), held.Token())
+		}
+		break
+	}
+	if err := u.client.Healthy(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestServersThatAreBehind: a server of three that has lost its data, and one that lags behind what a client
+// has seen, are no regression. The client finds another server, and keeps its session and its lock.
+func TestServersThatAreBehind(t *testing.T) {
+	t.Parallel()
+	ensemble.Require(t)
+	zk := ensemble.Start(t, ensemble.Config{Servers: 3, SyncLimit: 60})
+	leader, err := zk.Leader()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	behind := zk.Followers()[0]
+	link, err := proxy.New(leader.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer link.Close()
+	u := new(used)
+	u.client = openLogged(t, ensemble.URL(link.Addr()+","+behind.Addr(), "/locks", quick("session_timeout", "10s", "pool_max_sessions", "1")), u)
+	settle := func() { // on the leader, by the proxy
+		t.Helper()
+		wait.Until(t, "the client is connected to the leader", func() bool { return link.Conns() > 0 && u.client.Healthy() == nil })
+		lockTimes(t, ctx, u.client, 5)
+	}
+
+	if err := behind.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	lockTimes(t, ctx, u.client, 20)
+	held, err := u.client.Mutex("held").Acquire(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := behind.Wipe(); err != nil {
+		t.Fatal(err)
+	}
+	if err := behind.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := behind.AwaitServing(); err != nil {
+		t.Fatal(err)
+	}
+	link.Refuse()
+	link.KillConns() // the client goes to the server that was empty
+	lockTimes(t, ctx, u.client, 5)
+	link.Heal()
+
+	other, err := zklock.Open(ensemble.URL(leader.Addr(), "/locks", quick()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	lockTimes(t, ctx, other, 1)
+	if err := behind.Stop(); err != nil { // the client goes back to the leader
+		t.Fatal(err)
+	}
+	settle()
+	if err := behind.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := behind.AwaitServing(); err != nil {
+		t.Fatal(err)
+	}
+	if err := zk.CutFromLeader(behind); err != nil {
+		t.Fatal(err)
+	}
+	settle()
+	const refused = "Refusing session request"
+	for range 3 {
+		link.KillConns()
+		settle()
+	}
+	if !behind.Logged(refused) {
+		t.Errorf("the server that lags has not refused the client:\n%s", behind.Log())
+	}
+	zk.Heal()
+	if err := held.Verify(ctx); err != nil {
+		t.Error(err)
+	}
+	st := u.client.Stats()
+	if err := u.client.Healthy(); err != nil || st.TokensRegressed || st.SessionsLost != 0 || st.Lost != 0 {
+		t.Errorf("Healthy %v, %+v; want nothing lost", err, st)
+	}
+	if err := held.Release(ctx); err != nil {
+		t.Error(err)
 	}
 }
 
 // openLogged opens a client that logs to u.
 func openLogged(t *testing.T, location string, u *used) *zklock.Client {
 	t.Helper()
-	if _, err := url.Parse(location); err != nil {
-		t.Fatal(err)
-	}
 	c, err := zklock.Open(location, zklock.WithLogger(slog.New(slog.NewTextHandler(&u.log, nil))))
 	if err != nil {
 		t.Fatal(err)
@@ -238,6 +405,7 @@ func openLogged(t *testing.T, location string, u *used) *zklock.Client {
 	return c
 }
 
+// lockTimes acquires and releases a lock n times.
 func lockTimes(t *testing.T, ctx context.Context, c *zklock.Client, n int) {
 	t.Helper()
 	for range n {
@@ -245,6 +413,8 @@ func lockTimes(t *testing.T, ctx context.Context, c *zklock.Client, n int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l.Release(ctx)
+		if err := l.Release(ctx); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

@@ -115,10 +115,16 @@ func (c *Client) Ping(ctx context.Context) (err error) {
 	defer cancel()
 	ctx, stop := c.pool.Patient(ctx, time.Now())
 	defer stop()
-	if err := onDesk(ctx, c, "", func(d *place.Desk) error { return d.Ping(ctx) }); err != nil {
-		return err
+	err = onDesk(ctx, c, "", func(d *place.Desk) error {
+		if err := d.Ping(ctx); err != nil {
+			return err
+		}
+		return d.CheckOrder(ctx)
+	})
+	if back := c.pool.Regressed(); back != nil {
+		return back
 	}
-	return c.pool.Regressed() // the session may be the first one since the ensemble has lost transactions
+	return err
 }
 
 // Healthy is a check for readiness probes, which is cheap enough to be called at any time: it

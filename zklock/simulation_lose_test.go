@@ -36,7 +36,9 @@ func (w *world) loseTransactions(*process) string {
 	return fmt.Sprintf("those%s, and all servers down for %v", w.lasting("transactions lost", nil, func() {
 		w.losing = false
 		restore(down)
-		w.model.rewound(saved, time.Now().Add(down))
+		up := time.Now().Add(down)
+		w.model.rewound(saved, up)
+		w.late = later(w.late, up) // sessions that only the servers remember expire after that
 	}), down)
 }
 

@@ -91,6 +91,17 @@ func (s *Session) commit(ctx context.Context, ops []driver.Op) (results []driver
 	return results, err
 }
 
+// CheckOrder sends a write if none was committed on this session, and it follows a loss: see unchecked.
+func (s *Session) CheckOrder(ctx context.Context) error {
+	if !s.unchecked.Load() {
+		return nil
+	}
+	return s.Repeat(ctx, "verify", func(ctx context.Context) error {
+		_, err := s.Transact(ctx, []driver.Op{driver.CheckOp(s.settings.Root, driver.AnyVersion)})
+		return err
+	})
+}
+
 // mayFollowALoss reports whether the ensemble may have lost transactions that this client knows, since
 // its earlier sessions saw it last. A session survives no such loss, or its next write finds it.
 func (p *Pool) mayFollowALoss() bool {
