@@ -305,8 +305,9 @@ func TestEnsembleWithAHigherEpoch(t *testing.T) {
 	}
 }
 
-// TestServersThatAreBehind: a server of three that has lost its data, and one that lags behind what a client
-// has seen, are no regression. The client finds another server, and keeps its session and its lock.
+// TestServersThatAreBehind: a server of three has lost its data, and later one lags behind what a client has
+// seen. The client does not take that for a regression: it finds another server, and keeps its session and
+// its lock.
 func TestServersThatAreBehind(t *testing.T) {
 	t.Parallel()
 	ensemble.Require(t)

@@ -138,7 +138,8 @@ func namesOnTwoSessions(t *testing.T, c *zklock.Client) (one, two string) {
 }
 
 // A follower that lags behind what a client has seen closes its connection, as a restored server does.
-// That is no regression: the client finds another server, and keeps its session and its lock.
+// The client does not take that for a regression: it finds another server, and keeps its session and its
+// lock.
 func TestLaggingFollowerIsNoRegression(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New(memdriver.WithServers(3))

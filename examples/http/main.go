@@ -76,20 +76,10 @@ func routes(client *zklock.Client, s *shop) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("POST /orders/{id}/pay", wait(http.HandlerFunc(s.work)))
 	mux.Handle("POST /orders/{id}/cancel", try(http.HandlerFunc(s.work)))
-	mux.HandleFunc("GET /ready", func(w http.ResponseWriter, _ *http.Request) {
-		if err := client.Healthy(); err != nil {
-			http.Error(w, err.Error(), http.StatusServiceUnavailable)
-		}
-	})
-	mux.HandleFunc("GET /live", func(w http.ResponseWriter, _ *http.Request) {
-		if client.Stats().TokensRegressed { // unlike an outage, this ends with a restart
-			http.Error(w, "the ensemble has lost transactions", http.StatusServiceUnavailable)
-		}
-	})
 	mux.HandleFunc("POST /expire", func(http.ResponseWriter, *http.Request) {
 		memdriver.Named("shop").ExpireAll() // ends all sessions, as a long network partition does; on mem://shop only
 	})
-	return mux
+	return withProbes(mux, client)
 }
 
 // shop simulates a database. It reads and writes a counter in separate steps, so the

@@ -7,8 +7,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/errs"
 )
 
-// Ids that only come in another order than their requests are no regression: each is compared with what
-// was known before its request. Once an id is too small, no later one is trusted.
+// Ids may come in another order than their requests: each is compared with what was known before its
+// request. Once an id is too small, no later one is trusted.
 func TestTransactionIDsThatWentBack(t *testing.T) {
 	var o order
 	note := func(seen, zxid int64, first, back bool) {
