@@ -39,7 +39,10 @@ func TestRestoredEnsembleInMemory(t *testing.T) {
 			mustLock(t)(all["blocks"].Mutex("blocked").Acquire(t.Context()))
 			waits := make(chan error, 1)
 			go func() {
-				_, err := all["waits"].Mutex("blocked").Acquire(t.Context())
+				l, err := all["waits"].Mutex("blocked").Acquire(t.Context())
+				if err == nil {
+					err = l.Release(t.Context())
+				}
 				waits <- err
 			}()
 			time.Sleep(time.Minute)

@@ -12,6 +12,14 @@ var _ = []mutant.Mutant{
 		Tests:  []string{"TestExpiryIsForEver"},
 	},
 	{
+		Name:   "close-needs-what-was-seen",
+		Breaks: "a session that is closed shows servers what it has seen, so no server of a restored ensemble ends it",
+		In:     (*session).lastSeen,
+		Find:   "s.closing",
+		Put:    "false",
+		Tests:  []string{"TestSessionOfARestoredEnsemble"},
+	},
+	{
 		Name:   "reconnect-unnoticed",
 		Breaks: "a reconnect looks like the same connection",
 		In:     (*session).establish,

@@ -68,7 +68,7 @@ func TestSessionOfARestoredEnsemble(t *testing.T) {
 	if state, _ := s.State(); state != driver.Suspended {
 		t.Errorf("the session is %v", state)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	if err := s.Close(ctx); err != nil {
 		t.Errorf("close: %v", err)

@@ -30,6 +30,15 @@ var _ = []mutant.Mutant{
 		Tests:  []string{"TestTransactionIDsThatWentBack"},
 	},
 	{
+		Name:   "restored-sessions-stay",
+		Breaks: "sessions of a client go on when the ensemble has lost transactions, with queue nodes that the client has deleted",
+		In:     (*Pool).giveUp,
+		Find:   "s.End(driver.Expired, errs.ErrTransactionsLost)",
+		Put:    "_ = errs.ErrTransactionsLost",
+		Tests:  []string{"TestRestoreUnderALivingSession"},
+		By:     "zklock",
+	},
+	{
 		Name:   "idle-session-stays",
 		Breaks: "an idle session that no server answers is never given up",
 		In:     (*Session).endsLocked,
