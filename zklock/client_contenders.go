@@ -152,8 +152,8 @@ func operable(c *Client, name string) error {
 // onDesk runs an operation on the session of a path, and again on the next one if that session
 // ends. It waits for each for connect_timeout.
 func onDesk(ctx context.Context, c *Client, path string, op func(*place.Desk) error) error {
-	for {
-		patient, stop := c.pool.Patient(ctx, time.Now())
+	for began := time.Now(); ; {
+		patient, stop := c.pool.Patient(ctx, began)
 		s, err := c.pool.Session(patient, path)
 		stop()
 		if err != nil {
@@ -161,6 +161,13 @@ func onDesk(ctx context.Context, c *Client, path string, op func(*place.Desk) er
 		}
 		if err = op(place.DeskOf(s)); !errors.Is(err, errs.ErrSessionOver) {
 			return err
+		}
+		// The silence that has ended the session counts, too. But some time is left to open another
+		// session: this process may have been stopped.
+		for _, later := range []time.Time{s.Answered(), time.Now().Add(-c.cfg.ConnectTimeout * 9 / 10)} {
+			if later.After(began) {
+				began = later
+			}
 		}
 	}
 }

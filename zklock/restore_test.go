@@ -212,3 +212,29 @@ func TestErrorsSayWhyASessionHasNoConnection(t *testing.T) {
 		}
 	})
 }
+
+// Calls in an outage take connect_timeout, or a tenth of it more if the client gives its session up meanwhile.
+func TestSessionThatIsGivenUpDoesNotProlongCalls(t *testing.T) {
+	for since := range 20 { // seconds
+		for what, call := range map[string]func(context.Context, *zklock.Client) error{
+			"Acquire":    func(ctx context.Context, c *zklock.Client) error { _, err := c.Mutex("x").Acquire(ctx); return err },
+			"Contenders": func(ctx context.Context, c *zklock.Client) error { _, err := c.Contenders(ctx, "x"); return err },
+			"Ping":       func(ctx context.Context, c *zklock.Client) error { return c.Ping(ctx) },
+		} {
+			synctest.Test(t, func(t *testing.T) {
+				const limit = 10 * time.Second
+				e := memdriver.New()
+				c := connect(t, e.Connector(), map[string]string{"session_timeout": "10s", "connect_timeout": limit.String()})
+				mustRelease(t, mustLock(t)(c.Mutex("x").Acquire(t.Context())))
+				time.Sleep(time.Minute)
+				e.Partition(memdriver.AroundClients(0).Reset())
+				defer e.Heal()
+				time.Sleep(time.Duration(since) * time.Second)
+				began := time.Now()
+				if err := call(t.Context(), c); time.Since(began) > limit*11/10 || !errors.Is(err, zklock.ErrUnavailable) {
+					t.Errorf("%s, %ds after the beginning of an outage, took %v: %v", what, since, time.Since(began), err)
+				}
+			})
+		}
+	}
+}

@@ -83,7 +83,7 @@ func (p *Pool) Session(ctx context.Context, path string) (*Session, error) {
 			}
 		case <-ctx.Done():
 			if cause := context.Cause(ctx); cause == errs.ErrNoSession || cause == errs.ErrCut {
-				return nil, o.unavailable(p.Settings.ConnectTimeout)
+				return nil, o.unavailable(p.Settings.ConnectTimeout, p.connector.Diagnose())
 			}
 			err := errs.WaitEnded(ctx, errs.ErrUnavailable)
 			if why := p.diagnose(o); why != nil {

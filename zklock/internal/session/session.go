@@ -306,6 +306,13 @@ func (s *Session) WaitEnded(ctx context.Context, began time.Time) error {
 // Outage is Outage of the session's pool.
 func (s *Session) Outage(ctx context.Context) error { return s.pool.Outage(ctx) }
 
+// Answered returns when an exchange of the session was answered last.
+func (s *Session) Answered() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return time.Now().Add(-s.quietLocked(lease.Now()))
+}
+
 // Patient derives the context of a caller whose request has waited for those of others since
 // began, an instant. The context ends connect_timeout after the session has last answered. It
 // has ended already if the session has not answered since began, or has no connection.

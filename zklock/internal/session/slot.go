@@ -51,9 +51,11 @@ func (o *opening) refusal() error {
 }
 
 // unavailable returns the error of a caller that has waited for a session for
-// connect_timeout, which is d.
-func (o *opening) unavailable(d time.Duration) error {
+// connect_timeout, which is d. why is what the driver says about a try that is under way; nil: nothing.
+func (o *opening) unavailable(d time.Duration, why error) error {
 	switch last := o.last.Load(); {
+	case last == nil && why != nil:
+		return fmt.Errorf("%w for %v: %v", errs.ErrUnavailable, d, why)
 	case last == nil:
 		return fmt.Errorf("%w for %v", errs.ErrUnavailable, d)
 	case errors.Is(*last, context.DeadlineExceeded), errors.Is(*last, context.Canceled):
