@@ -42,7 +42,7 @@
 //
 //	contended: the try failed, the wait is over, too many wait   Aborted (WithCode)   LOCK_CONTENDED
 //	the ensemble cannot be reached, or has lost transactions     Unavailable          LOCK_UNAVAILABLE
-//	  (zklock.ErrTokenRegression), or the Client was closed
+//	  (zklock.Reason: token_regression), or the Client was closed
 //	the call's own deadline passed during the wait               DeadlineExceeded     LOCK_CONTENDED, or LOCK_UNAVAILABLE
 //	the call was canceled during the wait                        Canceled
 //	the lock was lost, and the handler returned                  Aborted              LOCK_LOST

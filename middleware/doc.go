@@ -26,7 +26,7 @@
 //
 //	contended: the try failed, the wait is over, too many wait    423 (WithStatus) and Retry-After
 //	the ensemble cannot be reached, or has lost transactions      503 and Retry-After
-//	  (zklock.ErrTokenRegression), or the Client was closed
+//	  (zklock.Reason: token_regression), or the Client was closed
 //	the request's own deadline passed during the wait             503 and Retry-After
 //	the body took longer than the wait (WithBufferBody)           408 and Retry-After
 //	the request was canceled during the wait: by the server,      503 and Retry-After

@@ -73,7 +73,7 @@ func (c *config) classify(ctx context.Context, err error) problem {
 		return ended(ctx, is(zklock.ErrUnavailable))
 	case is(zklock.ErrInvalidName):
 		return problem{http.StatusBadRequest, ReasonName, "The value that names the lock is missing from the request, or is not allowed.", false}
-	case is(zklock.ErrUnavailable), is(zklock.ErrClosed), is(zklock.ErrTokenRegression):
+	case is(zklock.ErrUnavailable), is(zklock.ErrClosed), zklock.Reason(err) == "token_regression":
 		return problem{http.StatusServiceUnavailable, ReasonUnavailable, "No lock can be acquired at the moment. Try again later.", true}
 	case is(zklock.ErrNotAcquired), is(zklock.ErrTooManyWaiters):
 		return problem{c.status, ReasonContended, "The lock is in use. Try again later.", true}

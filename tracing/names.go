@@ -117,7 +117,7 @@ const (
 	MetricForgotten = "zklock.forgotten"
 
 	// MetricTokensRegressed is how many Clients acquire no more locks, because the ensemble has
-	// lost transactions: see zklock.ErrTokenRegression.
+	// lost transactions: see zklock.Reason.
 	MetricTokensRegressed = "zklock.tokens.regressed"
 )
 

@@ -102,7 +102,7 @@ func OpenConnector(connector driver.Connector, opts ...Option) (*Client, error) 
 // with is logged as a warning, once for each session, also for one that Ping opens.
 //
 // Ping costs one transaction and one request, and one transaction more for each missing
-// right. Nothing that it tries is applied. It returns [ErrTokenRegression] if the client acquires
+// right. Nothing that it tries is applied. It returns [ErrBadEnsemble] if the client acquires
 // no more locks. It only logs a warning if DELETE on the root is
 // missing, since locks can do without it, and if the servers do not know containers, as
 // those before ZooKeeper 3.5.1: locks work there, but the znodes of names stay.
@@ -130,7 +130,7 @@ func (c *Client) Ping(ctx context.Context) (err error) {
 // Healthy is a check for readiness probes, which is cheap enough to be called at any time: it
 // makes no request and does not wait. It returns nil if the ensemble has answered on one of the
 // client's sessions within that session's timeout. Otherwise the error matches
-// [ErrUnavailable], or [ErrClosed] after Close or Shutdown, or [ErrTokenRegression] for good,
+// [ErrUnavailable], or [ErrClosed] after Close or Shutdown, or [ErrBadEnsemble] for good,
 // once the client has found that the ensemble has lost transactions.
 //
 // A client opens its sessions when they are first needed. If it has none yet, or has lost all,

@@ -36,7 +36,7 @@ func (k *worker) acquire(ctx context.Context, a zklock.Acquirer, g *grip, try bo
 		k.w.model.violate("error", "worker %d went on waiting for %v after it was cancelled", k.id, late)
 	}
 	k.w.model.answered(asked, g, err)
-	if k.w.model.mayRegress() && errors.Is(err, zklock.ErrTokenRegression) {
+	if k.w.model.mayRegress() && zklock.Reason(err) == "token_regression" {
 		k.p.back.Store(true)
 	} else if !errors.Is(err, zklock.ErrTooManyWaiters) || k.w.p.limit == 0 {
 		k.expect("acquire", err, zklock.ErrNotAcquired, zklock.ErrUnavailable, zklock.ErrClosed)
@@ -67,7 +67,7 @@ func token(l *zklock.Lock) string {
 // the order of two events at one instant.
 func class(err error) error {
 	for _, known := range []error{zklock.ErrLost, zklock.ErrReleasePending, zklock.ErrReleased, zklock.ErrUnknownOutcome,
-		zklock.ErrTokenRegression, zklock.ErrUnavailable, zklock.ErrNotAcquired, zklock.ErrClosed, zklock.ErrConflict, zklock.ErrTooManyWaiters, context.DeadlineExceeded} {
+		zklock.ErrBadEnsemble, zklock.ErrUnavailable, zklock.ErrNotAcquired, zklock.ErrClosed, zklock.ErrConflict, zklock.ErrTooManyWaiters, context.DeadlineExceeded} {
 		if errors.Is(err, known) {
 			return known
 		}

@@ -114,7 +114,7 @@ func (w *world) replaceRegressed() {
 		w.trace.note("client %d: tokens went back", p.index)
 		w.tally.regressed++
 		old := p.client
-		if err := old.Healthy(); class(err) != zklock.ErrTokenRegression {
+		if err := old.Healthy(); zklock.Reason(err) != "token_regression" {
 			w.model.violate("error", "a client that acquires no more locks says that it is healthy: %v", err)
 		}
 		p.closing.Go(func() {

@@ -62,7 +62,7 @@ type Stats struct {
 	Handovers uint64
 
 	// TokensRegressed is true for good once the client has found that the ensemble has lost
-	// transactions. Acquisitions fail with [ErrTokenRegression] then.
+	// transactions. Acquisitions fail with [ErrBadEnsemble] then, for the reason token_regression.
 	TokensRegressed bool
 
 	SessionsOpened uint64 // how many sessions were opened

@@ -28,7 +28,7 @@
 //
 //	contended: the try failed, the wait is over, too many wait   aborted (WithCode)   LOCK_CONTENDED
 //	the ensemble cannot be reached, or has lost transactions     unavailable          LOCK_UNAVAILABLE
-//	  (zklock.ErrTokenRegression), or the Client was closed
+//	  (zklock.Reason: token_regression), or the Client was closed
 //	the call's own deadline passed during the wait               deadline_exceeded    LOCK_CONTENDED, or LOCK_UNAVAILABLE
 //	the call was canceled during the wait                        canceled
 //	the lock was lost, and the handler returned                  aborted              LOCK_LOST

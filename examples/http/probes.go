@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"net/http"
 
 	"github.com/zklock/go-zklock/zklock"
@@ -13,7 +12,7 @@ import (
 func withProbes(mux *http.ServeMux, client *zklock.Client) http.Handler {
 	mux.Handle("GET /ready", probe(client.Healthy))
 	mux.Handle("GET /live", probe(func() error {
-		if err := client.Healthy(); errors.Is(err, zklock.ErrTokenRegression) {
+		if err := client.Healthy(); zklock.Reason(err) == "token_regression" {
 			return err
 		}
 		return nil

@@ -66,7 +66,7 @@ func Of(ctx context.Context, err error, contended Code) Verdict {
 		return ended(ctx, is(zklock.ErrUnavailable))
 	case is(zklock.ErrInvalidName):
 		return Verdict{InvalidArgument, Name, "the value that names the lock is missing from the call, or is not allowed", false}
-	case is(zklock.ErrUnavailable), is(zklock.ErrClosed), is(zklock.ErrTokenRegression):
+	case is(zklock.ErrUnavailable), is(zklock.ErrClosed), zklock.Reason(err) == "token_regression":
 		return Verdict{NotAvailable, Unavailable, "no lock can be acquired at the moment, try again later", true}
 	case is(zklock.ErrNotAcquired), is(zklock.ErrTooManyWaiters):
 		return Verdict{contended, Contended, "the lock is in use, try again later", true}

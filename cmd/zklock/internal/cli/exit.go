@@ -30,7 +30,7 @@ const exitTable = `Exit codes:
   75     not acquired (-E sets another one)
   76     the lock was lost, or TERM was sent because the lease was not renewed
   64     usage, a bad lock name included
-  69     the ensemble cannot be reached, or has lost transactions
+  69     the ensemble cannot be reached
   77     rights are missing
   78     configuration: the URL or its session directory, an ensemble without the root, that grants
          too short sessions or that was set back, a name in use as another kind of lock
@@ -90,7 +90,6 @@ var codes = []struct {
 	{driver.ErrQuotaExceeded, exitConfiguration},
 	{driver.ErrLocalSession, exitConfiguration},
 	{zklock.ErrUnavailable, exitUnreachable},
-	{zklock.ErrTokenRegression, exitUnreachable},
 	{zklock.ErrConflict, exitConfiguration},
 	{zklock.ErrTooManyWaiters, exitNotAcquired},
 	{zklock.ErrNotAcquired, exitNotAcquired},
