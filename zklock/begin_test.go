@@ -27,11 +27,31 @@ func TestHoldLostBeforeItBeginsIsNotCounted(t *testing.T) {
 	}
 }
 
+// A hold may be lost between its grant's second step, which the session takes, and its fourth. Then it
+// never becomes live, its loss is not reported, and it gives back the use of its names.
+func TestHoldLostBeforeItIsLive(t *testing.T) {
+	ts := &turnstiles{byPath: make(map[string]*turnstile)}
+	r := &request{turnstiles: ts, Request: place.Request{Ctx: t.Context(), Wants: []place.Want{{Name: "x", Path: "/x"}}}}
+	name := &turnstile{turnstiles: ts, path: "/x", uses: 1} // the acquisition's own
+	ts.byPath["/x"] = name
+	h := r.NewHold(&place.Place{}).(*hold)
+	if h.MarkLost() {
+		t.Error("the loss of a hold that was never live is reported")
+	}
+	if h.Begin(7) || r.lock != nil || r.served || name.uses != 1 {
+		t.Errorf("a lost hold became live: the request has the lock %v, counts as served: %t, and its name is used %d times, want 1", r.lock, r.served, name.uses)
+	}
+	h = r.NewHold(&place.Place{Zxid: 5}).(*hold)
+	if !h.Begin(7) || r.lock.Token() != (Token{Zxid: 5, Turn: 7}) || name.uses != 2 || !h.MarkLost() {
+		t.Errorf("a hold that was not lost: the request has the lock %v, and its name is used %d times, want 2", r.lock, name.uses)
+	}
+}
+
 // A session that ends marks all its holds as lost before it ends the first handle. A
 // Downgrade between the two fails with the loss, and does not block the session.
 func TestDowngradeOfAHoldThatIsBeingLost(t *testing.T) {
 	p := &place.Place{Desk: &place.Desk{Session: &session.Session{}}}
-	h := &hold{turnstiles: &turnstiles{}, place: p, mode: queue.Exclusive}
+	h := &hold{turnstiles: &turnstiles{}, place: p, mode: queue.Exclusive, live: true}
 	l := h.join(&request{Request: place.Request{Ctx: t.Context()}})
 	if !h.MarkLost() {
 		t.Fatal("the hold was over before the test marked it as lost")
@@ -54,7 +74,7 @@ func TestDowngradeOfAHoldThatIsBeingLost(t *testing.T) {
 func TestHandlesThatAreBeingLostAreNotLookedAt(t *testing.T) {
 	p := &place.Place{Desk: &place.Desk{Session: &session.Session{Timeout: time.Second}}}
 	for range 1000 {
-		h := &hold{turnstiles: &turnstiles{}, place: p}
+		h := &hold{turnstiles: &turnstiles{}, place: p, live: true}
 		r := &request{Request: place.Request{Ctx: t.Context()}}
 		released := h.join(r)
 		h.join(r)
@@ -64,7 +84,7 @@ func TestHandlesThatAreBeingLostAreNotLookedAt(t *testing.T) {
 		look.Go(func() {
 			for range 10 {
 				h.Review()
-				h.About()
+				h.Since()
 			}
 		})
 		h.Finish(ErrLeaseOver, time.Now())

@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 	"weak"
 
+	"github.com/zklock/go-zklock/zklock/internal/mutex"
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
@@ -24,7 +24,7 @@ type handle struct {
 	ended    atomic.Pointer[LostError] // how it ended, a loss or byRelease; nil while it is held; set once, under mu
 	released atomic.Bool               // Release was called
 
-	mu       sync.Mutex
+	mu       mutex.Mutex[mutex.Inner]
 	done     chan struct{}                         // guarded by mu; made when Done is first called, closed when ended is set
 	async    bool                                  // WithAsyncRelease; set before its caller has the Lock
 	revoked  *revocation                           // guarded by mu; nil without WithRevocable
@@ -175,24 +175,33 @@ func acquireStack(ctx context.Context) (at []string) {
 // tenth of the session timeout.
 func (h *hold) Review() {
 	before := time.Now().Add(-h.place.Desk.Timeout / 10)
+	var old []*handle
 	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.over {
-		return
-	}
-	for _, hd := range h.handles {
-		if hd.acquired.Before(before) {
-			hd.letGo()
+	if !h.over {
+		for _, hd := range h.handles {
+			if hd.acquired.Before(before) {
+				old = append(old, hd)
+			}
 		}
+	}
+	h.mu.Unlock()
+	for _, hd := range old {
+		hd.letGo()
 	}
 }
 
-// About implements session.Tenant.
-func (h *hold) About() (name string, since time.Time, candidacy bool) {
+// Name implements session.Tenant.
+func (h *hold) Name() string { return h.name }
+
+// Since implements session.Tenant.
+func (h *hold) Since() time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.over {
-		return h.name, time.Time{}, h.candidacy
+		return time.Time{}
 	}
-	return h.name, h.handles[0].acquired, h.candidacy // the first handle is the oldest
+	return h.handles[0].acquired // the first handle is the oldest
 }
+
+// Candidacy implements session.Tenant.
+func (h *hold) Candidacy() bool { return h.candidacy }

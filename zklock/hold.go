@@ -3,9 +3,9 @@ package zklock
 import (
 	"context"
 	"slices"
-	"sync"
 	"time"
 
+	"github.com/zklock/go-zklock/zklock/internal/mutex"
 	"github.com/zklock/go-zklock/zklock/internal/place"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 	"github.com/zklock/go-zklock/zklock/internal/session"
@@ -16,8 +16,9 @@ import (
 // the hold was joined: by readers of one process that share a place, or with Reenter.
 //
 // Invariants:
-//   - over is set once, by the release of the last handle or by a loss before it, and never
-//     cleared.
+//   - live and over are set once each, and never cleared: live by Begin, over by the release of
+//     the last handle or by a loss before it. A hold that is over before it is live never is, and
+//     no caller gets a Lock of it.
 //   - A handle is added only while over is not set, so no handle outlives its hold.
 //   - The next hold of the same place begins after over was set.
 type hold struct {
@@ -27,18 +28,20 @@ type hold struct {
 	name       string
 	wants      []place.Want
 
-	mu      sync.Mutex
+	mu      mutex.Mutex[mutex.Inner]
 	origin  place.Origin  // guarded by mu; of the request that was granted the place; SetLabel changes its label
 	token   Token         // guarded by mu; of the handles that join from now on; a Downgrade changes it
 	handles []*handle     // those not yet released, the oldest first; guarded by mu until over is set; after a loss only Finish and Report use them
 	mode    queue.Mode    // guarded by mu; a Downgrade changes it
 	over    bool          // guarded by mu
+	live    bool          // guarded by mu; the place was granted: see place.Place.Grant
 	counted bool          // guarded by turnstile.mu; turnstile.holds includes it
 	txns    int32         // guarded by mu; Txns under way
 	settled chan struct{} // guarded by mu; closed when txns reaches 0; made when it leaves 0
 
 	candidacy bool // WithCandidacy; never changes
 
+	grants    *request   // the request that is being granted the place; nil once Begin has returned
 	first     handle     // that of the request which was granted the place
 	firstSlot [1]*handle // the array of handles at first
 }
@@ -66,7 +69,27 @@ func (h *hold) Origin() place.Origin {
 	return h.origin
 }
 
-// RecallHandler returns what is notified if the hold's place is recalled.
+// Begin implements place.Holder. The hold uses its names before it can be lost, because a loss ends
+// that use.
+func (h *hold) Begin(turn uint32) bool {
+	r := h.grants
+	h.grants = nil
+	h.turnstiles.served(r, h.wants)
+	h.mu.Lock()
+	lost := h.over
+	h.live, h.token.Turn = !lost, turn
+	h.first.token = h.token
+	h.mu.Unlock()
+	if lost {
+		h.turnstiles.vacated(h)
+		h.turnstiles.waitAgain(r)
+		return false
+	}
+	r.lock = h.first.strong
+	return true
+}
+
+// RecallHandler implements place.Holder.
 func (h *hold) RecallHandler() place.RecallHandler { return h.turnstile }
 
 // join adds a handle for a request and returns its Lock. It returns nil if the hold is over, or
@@ -93,8 +116,8 @@ func (h *hold) join(r *request) *Lock {
 // so that the hold is over now. lost reports that the hold was lost before.
 func (h *hold) part(hd *handle) (last, lost bool) {
 	h.mu.Lock()
-	defer h.mu.Unlock()
 	if h.over {
+		h.mu.Unlock()
 		return false, true // no release ends a hold that still has this handle
 	}
 	// No reference to the handle may stay in the array (DeleteFunc clears it). A
@@ -102,12 +125,13 @@ func (h *hold) part(hd *handle) (last, lost bool) {
 	// to the Lock that it joined. That Lock's clean-up refers to the hold, and nothing
 	// that the clean-up refers to may refer to the Lock, or it is never collected.
 	h.handles = slices.DeleteFunc(h.handles, func(other *handle) bool { return other == hd })
-	if len(h.handles) > 0 {
+	last = len(h.handles) == 0
+	h.over = last
+	h.mu.Unlock()
+	if !last {
 		hd.letGoOfContext() // a successor's first handle lives as long as the hold
-		return false, false
 	}
-	h.over = true
-	return true, false
+	return last, false
 }
 
 // giveBack ends a hold whose last handle was released. The place is passed on to a waiter of this
@@ -149,7 +173,7 @@ func (h *hold) MarkLost() bool {
 		return false
 	}
 	h.over = true
-	return true
+	return h.live
 }
 
 // Finish implements session.Tenant. It does not report the loss of handles that were released by

@@ -118,13 +118,15 @@ func (s *standby) Revoke(string) { s.end(true) }
 func (s *standby) Vacate() { s.end(false) }
 
 // The loss of a standby is not reported, since no caller has a Lock of it. MarkLost, Finish,
-// Report, Review and About implement session.Tenant.
+// Report, Review, Name, Since and Candidacy implement session.Tenant.
 
-func (s *standby) MarkLost() bool                   { return true }
-func (s *standby) Finish(error, time.Time)          {}
-func (s *standby) Report()                          {}
-func (s *standby) Review()                          {}
-func (s *standby) About() (string, time.Time, bool) { return "", time.Time{}, false }
+func (s *standby) MarkLost() bool          { return true }
+func (s *standby) Finish(error, time.Time) {}
+func (s *standby) Report()                 {}
+func (s *standby) Review()                 {}
+func (s *standby) Name() string            { return "" }
+func (s *standby) Since() time.Time        { return time.Time{} }
+func (s *standby) Candidacy() bool         { return false }
 
 // end is endLocked for callers that do not hold mu. It does nothing if the standby is not active.
 func (s *standby) end(remove bool) {
@@ -151,7 +153,7 @@ func (s *standby) endLocked(remove bool) {
 // settle when mu is not held any longer.
 func (t *turnstile) keepLocked(h *hold) bool {
 	s := t.standby
-	if t.turnstiles.cfg.keep == 0 || t.queue.Len() > 0 || t.leader != nil || t.holds > 0 || t.separateWriters > 0 {
+	if t.turnstiles.cfg.keep == 0 || t.queue.Len() > 0 || t.leader != nil || t.grants != nil || t.holds > 0 || t.separateWriters > 0 {
 		return false
 	}
 	if s == nil || s.place != h.place {
@@ -168,17 +170,25 @@ func (t *turnstile) keepLocked(h *hold) bool {
 	return true
 }
 
-// takeUpLocked grants the place of the active standby to a request. If that is not possible, start
-// is that place, for the request to begin with as the leader; nil for a try that needs another one.
-func (t *turnstile) takeUpLocked(r *request) (granted bool, start *place.Place) {
+// takeUpLocked grants the place of the active standby to a request, which has found nothing else in
+// the turnstile. If that is not possible, the request becomes the leader, and its ticket is answered
+// with that place to begin with, or with none for a try that needs another one. It unlocks mu for
+// the grant.
+func (t *turnstile) takeUpLocked(r *request) (granted bool, tk *ticket) {
 	p := t.standby.place
 	t.standby.endLocked(false)
 	passable, granted := t.grantLocked(p, r)
+	if granted {
+		return true, nil
+	}
 	if !passable && r.Try {
 		p.Remove() // the try waits until the place is gone, and then looks at the queue
 		p = nil
 	}
-	return granted, p
+	tk = newTicket(r)
+	t.leader = tk
+	tk.answer(nil, p)
+	return false, tk
 }
 
 // Recalled implements place.RecallHandler. If no goroutine uses the place now, it leaves the queue.

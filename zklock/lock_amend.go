@@ -42,7 +42,7 @@ func (l *Lock) Downgrade(ctx context.Context) (err error) {
 	}
 	switch {
 	case err == ErrReleased:
-		return l.endedError() // called without the place's mutex, because it asks the session
+		return l.endedError()
 	case !lowered:
 		return err
 	}
@@ -77,26 +77,33 @@ var errTxnUnderWay = errors.New("a Txn is under way")
 // a reader's already, or it cannot be downgraded.
 func (l *Lock) lower() (lowered bool, err error) {
 	h := l.hold
-	p := h.place
-	p.Lower(func(turn uint32) bool {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		switch {
-		case h.over:
-			err = ErrReleased
-		case p.Size() > 1 || h.mode == queue.Permit || len(h.handles) > 1 && h.mode != queue.Shared:
-			err = fmt.Errorf("%w: only a writer's lock on one name, with one handle, can be downgraded", errs.ErrConflict)
-		case h.mode == queue.Shared:
-		case p.InDoubt():
-			err = fmt.Errorf("%w: a Txn under the lock may still be applied, so the lock stays a writer's: check what the Txn wrote, and release the lock", ErrUnknownOutcome)
-		case h.txns > 0:
-			err = errTxnUnderWay
-		default:
-			lowered, h.mode, h.token = true, queue.Shared, Token{Zxid: p.Zxid, Turn: turn}
-		}
-		return lowered
-	})
+	if lowered, err = h.lower(h.place.Advance()); lowered && !h.place.Lower(h) {
+		return false, ErrReleased
+	}
 	return lowered, err
+}
+
+// lower makes a writer's hold a reader's. Readers that join from then on have the turn, which the
+// place has advanced before; if the hold stays as it is, that turn is not used. The place becomes a
+// reader's after the hold: until then it could only go to a holder of this process.
+func (h *hold) lower(turn uint32) (lowered bool, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	p := h.place
+	switch {
+	case h.over:
+		return false, ErrReleased
+	case p.Size() > 1 || h.mode == queue.Permit || len(h.handles) > 1 && h.mode != queue.Shared:
+		return false, fmt.Errorf("%w: only a writer's lock on one name, with one handle, can be downgraded", errs.ErrConflict)
+	case h.mode == queue.Shared:
+		return false, nil
+	case p.InDoubt():
+		return false, fmt.Errorf("%w: a Txn under the lock may still be applied, so the lock stays a writer's: check what the Txn wrote, and release the lock", ErrUnknownOutcome)
+	case h.txns > 0:
+		return false, errTxnUnderWay
+	}
+	h.mode, h.token = queue.Shared, Token{Zxid: p.Zxid, Turn: turn}
+	return true, nil
 }
 
 // SetLabel replaces the text that others read about the lock's holder, such as its address or

@@ -67,13 +67,11 @@ func (r *request) Waits(position int, ahead place.Entry) {
 	}
 }
 
-// Begin implements place.Requester. It begins a hold of the place, with one handle, the
-// requester's.
-func (r *request) Begin(p *place.Place, turn uint32) session.Tenant {
+// NewHold implements place.Requester. The hold has one handle, the requester's.
+func (r *request) NewHold(p *place.Place) place.Holder {
 	h := &hold{turnstiles: r.turnstiles, place: p, turnstile: r.turnstile, name: r.name, wants: r.Wants, mode: r.Mode, origin: r.Origin, candidacy: r.Candidacy,
-		token: Token{Zxid: p.Zxid, Turn: turn}}
-	r.lock = h.join(r)
-	r.turnstiles.served(r, r.Wants) // before the hold can be lost
+		token: Token{Zxid: p.Zxid}, grants: r}
+	h.join(r)
 	return h
 }
 

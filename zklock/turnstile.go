@@ -2,9 +2,9 @@ package zklock
 
 import (
 	"container/list"
-	"sync"
 	"time"
 
+	"github.com/zklock/go-zklock/zklock/internal/mutex"
 	"github.com/zklock/go-zklock/zklock/internal/place"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
@@ -20,8 +20,10 @@ import (
 // So there may be several holds at a time, which are then all shared.
 //
 // Invariants:
-//   - There is a leader, or a hold that excludes the first in the queue, or the queue is
-//     empty. serveLocked makes it so after each change.
+//   - There is a leader, or a place is being passed on, or a hold excludes the first in the queue,
+//     or the queue is empty. serveLocked makes it so after each change.
+//   - While a place is passed on to the request grants, there is no leader and no hold, and nothing
+//     else is served. The grant itself runs without mu: see grantLocked.
 //   - A writer behind readers becomes the leader if they do not have a node that it may get. So it
 //     takes its place in ZooKeeper's queue at once, and readers of other processes do not pass it.
 //   - If there are several holds, all are shared and none is handed over, until only one
@@ -54,10 +56,11 @@ type turnstile struct {
 
 	holds           int32 // guarded by mu; how many are not over
 	separateWriters int32 // guarded by mu; writers that acquire with a separate place, such as All's: see makeWay
-	mu              sync.Mutex
+	mu              mutex.Mutex[mutex.Outer]
 	queue           list.List // guarded by mu; of *ticket, without the leader's
 	tries           int       // guarded by mu; how many of them are tries
 	leader          *ticket   // guarded by mu
+	grants          *request  // guarded by mu; the request that a place is being passed on to; nil: there is none
 	current         *hold     // guarded by mu; the newest hold, nil if that is over
 	noSessionSince  time.Time // used by the leader only; see acquire
 
@@ -84,6 +87,11 @@ type ticket struct {
 	leaderWaits <-chan struct{} // set when it is made; see leaderWaitsLocked
 }
 
+// newTicket returns the ticket of a request that is not in the queue yet.
+func newTicket(r *request) *ticket {
+	return &ticket{r: r, answered: make(chan struct{}), since: time.Now()}
+}
+
 // answer sends the ticket its answer.
 func (tk *ticket) answer(lock *Lock, start *place.Place) {
 	tk.lock, tk.start = lock, start
@@ -102,23 +110,23 @@ func (t *turnstile) enter(r *request) (lock *Lock, from *standby, tk *ticket, er
 			return l, nil, nil, nil
 		}
 	}
-	var start *place.Place
 	if s := t.standby; t.kept {
-		var granted bool
-		if granted, start = t.takeUpLocked(r); granted {
-			return r.lock, s, nil, nil
+		if granted, tk := t.takeUpLocked(r); !granted {
+			return nil, nil, tk, nil
 		}
+		return r.lock, s, nil, nil
 	}
 	if r.Try {
 		if apart, err := t.screenLocked(r); apart || err != nil {
 			return nil, nil, nil, err
 		}
 	}
-	tk = &ticket{r: r, answered: make(chan struct{}), since: time.Now(), leaderWaits: t.leaderWaitsLocked(r)}
+	tk = newTicket(r)
+	tk.leaderWaits = t.leaderWaitsLocked(r)
 	if tk.at = t.queue.PushBack(tk); r.Try {
 		t.tries++
 	}
-	t.serveLocked(start) // if start is set, the queue was empty, and tk is the new leader
+	t.serveLocked(nil)
 	return nil, nil, tk, nil
 }
 
@@ -143,7 +151,7 @@ func (t *turnstile) shareLocked(r *request) *Lock {
 // a new leader, serveLocked returns start, and the caller gives it up.
 func (t *turnstile) serveLocked(start *place.Place) *place.Place {
 	t.refuseTriesLocked()
-	for t.leader == nil {
+	for t.leader == nil && t.grants == nil {
 		first := t.queue.Front()
 		if first == nil {
 			return start
@@ -265,6 +273,8 @@ func (t *turnstile) aheadLocked() (position int, ahead Contender) {
 		o := h.Origin()
 		ahead.Mode, ahead.Trace, ahead.Label, ahead.Held = Mode(h.currentMode()), o.Trace, o.Label, true
 		ahead.Node, ahead.Since, ahead.Candidacy = h.place.Node(), h.place.Granted, h.candidacy
+	case t.grants != nil:
+		ahead.Mode, ahead.Trace, ahead.Label = Mode(t.grants.Mode), t.grants.Origin.Trace, t.grants.Origin.Label
 	case t.leader != nil:
 		ahead.Mode, ahead.Trace, ahead.Label = Mode(t.leader.r.Mode), t.leader.r.Origin.Trace, t.leader.r.Origin.Label
 	}

@@ -14,7 +14,7 @@ import (
 func (t *turnstile) pass(h *hold) (taken, handed bool) {
 	t.mu.Lock()
 	t.endLocked(h)
-	if t.queue.Len() == 0 || t.holds > 0 || t.leader != nil {
+	if t.queue.Len() == 0 || t.holds > 0 || t.leader != nil || t.grants != nil {
 		t.serveLocked(nil)
 		kept := t.keepLocked(h)
 		t.mu.Unlock()
@@ -24,15 +24,15 @@ func (t *turnstile) pass(h *hold) (taken, handed bool) {
 		return kept, kept
 	}
 	next := t.queue.Front().Value.(*ticket)
-	if _, granted := t.grantLocked(h.place, next.r); !granted {
-		left := t.serveLocked(h.place)
-		t.mu.Unlock()
-		return left == nil, false
-	}
-	lock := next.r.lock
 	t.unqueueLocked(next)
-	t.serveLocked(nil)
+	if _, granted := t.grantLocked(h.place, next.r); !granted {
+		t.leader = next
+		t.mu.Unlock()
+		next.answer(nil, h.place)
+		return true, false
+	}
 	t.mu.Unlock()
+	lock := next.r.lock
 	// The hook is called before the next holder's goroutine continues, so that the
 	// hand-over is reported before the end of that goroutine's wait.
 	t.turnstiles.reportHandover(next.r.Ctx, lock, h.Origin().Trace)
@@ -42,21 +42,28 @@ func (t *turnstile) pass(h *hold) (taken, handed bool) {
 
 // grantLocked begins a hold of a place that was held before, without asking the ensemble, if that
 // is fair to other processes. If it is, and Grant refuses, as when the lease is too short or the
-// session is over, the place is reserved: passable is true then, and the request becomes the leader
-// with this place. If the session is over, take replaces the place.
+// session is over, the place is reserved: passable is true then, and the caller makes the request
+// the leader with this place. If the session is over, take replaces the place.
+//
+// There is no leader and no hold. grantLocked unlocks mu while the place is granted, since that takes
+// steps of the session, the place and the hold; grants keeps everything else from being served.
 func (t *turnstile) grantLocked(p *place.Place, r *request) (passable, granted bool) {
-	if !p.Standing().MayPass(r.Mode, t.turnstiles.cfg.handoverLimit, t.turnstiles.cfg.handoverTime) {
-		return false, false
+	t.grants = r
+	t.mu.Unlock()
+	if passable = p.Standing().MayPass(r.Mode, t.turnstiles.cfg.handoverLimit, t.turnstiles.cfg.handoverTime); passable {
+		if granted = p.Grant(r); !granted {
+			p.Reserve()
+		} else if r.Mode == queue.Shared {
+			t.shareWhenDue(p)
+		}
 	}
-	if !p.Grant(r) {
-		p.Reserve()
-		return true, false
+	t.mu.Lock()
+	t.grants = nil
+	if granted {
+		t.beginLocked(r.lock.hold)
+		t.serveLocked(nil)
 	}
-	if r.Mode == queue.Shared {
-		t.shareWhenDueLocked(p)
-	}
-	t.beginLocked(r.lock.hold)
-	return true, true
+	return passable, granted
 }
 
 // reportHandover counts a hand-over and calls the hook. from is the traceparent of the
@@ -69,13 +76,13 @@ func (ts *turnstiles) reportHandover(ctx context.Context, lock *Lock, from strin
 	}
 }
 
-// shareWhenDueLocked turns a writer's place that a reader has got into a reader's place. If other
+// shareWhenDue turns a writer's place that a reader has got into a reader's place. If other
 // contenders are in ZooKeeper's queue, it does so at once. If the client watches for other
 // contenders, Recalled does so when one arrives. Otherwise it happens when handover_time has
 // passed: the place is not handed over after that. Until then the place can go back to writers of
 // this client without a request. A reader of another process that queues by then waits no longer
 // than it would for those writers.
-func (t *turnstile) shareWhenDueLocked(p *place.Place) {
+func (t *turnstile) shareWhenDue(p *place.Place) {
 	switch s := p.Standing(); {
 	case s.Others:
 		p.BecomeShared(nil)
@@ -84,7 +91,7 @@ func (t *turnstile) shareWhenDueLocked(p *place.Place) {
 	}
 }
 
-// shareForGood makes a place a reader's at the time that shareWhenDueLocked has set, if
+// shareForGood makes a place a reader's at the time that shareWhenDue has set, if
 // readers hold it then. They are the last holders of the place.
 func (t *turnstile) shareForGood(p *place.Place) {
 	t.mu.Lock()

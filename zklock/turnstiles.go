@@ -3,12 +3,12 @@ package zklock
 import (
 	"context"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/errs"
+	"github.com/zklock/go-zklock/zklock/internal/mutex"
 	"github.com/zklock/go-zklock/zklock/internal/place"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 	"github.com/zklock/go-zklock/zklock/internal/session"
@@ -26,7 +26,7 @@ type turnstiles struct {
 	closing context.Context         // ends, with cause ErrClosed, when the client acquires nothing more
 	close   context.CancelCauseFunc // ends closing
 
-	mu       sync.Mutex
+	mu       mutex.Mutex[mutex.Inner]
 	byPath   map[string]*turnstile // guarded by mu; no entry if the name is neither used nor kept
 	used     int                   // guarded by mu; how many of them are used, and not only kept
 	underway map[*request]struct{} // guarded by mu; acquisitions under way

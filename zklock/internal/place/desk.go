@@ -5,11 +5,11 @@ import (
 	"context"
 	"reflect"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/errs"
+	"github.com/zklock/go-zklock/zklock/internal/mutex"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
@@ -27,7 +27,7 @@ type Desk struct {
 	// mu guards the state of all places, and what follows. A goroutine that holds it makes no
 	// request and does not wait. Session.Hold locks the session's mutex first, and then runs a
 	// step that locks mu.
-	mu       sync.Mutex
+	mu       mutex.Mutex[mutex.Inner]
 	enqueued map[uint64]*contender   // guarded by mu; the registered contenders, by serial number
 	peers    map[string][]queue.Node // guarded by mu; those of them that waiters' lists have shown, by their locks' znodes, in the order of the queue
 	lists    map[string]*listing     // guarded by mu; by the lock's znode, while a list is under way: the one that follows it, nil if no waiter needs it

@@ -2,10 +2,10 @@ package place
 
 import (
 	"errors"
-	"sync"
 	"sync/atomic"
 
 	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/internal/mutex"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
@@ -45,7 +45,7 @@ type freshNames struct {
 	answered atomic.Bool  // one of them had a definite outcome
 	unclear  atomic.Int32 // unknown outcomes before that; see maxUnclear
 
-	mu     sync.Mutex
+	mu     mutex.Mutex[mutex.Inner]
 	inARow int           // guarded by mu; how many were applied since the last one that was not
 	shares chan struct{} // guarded by mu; closed while they may share groups
 }

@@ -75,17 +75,19 @@ type RecallHandler interface {
 // Keep keeps a spent place in the queue. Until the place is handed over or given up, standby is
 // its hold. Keep returns false, and does nothing, if the place has to leave the queue.
 func (p *Place) Keep(standby session.Tenant, onRecall RecallHandler) bool {
-	desk, queueWatched := p.Desk, false
-	if !desk.Hold(0, func() session.Tenant {
-		desk.mu.Lock()
-		defer desk.mu.Unlock()
-		if !p.standingLocked().MayBeKept() || desk.Worn() || !p.life.moveLocked(kept) {
-			return nil
-		}
-		p.hold, queueWatched = standby, p.queueWatched
-		p.wasKept, p.queueWatched = true, true
-		return standby
-	}) {
+	desk := p.Desk
+	if !desk.Hold(standby, 0) {
+		return false
+	}
+	desk.mu.Lock()
+	keeps := p.standingLocked().MayBeKept() && !desk.Worn() && p.life.moveLocked(kept)
+	queueWatched := p.queueWatched
+	if keeps {
+		p.hold, p.wasKept, p.queueWatched = standby, true, true
+	}
+	desk.mu.Unlock()
+	if !keeps {
+		desk.Drop(standby)
 		return false
 	}
 	if !queueWatched {

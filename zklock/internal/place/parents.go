@@ -3,15 +3,16 @@ package place
 import (
 	"container/list"
 	"slices"
-	"sync"
 	"time"
+
+	"github.com/zklock/go-zklock/zklock/internal/mutex"
 )
 
 // parents remembers the locks' znodes that are known to exist, so that acquiring a name
 // in use takes one round trip. It is a cache: servers remove idle containers at any time, and
 // then the create of a queue node fails.
 type parents struct {
-	mu     sync.Mutex
+	mu     mutex.Mutex[mutex.Inner]
 	byPath map[string]*list.Element // guarded by mu; of *parent
 	recent list.List                // guarded by mu; most recently used first
 
@@ -115,32 +116,48 @@ func (p *parents) known(path string, do func(*parent)) {
 	}
 }
 
-// takeIdle takes out at most n parents that this client has not looked up since a time, and
-// those of other clients that it has not looked up for foreignIdle before that, the oldest
-// first. inUse reports whether a name is in use although it was not looked up; such a parent
-// is used now.
-func (p *parents) takeIdle(since time.Time, n int, inUse func(path string) bool) (idle []parent) {
+// takeIdle takes out parents that are idle, of at most n that were not looked up. inUse reports whether
+// a name is in use although it was not looked up; such a parent is used now. more says that there may be
+// further ones.
+func (p *parents) takeIdle(since time.Time, n int, inUse func(path string) bool) (idle []parent, more bool) {
+	paths := p.notLookedUp(since, n)
+	for _, path := range paths {
+		if inUse(path) {
+			p.find(path, true)
+		} else if found, ok := p.take(path, since); ok {
+			idle = append(idle, found)
+		}
+	}
+	return idle, len(paths) == n
+}
+
+// notLookedUp returns the paths of at most n parents that this client has not looked up since a time,
+// or, for those of other clients, since foreignIdle before that; the oldest first.
+func (p *parents) notLookedUp(since time.Time, n int) (paths []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var before *list.Element
-	for e := p.recent.Back(); e != nil; e = before {
-		before = e.Prev()
+	for e := p.recent.Back(); e != nil && len(paths) < n; e = e.Prev() {
 		found := e.Value.(*parent)
-		switch {
-		case len(idle) == n || found.used.After(since):
-			return idle
-		case !found.createdHere && found.used.After(since.Add(-foreignIdle)):
-			continue
-		case inUse(found.path):
-			found.used = time.Now()
-			p.recent.MoveToFront(e)
-			continue
+		if found.used.After(since) {
+			break
 		}
-		idle = append(idle, *found)
-		p.recent.Remove(e)
-		delete(p.byPath, found.path)
+		if found.createdHere || !found.used.After(since.Add(-foreignIdle)) {
+			paths = append(paths, found.path)
+		}
 	}
-	return idle
+	return paths
+}
+
+// take takes a parent out, unless it was looked up since a time.
+func (p *parents) take(path string, since time.Time) (found parent, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	e, ok := p.byPath[path]
+	if !ok || e.Value.(*parent).used.After(since) {
+		return parent{}, false
+	}
+	delete(p.byPath, path)
+	return *p.recent.Remove(e).(*parent), true
 }
 
 // forget takes a path out of the cache.

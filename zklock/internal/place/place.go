@@ -134,9 +134,15 @@ type Want struct {
 // Settle implements session.Entry. Zxid stays 0 if the driver does not report it and no parent was
 // set.
 func (p *Place) Settle(w *session.Write) (children []int32) {
+	children = make([]int32, 0, len(p.nodes))
+	for i := range w.Ops {
+		if w.Ops[i].Kind == driver.OpSet {
+			version := w.Results[i].Stat.Version
+			p.Desk.parents.known(w.Ops[i].Path, func(known *parent) { known.version = max(known.version, version) })
+		}
+	}
 	p.Desk.mu.Lock()
 	defer p.Desk.mu.Unlock()
-	children = make([]int32, 0, len(p.nodes))
 	for i := range w.Ops {
 		switch w.Ops[i].Kind {
 		case driver.OpCreate:
@@ -150,7 +156,6 @@ func (p *Place) Settle(w *session.Write) (children []int32) {
 			stat := &w.Results[i].Stat
 			children[len(children)-1] = stat.NumChildren
 			p.Zxid = stat.Mzxid
-			p.Desk.parents.known(w.Ops[i].Path, func(known *parent) { known.version = max(known.version, stat.Version) })
 		}
 	}
 	return children

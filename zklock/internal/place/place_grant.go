@@ -22,30 +22,48 @@ type tenure struct {
 	revocation  atomic.Pointer[string] // set under Desk.mu; why the holder is asked to give the lock back; nil: it is not
 }
 
-// Grant grants a place whose turn it is: the requester begins a hold of it. It checks
-// in the same step that the session is alive, that its lease is long enough, and that
-// the place's state allows a hold. Otherwise it returns false. The session's mutex is held
-// for the whole step, and the end of the session needs it, so the session cannot end between the
-// check and the hold. Under it, the step locks the desk's mutex, and Begin locks hold.mu and
-// turnstiles.mu, one after the other. The caller may hold turnstile.mu.
+// Grant grants a place whose turn it is: a hold of the requester begins. Grant returns false if the
+// session is over, if its lease is too short, or if the place's state allows no hold.
+//
+// Grant takes four steps, and holds no mutex from one to the next:
+//
+//  1. The requester makes a hold, which is not live.
+//  2. The session adds it, if the session is alive and its lease is long enough. From then on the
+//     hold is lost with the session.
+//  3. The place takes it as its hold, if its state allows one. From then on the hold is also lost
+//     with the place's node.
+//  4. The hold becomes live, unless it was lost since step 2.
+//
+// So there is no moment at which a hold is live and a loss would miss it.
 func (p *Place) Grant(by Requester) bool {
-	desk := p.Desk
-	return desk.Hold(desk.Least(), func() session.Tenant {
-		desk.mu.Lock()
-		defer desk.mu.Unlock()
-		if p.passedOnRevoked() || !p.life.moveLocked(held) {
-			return nil
-		}
-		if p.Granted.IsZero() {
-			p.Granted = time.Now()
-			p.watches.addLocked(p)
-		} else {
-			p.handovers++
-		}
-		p.hold = by.Begin(p, p.turn)
-		p.turn++
-		return p.hold
-	})
+	h := by.NewHold(p)
+	if !p.Desk.Hold(h, p.Desk.Least()) {
+		return false
+	}
+	if turn, ok := p.take(h); ok && h.Begin(turn) {
+		return true
+	}
+	p.EndHold(h)
+	return false
+}
+
+// take makes h the hold of the place, and returns its turn. It returns false if the place's state
+// allows no hold.
+func (p *Place) take(h Holder) (turn uint32, ok bool) {
+	p.Desk.mu.Lock()
+	defer p.Desk.mu.Unlock()
+	if p.passedOnRevoked() || !p.life.moveLocked(held) {
+		return 0, false
+	}
+	if p.Granted.IsZero() {
+		p.Granted = time.Now()
+		p.watches.addLocked(p)
+	} else {
+		p.handovers++
+	}
+	p.hold, turn = h, p.turn
+	p.turn++
+	return turn, true
 }
 
 // MayJoin reports whether another reader may join the readers that hold a place: the lease
@@ -106,10 +124,22 @@ type Requester interface {
 	// only the name of the contender's node is known.
 	Waits(position int, ahead Entry)
 
-	// Begin turns a place whose turn it is into a hold, and returns the hold. turn goes
-	// into the hold's token. The mutexes of the session and of the desk are held, and that of the
-	// turnstile may be.
-	Begin(p *Place, turn uint32) session.Tenant
+	// NewHold returns a hold of a place whose turn it is. The hold is not live: see Place.Grant.
+	NewHold(p *Place) Holder
+}
+
+// Holder is the tenant of a place while callers have Locks of it.
+type Holder interface {
+	session.Tenant
+
+	// Begin makes the hold live. turn goes into its token. It returns false if the hold was lost.
+	Begin(turn uint32) bool
+
+	// Origin returns what others read of the holder.
+	Origin() Origin
+
+	// RecallHandler returns what is notified if the place is recalled.
+	RecallHandler() RecallHandler
 }
 
 // Standing returns what the client knows of a place at the moment.

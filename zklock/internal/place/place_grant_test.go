@@ -19,7 +19,14 @@ func TestDowngradedPlaceIsPassedOnToReadersOnly(t *testing.T) {
 	if !mayPass(queue.Exclusive) || !mayPass(queue.Shared) {
 		t.Error("a writer's place cannot be handed over to writers and readers")
 	}
-	p.Lower(func(uint32) bool { return true })
+	if p.Lower(&tenant{}) || !mayPass(queue.Exclusive) {
+		t.Error("the downgrade of a hold that is over changes a place that another one may have")
+	}
+	h := &tenant{}
+	p.hold = h
+	if !p.Lower(h) {
+		t.Fatal("a writer's place was not lowered for its hold")
+	}
 	if mayPass(queue.Exclusive) || !mayPass(queue.Shared) {
 		t.Error("a downgraded place can be handed over to writers, or cannot be to readers")
 	}
@@ -39,7 +46,7 @@ func TestTurnsEnd(t *testing.T) {
 	if p.Standing().MayPass(queue.Exclusive, 10, time.Hour) {
 		t.Error("a place can be handed over after its last turn")
 	}
-	if p.Keep(&tenant{}, nil) {
+	if p.Standing().MayBeKept() {
 		t.Error("a place is kept after its last turn")
 	}
 }

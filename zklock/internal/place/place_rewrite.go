@@ -55,12 +55,6 @@ func (p *Place) BecomeShared(waiting *Origin) bool {
 	return becomes
 }
 
-// Holder is the tenant of a place while callers have Locks of it.
-type Holder interface {
-	// Origin returns what others read of the holder. The desk's mu may be held.
-	Origin() Origin
-}
-
 // Describe writes into the data of a place's node, in the background, what the place is used
 // for: by readers, if it has become theirs, and by its holder, if the data describe another;
 // if none has it yet, by waiting, the request that waits in it, if that is not nil.
@@ -84,15 +78,16 @@ func (p *Place) Describe(waiting *Origin) {
 // describe is the change of Describe. It returns the new value of Place.shown; 0 if that does
 // not change. The data of a place that may be kept describe no holder: none writes anything.
 func (p *Place) describe(d *queue.Data, waiting *Origin) (shown uint32) {
+	o, turn := p.holder()
 	p.Desk.mu.Lock()
 	defer p.Desk.mu.Unlock()
 	if p.nodes[0].kind.Mode == queue.Shared {
 		d.Mode = queue.Shared.String()
 	}
-	o := waiting
-	if h, ok := p.hold.(Holder); ok {
-		holders := h.Origin()
-		o, shown = &holders, p.turn
+	if o != nil {
+		shown = turn
+	} else {
+		o = waiting
 	}
 	if o == nil || shown > 0 && p.shown == shown || p.keepable && !p.others {
 		return 0
@@ -102,17 +97,36 @@ func (p *Place) describe(d *queue.Data, waiting *Origin) (shown uint32) {
 	return shown
 }
 
+// holder returns what others read of the present holder, and the turn behind its own; nil if there is
+// none. It reads the place, the hold, and the place again, so the hold had the place in between.
+func (p *Place) holder() (o *Origin, turn uint32) {
+	for {
+		p.Desk.mu.Lock()
+		now, turn := p.hold, p.turn
+		p.Desk.mu.Unlock()
+		h, ok := now.(Holder)
+		if !ok {
+			return nil, 0
+		}
+		o := h.Origin()
+		if p.Holder() == now {
+			return &o, turn
+		}
+	}
+}
+
 // Relabel is the change of Place.Amend that writes the label of the present holder, if there is
 // one. If the data describe another holder, it writes the rest of the description, too.
 func (p *Place) Relabel(d *queue.Data) {
+	o, turn := p.holder()
+	if o == nil {
+		return
+	}
 	p.Desk.mu.Lock()
 	defer p.Desk.mu.Unlock()
-	if h, ok := p.hold.(Holder); ok {
-		o := h.Origin()
-		if d.Label = o.Label; p.shown != p.turn {
-			d.Trace = o.Trace
-			d.Asked(o.Since)
-		}
+	if d.Label = o.Label; p.shown != turn {
+		d.Trace = o.Trace
+		d.Asked(o.Since)
 	}
 }
 
@@ -128,16 +142,26 @@ func (p *Place) ShareAt(when time.Time, do func(*Place)) {
 	}
 }
 
-// Lower turns the place of the writer that holds it into a reader's place for this process, if
-// do agrees. The caller amends the node's data. do gets the turn of the readers that join from
-// then on, which is later than the writer's. It locks the hold's mutex, so that the place and its
-// hold become a reader's in one step.
-func (p *Place) Lower(do func(turn uint32) bool) {
+// Advance returns a turn for the readers that join a hold after its downgrade; it is later than that
+// of the hold.
+func (p *Place) Advance() (turn uint32) {
 	p.Desk.mu.Lock()
 	defer p.Desk.mu.Unlock()
-	if do(p.turn) {
-		p.nodes[0].kind = queue.Kind{Mode: queue.Shared} // it is never handed to a writer again
-		p.turn++
-		p.shown++ // as it was: the hold stays
+	turn = p.turn
+	p.turn++
+	p.shown++ // as it was: the hold stays
+	return turn
+}
+
+// Lower turns a writer's place into a reader's for this process. It returns false, and does nothing,
+// if h does not have the place: another holder may have got it as a writer. The caller has made h a
+// reader's before, and amends the node's data after that.
+func (p *Place) Lower(h session.Tenant) bool {
+	p.Desk.mu.Lock()
+	defer p.Desk.mu.Unlock()
+	if p.hold != h {
+		return false
 	}
+	p.nodes[0].kind = queue.Kind{Mode: queue.Shared} // it is never handed to a writer again
+	return true
 }

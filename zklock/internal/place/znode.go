@@ -218,8 +218,8 @@ const (
 // and must not fail any other request. If a delete fails, the servers remove the container later.
 func (d *Desk) reap() {
 	for full := false; full || session.Sleep(d.Ctx, reapEvery, nil); {
-		idle := d.parents.takeIdle(time.Now().Add(-reapIdle), reapBatch, d.inUse)
-		full = len(idle) == reapBatch && d.Ctx.Err() == nil
+		idle, more := d.parents.takeIdle(time.Now().Add(-reapIdle), reapBatch, d.inUse)
+		full = more && d.Ctx.Err() == nil
 		var writes []*session.Write
 		for _, p := range idle {
 			if p.createdHere {

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/internal/mutex"
 )
 
 // Limits of group commit. Two transactions under way keep the server's pipeline full; more
@@ -63,7 +64,7 @@ type committer struct {
 	wg    *sync.WaitGroup // the session's; joined after ctx has ended
 	lone  chan struct{}   // the session's
 
-	mu      sync.Mutex
+	mu      mutex.Mutex[mutex.Inner]
 	pending []*Write // guarded by mu
 	flights int      // guarded by mu
 	closed  bool     // guarded by mu; Submit refuses writes

@@ -3,6 +3,8 @@ package session
 import (
 	"slices"
 	"sync"
+
+	"github.com/zklock/go-zklock/zklock/internal/mutex"
 )
 
 // notices calls the Session and Lost hooks of one session. The goroutine that notices a change,
@@ -16,10 +18,10 @@ import (
 //   - No state is reported after the end of the session, and every loss on it is reported before.
 //     All of them are in the queue before the session leaves the pool, which waits for run.
 type notices struct {
-	changed func(State)     // may be nil
-	wg      *sync.WaitGroup // the pool's
+	changed func(State)               // may be nil
+	wg      *sync.WaitGroup           // the pool's
+	mu      *mutex.Mutex[mutex.Inner] // the session's: a step of the session and its notice are one
 
-	mu      sync.Mutex
 	queue   []notice // guarded by mu
 	states  int      // guarded by mu; how many of the queue are states
 	running bool     // guarded by mu; run looks at the queue again
@@ -58,12 +60,10 @@ func (n *notices) session(e State) {
 	n.addLocked(notice{state: &e})
 }
 
-// expect queues a function that the caller sends, once: it reports a loss that is under way, or
+// expectLocked queues a function that the caller sends, once: it reports a loss that is under way, or
 // writes a line to the log. What is queued later waits for it. last means that it reports
-// the end of the session.
-func (n *notices) expect(last bool) (report chan<- func()) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
+// the end of the session. mu is held.
+func (n *notices) expectLocked(last bool) (report chan<- func()) {
 	n.over = n.over || last
 	sent := make(chan func(), 1)
 	n.addLocked(notice{call: func() { (<-sent)() }})

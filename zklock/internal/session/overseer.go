@@ -59,7 +59,10 @@ func (s *Session) oversee(suspendedThen time.Duration) {
 			}
 		}
 		if d := time.Since(cut); back && d > s.lease.ExchangeEvery() && !s.IsOver() {
-			s.notices.expect(false) <- func() {
+			s.mu.Lock()
+			report := s.notices.expectLocked(false)
+			s.mu.Unlock()
+			report <- func() {
 				s.settings.Log().Warn("zklock: connected again, no lock was lost", "session", HexID(s.DS.ID()), "disconnected", d.Round(time.Millisecond))
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/lease"
+	"github.com/zklock/go-zklock/zklock/internal/mutex"
 )
 
 // Pool holds the sessions of a Client. Sessions are shared, not checked out: a session
@@ -26,8 +27,6 @@ import (
 //     because of its age keeps its nodes, and is closed when the last of them is gone.
 //   - wg counts every session until it has been shut down and its last notice was
 //     delivered. So Close waits for all sessions, for whatever reason they end.
-//
-// Where both are locked, mu is locked before a session's.
 type Pool struct {
 	Settings  *Settings
 	connector driver.Connector
@@ -41,7 +40,7 @@ type Pool struct {
 	Reconnects   atomic.Uint64 // connections of sessions after their first
 	order        order         // of the transactions of all sessions
 
-	mu      sync.Mutex
+	mu      mutex.Mutex[mutex.Outer]
 	slots   []slot                // guarded by mu
 	retired map[*Session]struct{} // guarded by mu; sessions that were replaced and still have places
 	proven  time.Time             // guarded by mu; an instant: until then a session that was replaced because of its age stands for the next one in Healthy

@@ -9,6 +9,7 @@ import (
 
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/errs"
+	"github.com/zklock/go-zklock/zklock/internal/mutex"
 )
 
 // The pool gives no caller a session that is over. The session may end before the pool has put
@@ -67,12 +68,12 @@ func TestSlotBacksOff(t *testing.T) {
 
 // While a hook is slow, all losses wait for it, and of the states only the newest.
 func TestNoticesAreBounded(t *testing.T) {
-	n := notices{changed: func(State) {}, running: true} // run is held up by a hook
+	n := notices{changed: func(State) {}, mu: &mutex.Mutex[mutex.Inner]{}, running: true} // run is held up by a hook
 	for range 10 * maxNotices {
 		n.session(State{State: driver.Suspended})
 		n.session(State{State: driver.Connected})
 		n.session(State{State: driver.Connected, Lease: time.Second})
-		n.expect(false)
+		n.expectLocked(false)
 	}
 	states, losses := 0, 0
 	var last State
@@ -95,11 +96,16 @@ func TestEndOfASessionIsItsLastNotice(t *testing.T) {
 		var wg sync.WaitGroup
 		var got []string
 		report := func(what string) func() { return func() { got = append(got, what) } }
-		n := notices{changed: func(e State) { report(e.State.String())() }, wg: &wg}
+		n := notices{changed: func(e State) { report(e.State.String())() }, wg: &wg, mu: &mutex.Mutex[mutex.Inner]{}}
+		expect := func(last bool) chan<- func() {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			return n.expectLocked(last)
+		}
 		n.session(State{State: driver.Connected})
-		loss := n.expect(false)
+		loss := expect(false)
 		n.session(State{State: driver.Suspended})
-		end := n.expect(true)
+		end := expect(true)
 		n.session(State{State: driver.Connected})
 		end <- report("end")
 		synctest.Wait()

@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/hook"
 	"github.com/zklock/go-zklock/zklock/internal/lease"
+	"github.com/zklock/go-zklock/zklock/internal/mutex"
 )
 
 // Repeat runs an operation until its outcome is definite, and returns the operation's error.
@@ -149,7 +149,7 @@ func (s *Session) Transact(ctx context.Context, ops []driver.Op) (results []driv
 // seven eighths of the time: a context and a timer for each would cost more than the whole rest
 // of a request.
 type deadline struct {
-	mu      sync.Mutex
+	mu      mutex.Mutex[mutex.Inner]
 	ctx     context.Context    // guarded by mu
 	release context.CancelFunc // guarded by mu; never called: ctx ends at its deadline, or with the session
 	until   time.Time          // guarded by mu; from then on, requests get another context

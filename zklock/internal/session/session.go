@@ -13,6 +13,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/lease"
+	"github.com/zklock/go-zklock/zklock/internal/mutex"
 )
 
 // Session is one ZooKeeper session and what this client does on it.
@@ -59,7 +60,7 @@ type Session struct {
 	// ensemble has lost transactions. See order.
 	unchecked atomic.Bool
 
-	mu       sync.Mutex
+	mu       mutex.Mutex[mutex.Inner]
 	lease    lease.Lease         // guarded by mu, but for its settings
 	heard    time.Time           // guarded by mu; an instant: when an exchange was last answered
 	latency  time.Duration       // guarded by mu; how long the newest write took
@@ -104,7 +105,7 @@ func newSession(p *Pool, ds driver.Session, suspendedThen time.Duration) *Sessio
 	// Only the handshake of the first connection created the session. After a reconnect the
 	// time of that handshake is not known, and proves nothing.
 	s.lease.Connected(handshake.Add(suspendedThen), lease.Now(), gen == 1)
-	s.notices.changed, s.notices.wg = s.settings.Changed, &p.wg
+	s.notices.changed, s.notices.wg, s.notices.mu = s.settings.Changed, &p.wg, &s.mu
 	s.report(driver.Connected)
 	s.wg.Go(func() { s.oversee(suspendedThen) })
 	s.wg.Go(heart{s}.beat)
@@ -235,7 +236,7 @@ func (s *Session) endIf(state driver.State, cause error, condition func() bool) 
 	if isLoss(cause) {
 		s.pool.Lost.Add(1) // before any caller can notice the loss
 	}
-	report := s.notices.expect(true)
+	report := s.notices.expectLocked(true)
 	s.mu.Unlock()
 
 	lost := s.lose(tenants, cause, lease.Wall(at), func() {

@@ -14,8 +14,8 @@ import (
 // Tenant is a hold of a place: a lock's, or the standby of a place that the client keeps between
 // two locks. It ends with its session. A session may have ten thousand of them.
 type Tenant interface {
-	// MarkLost marks the tenant as lost. It returns false if the tenant is over already:
-	// then Finish, Vacate and Report are not called.
+	// MarkLost marks the tenant as lost. It returns false if the tenant is over already, or is
+	// not live yet, and then never will be: then Finish, Vacate and Report are not called.
 	MarkLost() bool
 
 	// Finish ends all handles on the tenant, with the cause and the time of the loss.
@@ -30,23 +30,26 @@ type Tenant interface {
 	// Review looks for handles that callers have dropped.
 	Review()
 
-	// About returns the lock's name, when the oldest handle was acquired, zero if there is none,
-	// and whether it is meant to be held for long. A tenant without a name is a standby: no caller
-	// has a Lock of it, and its loss is not reported.
-	About() (name string, since time.Time, candidacy bool)
+	// Name returns the lock's name, and locks no mutex. A tenant without a name is a standby: no
+	// caller has a Lock of it, and its loss is not reported.
+	Name() string
+
+	// Since returns when the oldest handle was acquired; zero if there is none.
+	Since() time.Time
+
+	// Candidacy reports whether the tenant is meant to be held for long.
+	Candidacy() bool
 }
 
-// Hold adds the tenant that begin returns, if that is not nil. Hold refuses, and does not call
-// begin, if the session is over or less than least of its lease is left. The session cannot end
-// while begin runs, which therefore only works on memory.
-func (s *Session) Hold(least time.Duration, begin func() Tenant) bool {
+// Hold adds a tenant. It refuses if the session is over or less than least of its lease is left.
+//
+// The session may end right after that. So the caller first adds the tenant, and makes it live
+// after that, in a step of the tenant's own: MarkLost is the other step. The one that comes first
+// decides. A tenant that was lost before it became live was never held.
+func (s *Session) Hold(t Tenant, least time.Duration) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.over != nil || s.leftLocked() < least {
-		return false
-	}
-	t := begin()
-	if t == nil {
 		return false
 	}
 	s.tenants[t] = struct{}{}
@@ -68,7 +71,7 @@ func (s *Session) Evict(t Tenant, cause error) {
 		s.mu.Unlock()
 		return
 	}
-	report := s.notices.expect(false)
+	report := s.notices.expectLocked(false)
 	delete(s.tenants, t)
 	s.spareLocked([]Tenant{t}, cause)
 	s.mu.Unlock()
@@ -108,11 +111,8 @@ func (s *Session) reportLoss(lost []Tenant, cause error) {
 	}
 }
 
-// isHeld reports whether a tenant has handles, unlike a standby.
-func isHeld(t Tenant) bool {
-	name, _, _ := t.About()
-	return name != ""
-}
+// isHeld reports whether callers have Locks of a tenant, unlike a standby.
+func isHeld(t Tenant) bool { return t.Name() != "" }
 
 // lossText returns the text of the log line for the loss of n tenants; "" for none.
 func lossText(n int, cause error) string {
@@ -134,8 +134,7 @@ func someNames(all []Tenant) string {
 	const maxLoggedNames = 5
 	var names []string
 	for _, t := range all[:min(len(all), maxLoggedNames)] {
-		name, _, _ := t.About()
-		names = append(names, name)
+		names = append(names, t.Name())
 	}
 	slices.Sort(names)
 	if len(all) > maxLoggedNames {
@@ -158,11 +157,11 @@ func (s *Session) tenantsNow() []Tenant {
 // for long, and for how long the oldest of the others has been held.
 func (s *Session) Held() (n, leading int, longest time.Duration) {
 	for _, t := range s.tenantsNow() {
-		_, since, candidacy := t.About()
+		since := t.Since()
 		switch {
 		case since.IsZero():
 			continue
-		case candidacy:
+		case t.Candidacy():
 			leading++
 		default:
 			longest = max(longest, time.Since(since))

@@ -3,10 +3,10 @@ package session
 import (
 	"context"
 	"maps"
-	"sync"
 	"sync/atomic"
 
 	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/internal/mutex"
 )
 
 // watches shares one watch for each path among all waiters of a session on that path; the
@@ -20,7 +20,7 @@ import (
 type watches struct {
 	s *Session
 
-	mu      sync.Mutex
+	mu      mutex.Mutex[mutex.Inner]
 	byKey   map[watchKey]*Watched // guarded by mu
 	sweepAt int                   // guarded by mu; fired entries are removed when byKey is as large
 }
