@@ -201,7 +201,7 @@ var _ = []mutant.Mutant{
 	{
 		Name:   "downgrade-under-a-txn",
 		Breaks: "a writer becomes a reader while a Txn of it is in doubt",
-		In:     (*Lock).lower,
+		In:     (*hold).lower,
 		Find:   "p.$inDoubt()",
 		Put:    "false",
 		With:   map[string]any{"inDoubt": (*place.Place).InDoubt},

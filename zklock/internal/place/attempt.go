@@ -159,8 +159,7 @@ func (p *Place) markGranted() {
 // The first condition stays true: no contender gets ahead of a node that exists. So a wait
 // for the lease does not make the waiter list its queue again, if our nodes are then read on
 // the same connection. If the lease got too short during the read, the waiter waits
-// for it again, and reads its nodes again. Place.Grant checks the lease a last time, in the
-// step that begins the hold.
+// for it again, and reads its nodes again. Place.Grant checks the lease a last time.
 func (a Attempt) awaitTurn(ctx context.Context, p *Place) error {
 	desk := a.Desk
 	for {

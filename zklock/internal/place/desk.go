@@ -25,8 +25,7 @@ type Desk struct {
 	doubts     doubts
 
 	// mu guards the state of all places, and what follows. A goroutine that holds it makes no
-	// request and does not wait. Session.Hold locks the session's mutex first, and then runs a
-	// step that locks mu.
+	// request, locks no other mutex and does not wait.
 	mu       mutex.Mutex[mutex.Inner]
 	enqueued map[uint64]*contender   // guarded by mu; the registered contenders, by serial number
 	peers    map[string][]queue.Node // guarded by mu; those of them that waiters' lists have shown, by their locks' znodes, in the order of the queue

@@ -240,8 +240,9 @@ var _ = []mutant.Mutant{
 		Name:   "ended-session-fills-its-slot",
 		Breaks: "a session that ended while it was being opened stays in its slot for ever",
 		In:     (*Pool).fill,
-		Find:   "cause != nil",
-		Put:    "false",
+		Find:   "closed, over := p.closed, s.$over()",
+		Put:    "closed, over := p.closed, false",
+		With:   map[string]any{"over": (*Session).IsOver},
 		Tests:  []string{"TestSessionThatIsOverIsNeverGivenOut"},
 	},
 	{

@@ -39,7 +39,7 @@ func (s *Session) oversee(suspendedThen time.Duration) {
 			reported = state
 			s.mu.Lock()
 			switch {
-			case s.over != nil: // endIf has set cut for good
+			case s.over != nil: // endLocked has set cut for good
 			case state == driver.Connected:
 				s.cut = time.Time{}
 			default:
@@ -53,8 +53,13 @@ func (s *Session) oversee(suspendedThen time.Duration) {
 		left, cause := s.endsLocked()
 		s.mu.Unlock()
 		if left <= 0 {
-			s.endIf(driver.Expired, cause, func() bool { left, cause = s.endsLocked(); return left <= 0 })
-			if s.IsOver() {
+			after := func() {}
+			s.mu.Lock()
+			if left, cause = s.endsLocked(); left <= 0 { // it was not extended since
+				after = s.endLocked(driver.Expired, cause)
+			}
+			s.mu.Unlock()
+			if after(); s.IsOver() {
 				return
 			}
 		}

@@ -214,9 +214,16 @@ func (p *Pool) retire(s *Session) {
 	p.mu.Lock()
 	_, draining := p.retired[s]
 	p.mu.Unlock()
-	if draining {
-		s.endIf(driver.Closed, errs.ErrSessionEnded, func() bool { return s.work == 0 })
+	if !draining {
+		return
 	}
+	after := func() {}
+	s.mu.Lock()
+	if s.work == 0 {
+		after = s.endLocked(driver.Closed, errs.ErrSessionEnded)
+	}
+	s.mu.Unlock()
+	after()
 }
 
 // discard takes a session that is over out of the pool, and starts its shutdown in the

@@ -23,7 +23,7 @@ import (
 //     whatever the ensemble says later. Every hold that is on it at that moment is lost exactly
 //     once, if its release does not begin before lose marks it, and no hold is added afterwards.
 //   - Ctx ends after the last handle on the session has ended. Goroutines that wait for the
-//     end of the session wait for Ctx and nothing else; see endIf for the order.
+//     end of the session wait for Ctx and nothing else; see endLocked for the order.
 //   - While the lease counts (see counting), the overseer ends the session when Lease.Until is
 //     reached, as soon as its timer, a heartbeat's reply or a call of Lock.Valid shows that. A
 //     lease that has run out while it counted is never extended again.
@@ -198,11 +198,14 @@ func (s *Session) Latency() time.Duration {
 // cause, it is closed at the ensemble in the background, and the hooks get state. End waits
 // for none of that. It does nothing if the session is over already.
 func (s *Session) End(state driver.State, cause error) {
-	s.endIf(state, cause, func() bool { return true })
+	s.mu.Lock()
+	after := s.endLocked(state, cause)
+	s.mu.Unlock()
+	after()
 }
 
-// endIf ends the session as End does if condition returns true. It calls condition with s.mu
-// locked, so that condition and end are one step.
+// endLocked ends the session, with mu held, and returns what the caller has to call right after it
+// has unlocked mu. So a caller can end the session in one step with what it decides that by.
 //
 // Callers are promised the order of the steps:
 //
@@ -212,11 +215,9 @@ func (s *Session) End(state driver.State, cause error) {
 //     that other clients may be granted its locks. Its waiters are woken.
 //   - Last, the losses and the end are reported, by the goroutine of the notices: hooks and
 //     loggers may be slow.
-func (s *Session) endIf(state driver.State, cause error, condition func() bool) {
-	s.mu.Lock()
-	if s.over != nil || !condition() {
-		s.mu.Unlock()
-		return
+func (s *Session) endLocked(state driver.State, cause error) (after func()) {
+	if s.over != nil {
+		return func() {}
 	}
 	at := lease.Now()
 	if s.counting && s.lease.Until.Before(at) {
@@ -237,17 +238,17 @@ func (s *Session) endIf(state driver.State, cause error, condition func() bool) 
 		s.pool.Lost.Add(1) // before any caller can notice the loss
 	}
 	report := s.notices.expectLocked(true)
-	s.mu.Unlock()
-
-	lost := s.lose(tenants, cause, lease.Wall(at), func() {
-		s.pool.discard(s, isLoss(cause))
-		s.stop()
-	})
-	ended := State{ID: s.DS.ID(), Server: s.DS.Server(), State: state, Err: cause}
-	report <- func() {
-		s.reportLoss(lost, cause)
-		if s.settings.Changed != nil {
-			s.settings.Changed(ended)
+	return func() {
+		lost := s.lose(tenants, cause, lease.Wall(at), func() {
+			s.pool.discard(s, isLoss(cause))
+			s.stop()
+		})
+		ended := State{ID: s.DS.ID(), Server: s.DS.Server(), State: state, Err: cause}
+		report <- func() {
+			s.reportLoss(lost, cause)
+			if s.settings.Changed != nil {
+				s.settings.Changed(ended)
+			}
 		}
 	}
 }
