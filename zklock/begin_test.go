@@ -41,7 +41,9 @@ func TestHoldLostBeforeItIsLive(t *testing.T) {
 	if h.Begin(7) || r.lock != nil || r.served || name.uses != 1 {
 		t.Errorf("a lost hold became live: the request has the lock %v, counts as served: %t, and its name is used %d times, want 1", r.lock, r.served, name.uses)
 	}
-	h = r.NewHold(&place.Place{Zxid: 5}).(*hold)
+	h = r.NewHold(&place.Place{Zxid: 5, Desk: &place.Desk{Session: &session.Session{Timeout: time.Second}}}).(*hold)
+	h.first.acquired = time.Now().Add(-time.Minute) // the process did not run for a while
+	h.Review()                                      // a session looks for locks that were dropped
 	if !h.Begin(7) || r.lock.Token() != (Token{Zxid: 5, Turn: 7}) || name.uses != 2 || !h.MarkLost() {
 		t.Errorf("a hold that was not lost: the request has the lock %v, and its name is used %d times, want 2", r.lock, name.uses)
 	}

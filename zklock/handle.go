@@ -177,7 +177,7 @@ func (h *hold) Review() {
 	before := time.Now().Add(-h.place.Desk.Timeout / 10)
 	var old []*handle
 	h.mu.Lock()
-	if !h.over {
+	if h.live && !h.over {
 		for _, hd := range h.handles {
 			if hd.acquired.Before(before) {
 				old = append(old, hd)

@@ -79,13 +79,14 @@ func (h *hold) Begin(turn uint32) bool {
 	lost := h.over
 	h.live, h.token.Turn = !lost, turn
 	h.first.token = h.token
+	lock := h.first.strong // which Review lets go of from now on
 	h.mu.Unlock()
 	if lost {
 		h.turnstiles.vacated(h)
 		h.turnstiles.waitAgain(r)
 		return false
 	}
-	r.lock = h.first.strong
+	r.lock = lock
 	return true
 }
 
