@@ -240,9 +240,8 @@ var _ = []mutant.Mutant{
 		Name:   "ended-session-fills-its-slot",
 		Breaks: "a session that ended while it was being opened stays in its slot for ever",
 		In:     (*Pool).fill,
-		Find:   "closed, over := p.closed, s.$over()",
-		Put:    "closed, over := p.closed, false",
-		With:   map[string]any{"over": (*Session).IsOver},
+		Find:   "cause != nil",
+		Put:    "false",
 		Tests:  []string{"TestSessionThatIsOverIsNeverGivenOut"},
 	},
 	{
