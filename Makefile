@@ -63,8 +63,9 @@ SOAKED := ^Test(SASLConformance|SASLChaos|KerberosTicketsAreRenewed|LocksOutlast
 
 # Up to Go 1.26, the race detector crashes now and then, when two goroutines of one synctest bubble
 # fire timers at the same time: https://go.dev/issue/78156. Go itself fetches a later toolchain.
+# The tag has the core's mutexes check that no goroutine holds two: see zklock/internal/mutex.
 RACE_GO := go1.27.4
-RACE := $(if $(filter go1.25% go1.26%,$(shell $(GO) env GOVERSION)),GOTOOLCHAIN=$(RACE_GO)) $(GO) test -race
+RACE := $(if $(filter go1.25% go1.26%,$(shell $(GO) env GOVERSION)),GOTOOLCHAIN=$(RACE_GO)) $(GO) test -race -tags=zklock_mutexes
 
 # The tests with the race detector. These keep the processors busy, so there are as many at a time as
 # processors. make check has vetted all. With ZKLOCK_LONG=1 the long ones run, too: see internal/testkit/long.
