@@ -49,19 +49,15 @@ func (s *Session) oversee(suspendedThen time.Duration) {
 			s.report(state)
 		}
 
+		after := func() {}
 		s.mu.Lock()
 		left, cause := s.endsLocked()
-		s.mu.Unlock()
 		if left <= 0 {
-			after := func() {}
-			s.mu.Lock()
-			if left, cause = s.endsLocked(); left <= 0 { // it was not extended since
-				after = s.endLocked(driver.Expired, cause)
-			}
-			s.mu.Unlock()
-			if after(); s.IsOver() {
-				return
-			}
+			after = s.endLocked(driver.Expired, cause)
+		}
+		s.mu.Unlock()
+		if after(); s.IsOver() {
+			return
 		}
 		if d := time.Since(cut); back && d > s.lease.ExchangeEvery() && !s.IsOver() {
 			s.mu.Lock()
