@@ -1,11 +1,14 @@
 package zklock
 
 import (
+	"context"
 	"errors"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/place"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 	"github.com/zklock/go-zklock/zklock/internal/session"
@@ -46,6 +49,94 @@ func TestHoldLostBeforeItIsLive(t *testing.T) {
 	h.Review()                                      // a session looks for locks that were dropped
 	if !h.Begin(7) || r.lock.Token() != (Token{Zxid: 5, Turn: 7}) || name.uses != 2 || !h.MarkLost() {
 		t.Errorf("a hold that was not lost: the request has the lock %v, and its name is used %d times, want 2", r.lock, name.uses)
+	}
+}
+
+// heldUp returns a client's turnstile for one name, and a function that makes requests for it.
+func heldUp(t *testing.T) (*turnstile, func(queue.Mode) *request) {
+	ts := &turnstiles{byPath: make(map[string]*turnstile)}
+	ts.closing, ts.close = context.WithCancelCause(t.Context())
+	name := &turnstile{turnstiles: ts, path: "/x"}
+	name.granted.L = &name.mu
+	ts.byPath["/x"] = name
+	return name, func(mode queue.Mode) *request {
+		r := &request{turnstiles: ts, turnstile: name, name: "x", Request: place.Request{Ctx: t.Context(), Mode: mode,
+			Wants: []place.Want{{Name: "x", Path: "/x", Kind: queue.Kind{Mode: mode}}}}}
+		ts.useLocked(name)
+		r.context()
+		return r
+	}
+}
+
+// A hold that is lost while it is granted gives its waiter back: the waiter counts as waiting, even if
+// the goroutine that granted it comes between the waiter's count and its hook.
+func TestWaiterOfALostGrantIsCounted(t *testing.T) {
+	name, request := heldUp(t)
+	r := request(queue.Exclusive)
+	name.turnstiles.hooks.Wait = func(ctx context.Context, _ WaitEvent) (context.Context, func(WaitResult)) {
+		var granting sync.WaitGroup
+		granting.Go(func() { // with the race detector: it reads nothing that is the waiter's own
+			h := r.NewHold(&place.Place{}).(*hold)
+			h.MarkLost()
+			h.Begin(1)
+		})
+		granting.Wait()
+		return ctx, nil
+	}
+	r.reportWait(1, Contender{})
+	if name.waiting != 1 {
+		t.Errorf("%d waiters are counted, want 1", name.waiting)
+	}
+}
+
+// A try may be refused between its entry into the queue and its wait. Then it is not the leader.
+func TestTryRefusedBeforeItWaits(t *testing.T) {
+	name, request := heldUp(t)
+	r := request(queue.Exclusive)
+	r.Try = true
+	tk := newTicket(r)
+	tk.refused = true
+	tk.answer(nil, nil)
+	if err := name.await(tk); err != errs.ErrTaken {
+		t.Errorf("await returned %v, and the try acts as the leader; want ErrTaken", err)
+	}
+}
+
+// A goroutine that comes while a place is passed on waits for the grant, and then finds its hold. It
+// does not queue: readers join readers without a wait.
+func TestNoneEntersDuringAGrant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		name, request := heldUp(t)
+		name.grants = request(queue.Shared)
+		second, entered := request(queue.Shared), make(chan struct{})
+		go func() {
+			defer close(entered)
+			name.enter(second)
+		}()
+		synctest.Wait()
+		select {
+		case <-entered:
+			t.Error("a reader has entered while another one is being granted the place")
+		default:
+		}
+		name.mu.Lock()
+		name.grants = nil
+		name.granted.Broadcast()
+		name.mu.Unlock()
+		<-entered
+	})
+}
+
+// A Downgrade that does nothing takes no turn: there are 2^32 of them, and tokens must not fall.
+func TestDowngradeOfAReaderTakesNoTurn(t *testing.T) {
+	p := &place.Place{Desk: &place.Desk{Session: &session.Session{}}}
+	h := &hold{turnstiles: &turnstiles{}, place: p, mode: queue.Shared, live: true}
+	l := h.join(&request{Request: place.Request{Ctx: t.Context()}})
+	if lowered, err := l.lower(); lowered || err != nil {
+		t.Errorf("a reader's hold was lowered: %t, %v", lowered, err)
+	}
+	if turn, ok := p.Advance(h); ok {
+		t.Errorf("a hold that does not have the place has taken turn %d", turn)
 	}
 }
 

@@ -77,7 +77,17 @@ var errTxnUnderWay = errors.New("a Txn is under way")
 // a reader's already, or it cannot be downgraded.
 func (l *Lock) lower() (lowered bool, err error) {
 	h := l.hold
-	if lowered, err = h.lower(h.place.Advance()); lowered && !h.place.Lower(h) {
+	h.mu.Lock()
+	lowered, err = h.mayLowerLocked()
+	h.mu.Unlock()
+	if !lowered {
+		return false, err // a Downgrade that does nothing takes no turn
+	}
+	turn, ok := h.place.Advance(h)
+	if !ok {
+		return false, ErrReleased
+	}
+	if lowered, err = h.lower(turn); lowered && !h.place.Lower(h) {
 		return false, ErrReleased
 	}
 	return lowered, err
@@ -89,6 +99,15 @@ func (l *Lock) lower() (lowered bool, err error) {
 func (h *hold) lower(turn uint32) (lowered bool, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if lowered, err = h.mayLowerLocked(); lowered {
+		h.mode, h.token = queue.Shared, Token{Zxid: h.place.Zxid, Turn: turn}
+	}
+	return lowered, err
+}
+
+// mayLowerLocked reports whether a hold is a writer's that can become a reader's. The error says why
+// it cannot; it is nil for a reader's. mu is held.
+func (h *hold) mayLowerLocked() (bool, error) {
 	p := h.place
 	switch {
 	case h.over:
@@ -102,7 +121,6 @@ func (h *hold) lower(turn uint32) (lowered bool, err error) {
 	case h.txns > 0:
 		return false, errTxnUnderWay
 	}
-	h.mode, h.token = queue.Shared, Token{Zxid: p.Zxid, Turn: turn}
 	return true, nil
 }
 

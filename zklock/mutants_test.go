@@ -140,7 +140,7 @@ var _ = []mutant.Mutant{
 		Name:   "turn-not-raised-by-downgrade",
 		Breaks: "readers that join a downgraded writer have the same token as the writer",
 		In:     (*hold).lower,
-		Find:   "h.mode, h.token = queue.Shared, Token{Zxid: p.Zxid, Turn: turn}",
+		Find:   "h.mode, h.token = queue.Shared, Token{Zxid: h.place.Zxid, Turn: turn}",
 		Put:    "h.mode = queue.Shared",
 		Tests:  []string{"TestReaderThatJoinsADowngradedWriterHasALaterToken"},
 	},
@@ -201,7 +201,7 @@ var _ = []mutant.Mutant{
 	{
 		Name:   "downgrade-under-a-txn",
 		Breaks: "a writer becomes a reader while a Txn of it is in doubt",
-		In:     (*hold).lower,
+		In:     (*hold).mayLowerLocked,
 		Find:   "p.$inDoubt()",
 		Put:    "false",
 		With:   map[string]any{"inDoubt": (*place.Place).InDoubt},

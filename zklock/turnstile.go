@@ -2,6 +2,7 @@ package zklock
 
 import (
 	"container/list"
+	"sync"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/internal/mutex"
@@ -22,8 +23,9 @@ import (
 // Invariants:
 //   - There is a leader, or a place is being passed on, or a hold excludes the first in the queue,
 //     or the queue is empty. serveLocked makes it so after each change.
-//   - While a place is passed on to the request grants, there is no leader and no hold, and nothing
-//     else is served. The grant itself runs without mu: see grantLocked.
+//   - While a place is passed on to the request grants, there is no leader and no hold, nothing else
+//     is served, and a goroutine that comes waits before it looks at the rest: so it finds the hold.
+//     The grant itself runs without mu, and makes no request: see grantLocked.
 //   - A writer behind readers becomes the leader if they do not have a node that it may get. So it
 //     takes its place in ZooKeeper's queue at once, and readers of other processes do not pass it.
 //   - If there are several holds, all are shared and none is handed over, until only one
@@ -61,6 +63,7 @@ type turnstile struct {
 	tries           int       // guarded by mu; how many of them are tries
 	leader          *ticket   // guarded by mu
 	grants          *request  // guarded by mu; the request that a place is being passed on to; nil: there is none
+	granted         sync.Cond // of mu; grants has been cleared
 	current         *hold     // guarded by mu; the newest hold, nil if that is over
 	noSessionSince  time.Time // used by the leader only; see acquire
 
@@ -105,6 +108,9 @@ func (tk *ticket) answer(lock *Lock, start *place.Place) {
 func (t *turnstile) enter(r *request) (lock *Lock, from *standby, tk *ticket, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	for t.grants != nil {
+		t.granted.Wait()
+	}
 	if t.queue.Len() == 0 {
 		if l := t.shareLocked(r); l != nil {
 			return l, nil, nil, nil

@@ -59,6 +59,7 @@ func (t *turnstile) grantLocked(p *place.Place, r *request) (passable, granted b
 	}
 	t.mu.Lock()
 	t.grants = nil
+	t.granted.Broadcast()
 	if granted {
 		t.beginLocked(r.lock.hold)
 		t.serveLocked(nil)

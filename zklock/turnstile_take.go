@@ -144,6 +144,9 @@ func (t *turnstile) acquireAlone(r *request) (*Lock, error) {
 func (t *turnstile) await(tk *ticket) error {
 	select {
 	case <-tk.answered:
+		if tk.refused {
+			return errs.ErrTaken
+		}
 		return nil
 	default:
 	}

@@ -35,8 +35,8 @@ func (t *turnstile) metLocked() (met, cut bool) {
 // screenLocked decides about a try that is not served at once. It returns ErrTaken if the try would
 // have to wait for another contender. apart: it asks with a separate place. Otherwise it queues.
 func (t *turnstile) screenLocked(r *request) (apart bool, err error) {
-	if t.grants != nil || t.leader == nil && t.holds == 0 && t.queue.Len() == 0 {
-		return false, nil // what a place is being passed on to decides in a moment
+	if t.leader == nil && t.holds == 0 && t.queue.Len() == 0 {
+		return false, nil
 	}
 	if r.Mode == queue.Shared && t.queue.Len() == 0 && t.sharedLocked() && (t.leader == nil || t.leader.r.Mode == queue.Shared) {
 		return true, nil // only readers are ahead

@@ -131,6 +131,7 @@ func (ts *turnstiles) startWaiting(r *request) (*turnstile, error) {
 		t := ts.byPath[w.Path]
 		if t == nil {
 			t = &turnstile{turnstiles: ts, path: w.Path}
+			t.granted.L = &t.mu
 			ts.byPath[w.Path] = t
 		}
 		ts.useLocked(t)
@@ -213,7 +214,7 @@ func (ts *turnstiles) waitAgain(r *request) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	r.served = false
-	ts.blockLocked(r, r.waiting())
+	ts.blockLocked(r, !r.waitFrom.IsZero()) // waitCtx is the requester's own, and this may be another goroutine
 }
 
 // vacated ends the use of its names by a hold that is over.

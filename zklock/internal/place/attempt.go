@@ -29,6 +29,16 @@ type Request struct {
 	NoSessionSince time.Time
 }
 
+// data returns the data for the queue nodes of a request. They do not describe it if the place may be
+// kept: see describe.
+func (r *Request) data(cfg *Settings, keep bool) queue.Data {
+	d := queue.Data{Host: cfg.Host, PID: cfg.PID, Mode: r.Mode.String(), Keep: keep, Candidacy: r.Candidacy}
+	if !keep {
+		d.Label, d.Since, d.Trace = r.Origin.Label, r.Origin.Since, r.Origin.Trace
+	}
+	return d
+}
+
 // Attempt is a request's attempt to acquire its names on one session.
 type Attempt struct {
 	Desk    *Desk

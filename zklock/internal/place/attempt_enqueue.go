@@ -203,7 +203,7 @@ func (c *creation) submit(ctx context.Context) *session.Write {
 	desk, r, p := c.Desk, c.Request, c.p
 	cfg := desk.cfg
 	w := &session.Write{Kind: "enqueue", Creates: p, Ctx: r.Ctx, Ops: make([]driver.Op, 0, 2*len(p.nodes)+1)}
-	described := desk.nodeData(r, p.keepable)
+	described := r.data(cfg, p.keepable)
 	described.SendAt(time.Now().UnixMilli())
 	data := described.Encode()
 	if c.replaces != nil {

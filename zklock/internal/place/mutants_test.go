@@ -213,8 +213,8 @@ var _ = []mutant.Mutant{
 	{
 		Name:   "nodes-of-other-clients-are-strays",
 		Breaks: "a session is asked about a GUID that it has not made: a client deletes nodes of other clients",
-		In:     Znode.eachStray,
-		Find:   "d.DS.ID() == q[i].GUID.Session && $owned",
+		In:     straysIn,
+		Find:   "s.DS.ID() == q[i].GUID.Session && $owned",
 		Put:    "$owned",
 		Tests:  []string{"TestOpenCreateIsLeftAloneByTheOtherSession"},
 		By:     "zklock",
@@ -222,9 +222,9 @@ var _ = []mutant.Mutant{
 	{
 		Name:   "strays-of-the-other-session-stay",
 		Breaks: "a session of a client waits behind a late node that another session of the client has made and no place owns",
-		In:     Znode.eachStray,
-		Find:   "d.DS.ID() == q[i].GUID.Session && $owned",
-		Put:    "d == z.Desk && d.DS.ID() == q[i].GUID.Session && $owned",
+		In:     Znode.strays,
+		Find:   "paths = append(paths, $node)",
+		Put:    "if q[i].GUID.Session == z.DS.ID() { paths = append(paths, $node) }",
 		Tests:  []string{"TestLateCreateSeenByTheOtherSession"},
 		By:     "zklock",
 	},

@@ -43,12 +43,7 @@ const minSweep = 64
 // holds, waits for or keeps the name with a path.
 func Serve(sh *Shared, pool *session.Pool, inUse func(path string) bool) {
 	sh.inUse = inUse
-	sh.desks = func() (all []*Desk) {
-		for _, s := range pool.All() {
-			all = append(all, DeskOf(s))
-		}
-		return all
-	}
+	sh.straysIn = func(q []queue.Node) []int { return straysIn(pool.All(), q) }
 	pool.Prepare = func(ctx context.Context, ds driver.Session) error { return ensureRoot(ctx, ds, sh.cfg) }
 	pool.Attend = func(s *session.Session) any {
 		desk := &Desk{Session: s, Shared: sh, enqueued: make(map[uint64]*contender),
@@ -63,6 +58,18 @@ func Serve(sh *Shared, pool *session.Pool, inUse func(path string) bool) {
 
 // DeskOf returns a session's desk.
 func DeskOf(s *session.Session) *Desk { return s.User.(*ownWatches).Desk }
+
+// straysIn returns the indexes of the nodes that one of these sessions has made, and disowns.
+func straysIn(sessions []*session.Session, q []queue.Node) (at []int) {
+	for i := range q {
+		for _, s := range sessions {
+			if s.DS.ID() == q[i].GUID.Session && DeskOf(s).disowns(q[i]) {
+				at = append(at, i)
+			}
+		}
+	}
+	return at
+}
 
 // delay is how long after its grant a place is due.
 func (own *ownWatches) delay() time.Duration { return own.Timeout / 6 }

@@ -1,6 +1,7 @@
 package place
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -48,5 +49,46 @@ func TestTurnsEnd(t *testing.T) {
 	}
 	if p.Standing().MayBeKept() {
 		t.Error("a place is kept after its last turn")
+	}
+}
+
+// holder is a hold with callers, whose origin is read in between other steps.
+type holder struct {
+	session.Tenant
+	origin func() Origin
+}
+
+func (h *holder) Begin(uint32) bool            { return true }
+func (h *holder) Origin() Origin               { return h.origin() }
+func (h *holder) RecallHandler() RecallHandler { return nil }
+
+// A Downgrade takes a turn of its own, while a place has turns, and only for the hold that has the place.
+func TestTurnsOfDowngradesEnd(t *testing.T) {
+	h := &tenant{}
+	p := &Place{Desk: &Desk{Session: &session.Session{}}}
+	p.hold, p.turn = h, math.MaxUint32-1
+	if turn, ok := p.Advance(h); !ok || turn != math.MaxUint32-1 {
+		t.Errorf("the last turn is %d, %t", turn, ok)
+	}
+	if turn, ok := p.Advance(h); ok {
+		t.Errorf("there is another turn after the last: %d, and then %d", turn, p.turn)
+	}
+}
+
+// The holder's Downgrade between the two reads of Describe and Relabel does not keep them from writing
+// what others read of it.
+func TestDescriptionDuringADowngrade(t *testing.T) {
+	p := &Place{Desk: &Desk{Session: &session.Session{}}, nodes: []*contender{{kind: queue.Kind{Mode: queue.Exclusive}}}}
+	h := &holder{}
+	h.origin = func() Origin { p.Advance(h); return Origin{Label: "second"} }
+	p.hold, p.turn, p.shown = h, 2, 1 // the data describe the first holder
+	d := queue.Data{Label: "first"}
+	if p.describe(&d, nil); d.Label != "second" {
+		t.Errorf("Describe leaves the label %q", d.Label)
+	}
+	p.turn, p.shown = 2, 1
+	d = queue.Data{Label: "first", Trace: "trace of the first"}
+	if p.Relabel(&d); d.Label != "second" || d.Trace != "" {
+		t.Errorf("Relabel leaves the label %q beside the trace %q", d.Label, d.Trace)
 	}
 }

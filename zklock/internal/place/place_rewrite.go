@@ -2,6 +2,7 @@ package place
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
@@ -78,16 +79,17 @@ func (p *Place) Describe(waiting *Origin) {
 // describe is the change of Describe. It returns the new value of Place.shown; 0 if that does
 // not change. The data of a place that may be kept describe no holder: none writes anything.
 func (p *Place) describe(d *queue.Data, waiting *Origin) (shown uint32) {
-	o, turn := p.holder()
+	h, o := p.holder()
 	p.Desk.mu.Lock()
 	defer p.Desk.mu.Unlock()
 	if p.nodes[0].kind.Mode == queue.Shared {
 		d.Mode = queue.Shared.String()
 	}
-	if o != nil {
-		shown = turn
-	} else {
+	switch {
+	case h == nil:
 		o = waiting
+	case p.hold == h: // else the next holder has the place by now, and is described later
+		shown = p.turn
 	}
 	if o == nil || shown > 0 && p.shown == shown || p.keepable && !p.others {
 		return 0
@@ -97,20 +99,16 @@ func (p *Place) describe(d *queue.Data, waiting *Origin) (shown uint32) {
 	return shown
 }
 
-// holder returns what others read of the present holder, and the turn behind its own; nil if there is
-// none. It reads the place, the hold, and the place again, so the hold had the place in between.
-func (p *Place) holder() (o *Origin, turn uint32) {
+// holder returns the present holder, and what others read of it; nil if there is none. It reads the
+// place, the hold, and the place again, so the hold had the place in between.
+func (p *Place) holder() (h Holder, o *Origin) {
 	for {
-		p.Desk.mu.Lock()
-		now, turn := p.hold, p.turn
-		p.Desk.mu.Unlock()
-		h, ok := now.(Holder)
+		h, ok := p.Holder().(Holder)
 		if !ok {
-			return nil, 0
+			return nil, nil
 		}
-		o := h.Origin()
-		if p.Holder() == now {
-			return &o, turn
+		if o := h.Origin(); p.Holder() == h {
+			return h, &o
 		}
 	}
 }
@@ -118,13 +116,13 @@ func (p *Place) holder() (o *Origin, turn uint32) {
 // Relabel is the change of Place.Amend that writes the label of the present holder, if there is
 // one. If the data describe another holder, it writes the rest of the description, too.
 func (p *Place) Relabel(d *queue.Data) {
-	o, turn := p.holder()
-	if o == nil {
+	h, o := p.holder()
+	if h == nil {
 		return
 	}
 	p.Desk.mu.Lock()
 	defer p.Desk.mu.Unlock()
-	if d.Label = o.Label; p.shown != turn {
+	if d.Label = o.Label; p.hold != h || p.shown != p.turn {
 		d.Trace = o.Trace
 		d.Asked(o.Since)
 	}
@@ -142,15 +140,18 @@ func (p *Place) ShareAt(when time.Time, do func(*Place)) {
 	}
 }
 
-// Advance returns a turn for the readers that join a hold after its downgrade; it is later than that
-// of the hold.
-func (p *Place) Advance() (turn uint32) {
+// Advance returns a turn for the readers that join the hold h after its downgrade; it is later than
+// that of the hold. It returns false if h does not have the place, or if there is no turn left.
+func (p *Place) Advance(h session.Tenant) (turn uint32, ok bool) {
 	p.Desk.mu.Lock()
 	defer p.Desk.mu.Unlock()
+	if p.hold != h || p.turn == math.MaxUint32 {
+		return 0, false
+	}
 	turn = p.turn
 	p.turn++
 	p.shown++ // as it was: the hold stays
-	return turn
+	return turn, true
 }
 
 // Lower turns a writer's place into a reader's for this process. It returns false, and does nothing,

@@ -110,10 +110,10 @@ func (c *Settings) explainList(err error, dir string) error {
 
 // Shared holds what all places of a client share.
 type Shared struct {
-	cfg     *Settings
-	inUse   func(path string) bool // whether this client holds, waits for or keeps the name with that path
-	desks   func() []*Desk         // of the client's sessions that are not over; it locks the pool's mutex
-	parents parents
+	cfg      *Settings
+	inUse    func(path string) bool   // whether this client holds, waits for or keeps the name with that path
+	straysIn func([]queue.Node) []int // the indexes of the nodes that no place owns, of those that the client's sessions have made; it locks the pool's mutex
+	parents  parents
 }
 
 // NewShared returns the Shared of a client with these settings, which must not change. Serve is
@@ -125,16 +125,6 @@ func NewShared(cfg *Settings) *Shared { return &Shared{cfg: cfg} }
 type Origin struct {
 	Label, Trace string // WithLabel's label, and the trace context that the Inject hook returned
 	Since        int64  // when the request began, in milliseconds since the Unix epoch
-}
-
-// nodeData returns the data for the queue nodes of a request. They do not describe it if the
-// place may be kept: see describe.
-func (sh *Shared) nodeData(r *Request, keep bool) queue.Data {
-	d := queue.Data{Host: sh.cfg.Host, PID: sh.cfg.PID, Mode: r.Mode.String(), Keep: keep, Candidacy: r.Candidacy}
-	if !keep {
-		d.Label, d.Since, d.Trace = r.Origin.Label, r.Origin.Since, r.Origin.Trace
-	}
-	return d
 }
 
 // parentMark is the data of a lock's znode that this library has created, and may overwrite. A

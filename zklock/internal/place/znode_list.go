@@ -122,20 +122,10 @@ func (z Znode) isAlone(ours *contender, names []string) bool {
 // the client owns: see Desk.disowns. Other contenders wait for them, and their session may live for days.
 func (z Znode) strays(q []queue.Node) []string {
 	var paths []string
-	z.eachStray(q, func(i int) { paths = append(paths, z.Path+"/"+q[i].Name) })
-	return paths
-}
-
-// eachStray calls do with the index of each node that is a stray. No mutex is held.
-func (z Znode) eachStray(q []queue.Node, do func(i int)) {
-	desks := z.desks()
-	for i := range q {
-		for _, d := range desks {
-			if d.DS.ID() == q[i].GUID.Session && d.disowns(q[i]) {
-				do(i)
-			}
-		}
+	for _, i := range z.straysIn(q) {
+		paths = append(paths, z.Path+"/"+q[i].Name)
 	}
+	return paths
 }
 
 // disowns reports whether a node that this session has made should not exist: no registered

@@ -165,10 +165,10 @@ func (z Znode) read(ctx context.Context, found families, known map[string]Entry)
 // markStrays marks the nodes that this client has made and no place of it owns, and has them deleted
 // in the background.
 func (z Znode) markStrays(entries []Entry) {
-	z.eachStray(Nodes(entries), func(i int) {
+	for _, i := range z.straysIn(Nodes(entries)) {
 		entries[i].Stray = true
 		z.Spawn(func() { _ = z.deleteNode(z.Path + "/" + entries[i].Name) })
-	})
+	}
 }
 
 // entryOf returns the Entry of a contender whose node was read.

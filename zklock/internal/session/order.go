@@ -1,11 +1,9 @@
 package session
 
 import (
-	"context"
 	"fmt"
 	"sync/atomic"
 
-	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/errs"
 )
 
@@ -45,65 +43,4 @@ func (o *order) err() error {
 		return *err
 	}
 	return nil
-}
-
-// Regressed returns an error that matches errs.ErrTokenRegression if a session of the pool has found
-// that the ensemble's transaction ids went back; else nil.
-func (p *Pool) Regressed() error { return p.order.err() }
-
-// Newest returns the greatest transaction id of a write that the client knows.
-func (s *Session) Newest() int64 { return s.pool.order.newest.Load() }
-
-// Note records the id of a committed transaction. seen is what Newest returned before the transaction
-// was sent. The error matches errs.ErrTokenRegression: no lock may be granted with this id.
-func (s *Session) Note(seen, zxid int64) error {
-	first, err := s.pool.order.note(seen, zxid)
-	if first {
-		s.pool.giveUp(seen, zxid)
-	}
-	return err
-}
-
-// giveUp logs that the ensemble has lost transactions, and ends all sessions. Such an ensemble may have
-// forgotten a queue node of theirs that still holds, or have one again that was deleted.
-func (p *Pool) giveUp(seen, zxid int64) {
-	p.Settings.Log().Error("zklock: the ensemble has lost transactions, and tokens would go back: this client acquires no more locks",
-		"transaction", HexID(zxid), "seen", HexID(seen),
-		"advice", "restart this process when no holder from before is at work; docs/runbook.md has an entry about it")
-	p.Spawn(func() {
-		for _, s := range p.All() {
-			s.End(driver.Expired, errs.ErrTransactionsLost)
-		}
-	})
-}
-
-// commit sends a transaction, and records its id if it was committed. A driver of another project may
-// not report ids: they are 0 then.
-func (s *Session) commit(ctx context.Context, ops []driver.Op) (results []driver.OpResult, err error) {
-	seen := s.Newest()
-	results, err = s.DS.Multi(ctx, ops)
-	if err == nil && len(results) > 0 {
-		s.unchecked.Store(false)
-		if zxid := results[0].Zxid; zxid != 0 {
-			_ = s.Note(seen, zxid) // this error is for those that acquire
-		}
-	}
-	return results, err
-}
-
-// CheckOrder sends a write if none was committed on this session, and it follows a loss: see unchecked.
-func (s *Session) CheckOrder(ctx context.Context) error {
-	if !s.unchecked.Load() {
-		return nil
-	}
-	return s.Repeat(ctx, "verify", func(ctx context.Context) error {
-		_, err := s.Transact(ctx, []driver.Op{driver.CheckOp(s.settings.Root, driver.AnyVersion)})
-		return err
-	})
-}
-
-// mayFollowALoss reports whether the ensemble may have lost transactions that this client knows, since
-// its earlier sessions saw it last. A session survives no such loss, or its next write finds it.
-func (p *Pool) mayFollowALoss() bool {
-	return p.Lost.Load() > 0 && p.order.newest.Load() != 0 && p.Regressed() == nil
 }

@@ -307,3 +307,26 @@ func (p *Pool) Close() {
 	}
 	p.wg.Wait()
 }
+
+// Regressed returns an error that matches errs.ErrTokenRegression if a session of the pool has found
+// that the ensemble's transaction ids went back; else nil.
+func (p *Pool) Regressed() error { return p.order.err() }
+
+// giveUp logs that the ensemble has lost transactions, and ends all sessions. Such an ensemble may have
+// forgotten a queue node of theirs that still holds, or have one again that was deleted.
+func (p *Pool) giveUp(seen, zxid int64) {
+	p.Settings.Log().Error("zklock: the ensemble has lost transactions, and tokens would go back: this client acquires no more locks",
+		"transaction", HexID(zxid), "seen", HexID(seen),
+		"advice", "restart this process when no holder from before is at work; docs/runbook.md has an entry about it")
+	p.Spawn(func() {
+		for _, s := range p.All() {
+			s.End(driver.Expired, errs.ErrTransactionsLost)
+		}
+	})
+}
+
+// mayFollowALoss reports whether the ensemble may have lost transactions that this client knows, since
+// its earlier sessions saw it last. A session survives no such loss, or its next write finds it.
+func (p *Pool) mayFollowALoss() bool {
+	return p.Lost.Load() > 0 && p.order.newest.Load() != 0 && p.Regressed() == nil
+}

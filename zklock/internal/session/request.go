@@ -187,3 +187,41 @@ func Poke(ch chan struct{}) {
 	default:
 	}
 }
+
+// Newest returns the greatest transaction id of a write that the client knows.
+func (s *Session) Newest() int64 { return s.pool.order.newest.Load() }
+
+// Note records the id of a committed transaction. seen is what Newest returned before the transaction
+// was sent. The error matches errs.ErrTokenRegression: no lock may be granted with this id.
+func (s *Session) Note(seen, zxid int64) error {
+	first, err := s.pool.order.note(seen, zxid)
+	if first {
+		s.pool.giveUp(seen, zxid)
+	}
+	return err
+}
+
+// commit sends a transaction, and records its id if it was committed. A driver of another project may
+// not report ids: they are 0 then.
+func (s *Session) commit(ctx context.Context, ops []driver.Op) (results []driver.OpResult, err error) {
+	seen := s.Newest()
+	results, err = s.DS.Multi(ctx, ops)
+	if err == nil && len(results) > 0 {
+		s.unchecked.Store(false)
+		if zxid := results[0].Zxid; zxid != 0 {
+			_ = s.Note(seen, zxid) // this error is for those that acquire
+		}
+	}
+	return results, err
+}
+
+// CheckOrder sends a write if none was committed on this session, and it follows a loss: see unchecked.
+func (s *Session) CheckOrder(ctx context.Context) error {
+	if !s.unchecked.Load() {
+		return nil
+	}
+	return s.Repeat(ctx, "verify", func(ctx context.Context) error {
+		_, err := s.Transact(ctx, []driver.Op{driver.CheckOp(s.settings.Root, driver.AnyVersion)})
+		return err
+	})
+}
