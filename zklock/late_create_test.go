@@ -26,7 +26,9 @@ type lateCreates struct {
 	operator driver.Session
 	client   *zklock.Client
 	faults   *faultdriver.Toggle
-	silent   time.Duration // how long the client does not notice that the connection is lost
+	refuses  *faultdriver.Toggle  // no list is allowed
+	refused  *faultdriver.Counter // of refuses
+	silent   time.Duration        // how long the client does not notice that the connection is lost
 	n0, n1   string
 }
 
@@ -37,7 +39,9 @@ func newLateCreates(t *testing.T, late time.Duration) *lateCreates {
 	l := &lateCreates{ensemble: memdriver.New(memdriver.WithLatency(time.Millisecond), memdriver.WithTickTime(lateTimeout/10)), n0: "n0"}
 	l.faults = faultdriver.NewToggle(about(faultdriver.Once(faultdriver.On(faultdriver.Multi,
 		faultdriver.If("after a while", func(faultdriver.Op) bool { time.Sleep(l.silent); return true }, faultdriver.LateAfter(late))))))
-	cfg := config(t, faultdriver.Wrap(l.ensemble.Connector(), l.faults), nil)
+	l.refused = faultdriver.NewCounter(about(faultdriver.On(faultdriver.Children, faultdriver.Fail(driver.ErrNoAuth))))
+	l.refuses = faultdriver.NewToggle(l.refused)
+	cfg := config(t, faultdriver.Wrap(l.ensemble.Connector(), faultdriver.Any(l.refuses, l.faults)), nil)
 	cfg.SessionTimeout, cfg.TickTime, cfg.PoolMaxSessions = lateTimeout, lateTimeout/10, 2
 	l.client = openConfig(t, cfg)
 	l.operator = plain(t, l.ensemble)
@@ -126,6 +130,41 @@ func TestLateCreateOfNamesThatAreNotUsedAgain(t *testing.T) {
 	}
 }
 
+// A create is applied after the horizon, its client does not use the name again, and another client
+// waits for it. The node stays for at most as long as the create was late, and never for more than
+// 10 minutes.
+func TestLateCreateBeyondTheHorizon(t *testing.T) {
+	for _, late := range []time.Duration{lateHorizon + time.Second, 2 * lateHorizon, 10 * lateHorizon, 3*time.Hour + time.Minute} {
+		t.Run(late.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := newLateCreates(t, late)
+				cfg := config(t, l.ensemble.Connector(), nil)
+				cfg.SessionTimeout, cfg.TickTime = lateTimeout, lateTimeout/10
+				other := openConfig(t, cfg)
+				l.giveUp(t, l.client.Mutex(l.n1))
+				time.Sleep(late + 10*time.Millisecond)
+				if !l.has(l.n1) {
+					t.Fatalf("the late create was not applied:\n%s", l.ensemble.Dump())
+				}
+				most := min(late, 10*time.Minute)
+				began := time.Now()
+				got, err := other.Mutex(l.n1).Acquire(t.Context(), zklock.WithWait(20*time.Minute))
+				took := time.Since(began)
+				if t.Logf("another client acquired it %v after the late create, error %v", took, err); err != nil {
+					t.Fatal(err)
+				}
+				if took > most+100*time.Millisecond {
+					t.Errorf("that took %v, want at most %v", took, most)
+				}
+				mustRelease(t, got)
+				if n := nodes(l.ensemble); n != 0 {
+					t.Errorf("left behind:\n%s", l.ensemble.Dump())
+				}
+			})
+		})
+	}
+}
+
 // A create of two names is applied after its caller has given up. The client's other session waits
 // behind the node of the second name, which only the first session has made.
 func TestLateCreateSeenByTheOtherSession(t *testing.T) {
@@ -157,11 +196,12 @@ func TestLateCreateSeenByTheOtherSession(t *testing.T) {
 	}
 }
 
-// While a name is doubtful, the client lists it once a session timeout, and at once when its caller
-// has given up. After the horizon it does not, and Close does not wait for the horizon.
-func TestLookoutsEnd(t *testing.T) {
+// While a create is likely to appear, the client lists its name once a session timeout, and at once when
+// its caller has given up. After the horizon the pauses double until they are 10 minutes. Close does
+// not wait for the horizon.
+func TestLookoutsGetRarer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLateCreates(t, 10*lateHorizon)
+		l := newLateCreates(t, 10000*lateHorizon)
 		lists := func(d time.Duration) int64 {
 			return int64(cost(l.ensemble, func() { time.Sleep(d) }).Children)
 		}
@@ -175,8 +215,12 @@ func TestLookoutsEnd(t *testing.T) {
 		if n := lists(lateHorizon + lateTimeout/2); n < 2*looks || n > 2*(looks+2) {
 			t.Errorf("%d lists of two names, want about %d", n, 2*looks)
 		}
-		if n := lists(10 * lateTimeout); n != 0 {
-			t.Errorf("%d lists after the horizon, want none", n)
+		const doublings = 9 // the last one would be from 512 s to 1024 s
+		if n := lists(2 * 10 * time.Minute); n < 2*(doublings-1) || n > 2*(doublings+1) {
+			t.Errorf("%d lists of two names in the 20 minutes after the horizon, want about %d", n, 2*doublings)
+		}
+		if n := lists(4 * time.Hour); n != 2*4*6 {
+			t.Errorf("%d lists of two names in 4 hours, want one of each name every 10 minutes", n)
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
@@ -187,6 +231,81 @@ func TestLookoutsEnd(t *testing.T) {
 			t.Errorf("Close took %v, error %v", time.Since(began), err)
 		}
 	})
+}
+
+// A client that may no longer list a name stops to list it after the horizon.
+func TestLookoutsEndWithoutTheRightToList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLateCreates(t, 10000*lateHorizon)
+		l.giveUp(t, l.client.Mutex(l.n1))
+		time.Sleep(lateTimeout / 2)
+		l.refuses.On()
+		lists := func(d time.Duration) int {
+			before := l.refused.Struck()
+			time.Sleep(d)
+			return l.refused.Struck() - before
+		}
+		if n := lists(lateHorizon + lateTimeout); n < int(lateHorizon/lateTimeout)-1 {
+			t.Errorf("%d lists until the horizon, want one each session timeout", n)
+		}
+		if n := lists(4 * time.Hour); n != 0 {
+			t.Errorf("%d lists after the horizon although each is refused", n)
+		}
+	})
+}
+
+// A contender that has waited in its process before its create was sent is not late, nor is the next
+// holder to which its node is handed over, in what any client shows.
+func TestContendersThatWaitedInTheirProcessAreNotLate(t *testing.T) {
+	for _, params := range []map[string]string{nil, {"keep": "5s"}} {
+		synctest.Test(t, func(t *testing.T) {
+			e := memdriver.New()
+			c, other := connect(t, e.Connector(), params), connect(t, e.Connector(), nil)
+			shown := 0
+			look := func(when string) {
+				t.Helper()
+				time.Sleep(time.Second)
+				for _, by := range []*zklock.Client{c, other} {
+					found, err := by.Contenders(t.Context(), "x")
+					if err != nil {
+						t.Fatal(err)
+					}
+					shown += len(found)
+					for _, k := range found {
+						if k.Late != 0 || k.Stray {
+							t.Errorf("with %v, %s: %+v is shown as late", params, when, k)
+						}
+					}
+				}
+			}
+			for _, contended := range []bool{true, false} {
+				first := mustLock(t)(c.Mutex("x").Acquire(t.Context()))
+				second := acquiring(t, c.Mutex("x"), t.Context(), zklock.WithLabel("second"))
+				synctest.Wait()
+				var others chan *zklock.Lock
+				if contended {
+					others = acquiring(t, other.Mutex("x"), t.Context())
+					synctest.Wait()
+				}
+				reader := acquiring(t, c.RWMutex("x").Reader(), t.Context())
+				time.Sleep(30 * time.Second)
+				look("while the first one holds")
+				mustRelease(t, first)
+				look("after the first one")
+				if contended {
+					mustRelease(t, <-others)
+					look("after the other client")
+				}
+				mustRelease(t, <-second)
+				look("while the reader holds")
+				mustRelease(t, <-reader)
+				look("after all")
+			}
+			if shown < 10 {
+				t.Errorf("%d contenders were shown, which shows little", shown)
+			}
+		})
+	}
 }
 
 // While the outcome of a create is open, no session of the client takes its nodes for left over, nor

@@ -13,8 +13,8 @@ import (
 
 // A server may read a create from a connection that the client has given up long ago, and apply it
 // then. The client deletes such a node. It lists each name with such a create once a session timeout
-// until the horizon has passed, whatever its goroutines do with the name. What ZooKeeper 3.8 and
-// 3.9 do with the rest of an old connection:
+// until the horizon has passed, and more and more rarely from then on, whatever its goroutines do with
+// the name. What ZooKeeper 3.8 and 3.9 do with the rest of an old connection:
 //
 //   - When a session comes back to the same server, that closes the old connection, and reads no
 //     more of it. When it comes back to another one, the leader refuses what the old server still
@@ -25,18 +25,24 @@ import (
 //   - NIOServerCnxnFactory closes a connection that is silent for the session timeout, in buckets of
 //     zookeeper.nio.sessionlessCnxnTimeout, 10 s by default. NettyServerCnxnFactory closes it when
 //     TCP gives up, or when the session ends.
+//   - TCP may be a proxy's, and a process may stand still for hours. So no time is the last at which
+//     a create can appear, and only the end of the session ends its doubt.
 //
 // Invariants:
-//   - A name leaves doubts only after a list that began after the horizon, or when there are more
-//     than maxDoubts, or with the session, whose end removes all its nodes.
+//   - A name leaves doubts only when a list that began after the horizon is refused, as without the
+//     right to read, or when there are more than maxDoubts, or with the session, whose end removes
+//     all its nodes.
+//   - From the horizon on, the pause between two lists doubles, up to longestPause. So a node stays
+//     for at most as long as its create was late, and never for longer than the longest pause.
+//   - The names in each list of byPause are in the order in which they are listed next.
 //   - lookOut runs while there are doubts, and only then; it ends with the session.
 //
-// A node that appears after the horizon is deleted by the first session of this client that lists
-// its queue: see Znode.strays.
+// What that costs is bounded: in the long run one list for each name and longestPause. A session of
+// this client that lists the queue for another reason deletes the node at once: see Znode.strays.
 type doubts struct {
 	added   chan struct{}            // cap 1: wakes lookOut
 	byPath  map[string]*list.Element // guarded by Desk.mu; of *doubt
-	byNext  list.List                // guarded by Desk.mu; the one that is listed next is in front
+	byPause [pauses]list.List        // guarded by Desk.mu; the pause of each list is twice that of the one before
 	looking bool                     // guarded by Desk.mu; lookOut runs
 }
 
@@ -45,6 +51,7 @@ type doubt struct {
 	path  string
 	until time.Time // the horizon
 	next  time.Time // when it is listed again
+	pause int       // its list in byPause
 }
 
 const (
@@ -54,17 +61,23 @@ const (
 	// maxDoubts bounds the memory for doubts to some megabytes for each session.
 	maxDoubts = 1 << 14
 
+	// longestPause is the longest time between two lists of a name, if a session timeout is not longer.
+	longestPause = 10 * time.Minute
+
+	// pauses is how many pauses there are. They reach the longest one from a session timeout of
+	// 300 ms on.
+	pauses = 12
+
 	// maxLookouts is how many doubtful names are listed at the same time.
 	maxLookouts = session.MaxLone / 8
 )
 
-// horizon returns for how long after it was given up a create may appear. A server reads it within
-// a session timeout and a bucket. Then an ensemble that takes longer than a session timeout for a
-// commit loses the session.
+// horizon returns for how long after it was given up a create is likely to appear. A server that
+// closes silent connections reads it within a session timeout and a bucket. Then an ensemble that
+// takes longer than a session timeout for a commit loses the session.
 func (d *Desk) horizon() time.Duration { return 2*d.Timeout + bucket }
 
-// doubt has the names of a place listed until the horizon has passed: at once, if now is true, and
-// else from a session timeout on. One of the place's creates has an unknown outcome.
+// doubt has the names of a place listed: at once, if now is true, and else from a session timeout on. One of the place's creates has an unknown outcome.
 func (d *Desk) doubt(p *Place, now bool) {
 	d.mu.Lock()
 	for _, c := range p.nodes {
@@ -78,26 +91,58 @@ func (d *Desk) doubt(p *Place, now bool) {
 	}
 }
 
-// addLocked adds a name, or renews it. The desk's mu is held.
+// addLocked adds a name, or renews it. If there are too many, the name that is listed most rarely goes,
+// which is as a rule the least likely one. The desk's mu is held.
 func (ds *doubts) addLocked(path string, now bool, every, horizon time.Duration) {
 	at := time.Now()
 	e := ds.byPath[path]
+	switch {
+	case e != nil && e.Value.(*doubt).pause > 0:
+		ds.takeLocked(e)
+		e = nil
+	case e == nil && len(ds.byPath) == maxDoubts:
+		for i := pauses - 1; len(ds.byPath) == maxDoubts; i-- {
+			if rarest := ds.byPause[i].Back(); rarest != nil { // as a rule it has just been listed
+				ds.takeLocked(rarest)
+			}
+		}
+	}
 	if e == nil {
-		if len(ds.byPath) == maxDoubts {
-			newest := ds.byNext.Back() // as a rule it has just been listed
-			delete(ds.byPath, ds.byNext.Remove(newest).(*doubt).path)
-		}
-		if ds.byPath == nil {
-			ds.byPath = make(map[string]*list.Element)
-		}
-		e = ds.byNext.PushBack(&doubt{path: path, next: at.Add(every)})
-		ds.byPath[path] = e
+		e = ds.putLocked(&doubt{path: path, next: at.Add(every)})
 	}
 	x := e.Value.(*doubt)
 	if x.until = at.Add(horizon); now {
 		x.next = at
-		ds.byNext.MoveToFront(e)
+		ds.byPause[0].MoveToFront(e)
 	}
+}
+
+// putLocked puts a doubt behind those with the same pause. The desk's mu is held.
+func (ds *doubts) putLocked(x *doubt) *list.Element {
+	if ds.byPath == nil {
+		ds.byPath = make(map[string]*list.Element)
+	}
+	e := ds.byPause[x.pause].PushBack(x)
+	ds.byPath[x.path] = e
+	return e
+}
+
+// takeLocked takes a doubt out. The desk's mu is held.
+func (ds *doubts) takeLocked(e *list.Element) *doubt {
+	x := e.Value.(*doubt)
+	ds.byPause[x.pause].Remove(e)
+	delete(ds.byPath, x.path)
+	return x
+}
+
+// firstLocked returns the doubt that is listed next; nil if there is none. The desk's mu is held.
+func (ds *doubts) firstLocked() (first *list.Element) {
+	for i := range ds.byPause {
+		if e := ds.byPause[i].Front(); e != nil && (first == nil || e.Value.(*doubt).next.Before(first.Value.(*doubt).next)) {
+			first = e
+		}
+	}
+	return first
 }
 
 // lookOut lists doubtful names until there are none.
@@ -128,24 +173,28 @@ func (d *Desk) dueDoubts() (due []doubt, wait time.Duration, more bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	ds, now := &d.doubts, time.Now()
-	for len(due) < maxLookouts && ds.byNext.Len() > 0 {
-		e := ds.byNext.Front()
-		x := e.Value.(*doubt)
-		if wait = x.next.Sub(now); wait > 0 {
+	for len(due) < maxLookouts && len(ds.byPath) > 0 {
+		e := ds.firstLocked()
+		if wait = e.Value.(*doubt).next.Sub(now); wait > 0 {
 			break
 		}
-		x.next = now.Add(d.Timeout)
-		ds.byNext.MoveToBack(e)
+		x := ds.takeLocked(e)
+		if !now.Before(x.until) {
+			x.pause = min(x.pause+1, pauses-1)
+		}
+		x.next = now.Add(max(d.Timeout, min(d.Timeout<<x.pause, longestPause)))
+		ds.putLocked(x)
 		due = append(due, *x)
 	}
-	if ds.looking = ds.byNext.Len() > 0; !ds.looking {
+	if ds.looking = len(ds.byPath) > 0; !ds.looking {
 		ds.byPath = nil // a map does not shrink
 	}
 	return due, wait, ds.looking
 }
 
-// lookAt lists doubtful names, and takes out those whose horizon had passed before the list. The
-// list has late nodes deleted. In an outage it waits, as the session does.
+// lookAt lists doubtful names, which has late nodes deleted. It takes out those whose list is refused,
+// if their horizon had passed before: more lists would be refused, too. In an outage it waits, as the
+// session does.
 func (d *Desk) lookAt(due []doubt) {
 	began := time.Now()
 	var lists sync.WaitGroup
@@ -156,14 +205,13 @@ func (d *Desk) lookAt(due []doubt) {
 				_, _, err := z.listOnce(ctx)
 				return err
 			})
-			if began.Before(x.until) || err != nil && !errors.Is(err, driver.ErrNoNode) {
-				return
+			if err == nil || errors.Is(err, driver.ErrNoNode) || began.Before(x.until) {
+				return // the create of a fresh name makes the znode, too
 			}
 			d.mu.Lock()
 			defer d.mu.Unlock()
 			if e := d.doubts.byPath[x.path]; e != nil && e.Value.(*doubt).until.Equal(x.until) {
-				d.doubts.byNext.Remove(e)
-				delete(d.doubts.byPath, x.path)
+				d.doubts.takeLocked(e)
 			}
 		})
 	}

@@ -72,3 +72,35 @@ func TestLabelIsNotCutForOtherTexts(t *testing.T) {
 		t.Errorf("decoded as %+v", got)
 	}
 }
+
+// The data say when a node's create was sent, if that was long after its contender began to wait. They
+// still say so when they describe another holder, and Late takes no wait for a late create.
+func TestLateCountsFromWhenTheCreateWasSent(t *testing.T) {
+	const asked, sent, next = 1_000_000, 31_000_000, 90_000_000
+	for what, c := range map[string]struct {
+		wait     int64 // from Since to the create
+		describe bool
+	}{
+		"sent at once":                   {0, false},
+		"sent soon":                      {soon - 1, false},
+		"sent after a wait":              {sent - asked, false},
+		"sent at once, and handed over":  {0, true},
+		"sent after a wait, handed over": {sent - asked, true},
+	} {
+		d := Data{Since: sent - c.wait}
+		d.SendAt(sent)
+		if c.describe {
+			d.Asked(next)
+			d.Asked(next + 1)
+		}
+		if got := d.Late(sent + 5); got > soon+5 {
+			t.Errorf("%s: a node that was created 5 ms after its create was sent is %d ms late: %+v", what, got, d)
+		}
+		if got := d.Late(sent + 60_000); got < 60_000 || got > 60_000+soon {
+			t.Errorf("%s: a node that was created a minute after its create was sent is %d ms late: %+v", what, got, d)
+		}
+	}
+	if got := new(Data).Late(sent); got != 0 {
+		t.Errorf("a node whose data say nothing is %d ms late", got)
+	}
+}
