@@ -52,45 +52,18 @@ func TestServerReadsAnOldConnectionLate(t *testing.T) {
 			t.Parallel()
 			raw := dialRaw(t, leader.Addr(), 10*time.Second)
 			other := dial(t, leader.Addr(), quick())
-			o := newOldConnection(t, observer, back.to)
-			// On a busy machine the session may be lost before the client has its new connection. Its
-			// nodes go with it, so such a run shows nothing either way, and begins again.
-			for runs := 1; !o.giveUp(t); runs++ {
+			// On a busy machine the session may be lost before the server has read the create. Its nodes
+			// go with it, so such a run shows nothing either way, and begins again.
+			for runs := 1; ; runs++ {
+				o := newOldConnection(t, observer, back.to)
+				if o.run(t, raw, other, back.applied) {
+					return
+				}
 				if runs == 5 {
-					t.Fatalf("the session was lost in each of %d runs: they prove nothing: free the machine", runs)
+					t.Fatalf("the session was lost in each of %d runs, which prove nothing: the machine is too busy", runs)
 				}
-				t.Logf("the session was lost: the run begins again: %+v", o.client.Stats())
-				o.close(t)
-				o = newOldConnection(t, observer, back.to)
-			}
-			time.Sleep(time.Until(o.sent.Add(12 * time.Second)))
-			o.old.Heal() // delivers what it has held back
-			appeared := time.Time{}
-			for deadline := time.Now().Add(5 * time.Second); appeared.IsZero() && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
-				if o.nodes(t, raw) > 0 {
-					appeared = time.Now()
-				}
-			}
-			if applied := !appeared.IsZero(); applied != back.applied {
-				t.Fatalf("the create was applied: %v, want %v", applied, back.applied)
-			}
-			if !back.applied {
-				return
-			}
-			t.Logf("the create was applied %v after it was sent", appeared.Sub(o.sent).Round(time.Millisecond))
-			if q, err := other.Contenders(within(t), "lone-1"); err != nil || len(q) > 0 && q[0].Late < 5*time.Second {
-				t.Errorf("another client shows %+v, %v, want that it was created late", q, err)
-			}
-			for _, name := range []string{"lone-1", "lone-2"} {
-				l, err := other.Mutex(name).Acquire(within(t), zklock.WithWait(time.Minute))
-				if t.Logf("another client has %s %v after that, error %v", name, time.Since(appeared).Round(time.Millisecond), err); err != nil {
-					t.Error(err)
-					continue
-				}
-				release(t, l)
-			}
-			if n := o.nodes(t, raw); n > 0 {
-				t.Errorf("%d nodes are left %v after that", n, time.Since(appeared).Round(time.Millisecond))
+				t.Logf("the session was lost, so the run begins again: %+v", o.client.Stats())
+				o.close()
 			}
 		})
 	}
@@ -112,7 +85,8 @@ func freePort(t *testing.T) int {
 type oldConnection struct {
 	client   *zklock.Client
 	old, new *proxy.Proxy
-	sent     time.Time // when the create was sent
+	sent     time.Time    // when the create was sent
+	before   zklock.Stats // before that
 	root     string
 }
 
@@ -133,19 +107,67 @@ func newOldConnection(t *testing.T, from, to *ensemble.Server) *oldConnection {
 	return o
 }
 
-// close ends the session, and the connections of a run that shows nothing.
-func (o *oldConnection) close(t *testing.T) {
+// run gives up a create, has the server read it 12 s later, and checks whether it is applied and what
+// becomes of its nodes. It returns false if the session was lost before that could be seen.
+func (o *oldConnection) run(t *testing.T, raw *zk.Conn, other *zklock.Client, want bool) (shown bool) {
 	t.Helper()
-	o.client.Close() // the session may be lost
+	if !o.giveUp(t) {
+		return false
+	}
+	time.Sleep(time.Until(o.sent.Add(12 * time.Second)))
+	o.old.Heal() // delivers what it has held back
+	appeared := time.Time{}
+	for deadline := time.Now().Add(5 * time.Second); appeared.IsZero() && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		if o.nodes(t, raw) > 0 {
+			appeared = time.Now()
+		}
+	}
+	applied := !appeared.IsZero()
+	if !applied {
+		_ = o.client.Ping(within(t)) // the client learns of the loss
+		if o.lost() {
+			return false
+		}
+	}
+	if applied != want {
+		t.Fatalf("the create was applied: %v, want %v", applied, want)
+	}
+	if !applied {
+		return true
+	}
+	t.Logf("the create was applied %v after it was sent", appeared.Sub(o.sent).Round(time.Millisecond))
+	if q, err := other.Contenders(within(t), "lone-1"); err != nil || len(q) > 0 && q[0].Late < 5*time.Second {
+		t.Errorf("another client shows %+v, %v, want that it was created late", q, err)
+	}
+	for _, name := range []string{"lone-1", "lone-2"} {
+		l, err := other.Mutex(name).Acquire(within(t), zklock.WithWait(time.Minute))
+		if t.Logf("another client has %s %v after that, error %v", name, time.Since(appeared).Round(time.Millisecond), err); err != nil {
+			t.Error(err)
+			continue
+		}
+		release(t, l)
+	}
+	if n := o.nodes(t, raw); n > 0 {
+		t.Errorf("%d nodes are left %v after that", n, time.Since(appeared).Round(time.Millisecond))
+	}
+	return true
+}
+
+// close ends the session and the connections.
+func (o *oldConnection) close() {
+	o.client.Close()
 	o.old.Close()
 	o.new.Close()
 }
+
+// lost reports whether the session that has sent the create was lost.
+func (o *oldConnection) lost() bool { return o.client.Stats().SessionsLost > o.before.SessionsLost }
 
 // giveUp acquires two names. Its create stays in the old connection, and the client gives up and gets
 // the new one. giveUp returns false if the session was lost meanwhile.
 func (o *oldConnection) giveUp(t *testing.T) bool {
 	t.Helper()
-	before := o.client.Stats()
+	o.before = o.client.Stats()
 	o.old.Stall(proxy.Up)
 	o.old.Refuse()
 	o.new.Heal()
@@ -155,13 +177,12 @@ func (o *oldConnection) giveUp(t *testing.T) bool {
 	if _, err := zklock.All(o.client.Mutex("lone-1"), o.client.Mutex("lone-2")).Acquire(ctx); err == nil {
 		t.Fatal("the acquisition has succeeded")
 	}
-	lost := func() bool { return o.client.Stats().SessionsLost > before.SessionsLost }
-	wait.Until(t, "a new connection, or the loss of the session", func() bool { return o.client.Stats().Reconnects > before.Reconnects || lost() })
-	if lost() {
+	wait.Until(t, "a new connection, or the loss of the session", func() bool { return o.client.Stats().Reconnects > o.before.Reconnects || o.lost() })
+	if o.lost() {
 		return false
 	}
 	err := o.client.Ping(within(t))
-	if lost() {
+	if o.lost() {
 		return false
 	}
 	if err != nil {
