@@ -2,6 +2,7 @@ package place
 
 import (
 	"github.com/zklock/go-zklock/internal/testkit/mutant"
+	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
 var _ = []mutant.Mutant{
@@ -227,6 +228,24 @@ var _ = []mutant.Mutant{
 		Put:    "if q[i].GUID.Session == z.DS.ID() { paths = append(paths, $node) }",
 		Tests:  []string{"TestLateCreateSeenByTheOtherSession"},
 		By:     "zklock",
+	},
+	{
+		Name:   "strays-of-a-session-that-is-over",
+		Breaks: "the nodes of a session that has just ended are deleted before loss_delay has passed",
+		In:     (*Desk).disowns,
+		Find:   "stray && !d.$over()",
+		Put:    "stray",
+		With:   map[string]any{"over": (*Desk).IsOver},
+		Tests:  []string{"TestNodesOfASessionThatIsOverAreNoStrays"},
+	},
+	{
+		Name:   "late-node-of-another-holder",
+		Breaks: "a node that was created late is not shown as late once its data describe another holder",
+		In:     (*Place).describe,
+		Find:   "d.$asked(o.Since)",
+		Put:    "d.Since = o.Since",
+		With:   map[string]any{"asked": (*queue.Data).Asked},
+		Tests:  []string{"TestDataOfAnotherHolderStillSayHowLateTheNodeIs"},
 	},
 	{
 		Name:   "horizon-too-near",

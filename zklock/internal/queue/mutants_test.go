@@ -70,4 +70,12 @@ var _ = []mutant.Mutant{
 		Tests:  []string{"TestNodeDataBound"},
 		By:     "zklock",
 	},
+	{
+		Name:   "waits-shown-as-late",
+		Breaks: "a contender that has waited in its process before its create was sent is shown as late",
+		In:     (*Data).SendAt,
+		Find:   "at-d.Since < soon",
+		Put:    "true",
+		Tests:  []string{"TestLateCountsFromWhenTheCreateWasSent"},
+	},
 }
