@@ -171,7 +171,7 @@ func (c *creation) send(ctx context.Context) (*session.Write, error) {
 // finds all znodes made: see the invariants of fresh names.
 func (c *creation) lookFor(ctx context.Context, w *session.Write) (applied bool, err error) {
 	c.p.doubtful, c.doubt = true, w.Err
-	c.Desk.doubt(c.p, false) // recover lists now
+	c.Desk.doubt(c.p.dirs(), false) // recover lists now
 	if applied, err = c.p.recover(ctx); err != nil {
 		c.abandon(w)
 		return false, c.because(err)

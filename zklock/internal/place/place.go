@@ -85,6 +85,15 @@ func (p *Place) Reserve() { p.move(reserved) }
 // Node returns the name of the place's first node.
 func (p *Place) Node() string { return p.nodes[0].node() }
 
+// dirs returns the paths of the znodes that the place's nodes are below.
+func (p *Place) dirs() []string {
+	paths := make([]string, len(p.nodes))
+	for i, c := range p.nodes {
+		paths[i] = c.dir
+	}
+	return paths
+}
+
 // Size returns the number of names in whose queues the place is.
 func (p *Place) Size() int { return len(p.nodes) }
 
@@ -104,7 +113,7 @@ func (p *Place) unregister() {
 		return
 	}
 	if p.doubtful {
-		desk.doubt(p, true)
+		desk.doubt(p.dirs(), true)
 	}
 	desk.Leave()
 }

@@ -24,11 +24,7 @@ func (p *Place) ReleaseAsync(ctx context.Context) { p.releaseAsync(ctx, true) }
 // program had deleted one before. Until the nodes are gone, tries of this client wait for that.
 func (p *Place) releaseAsync(ctx context.Context, wasHeld bool) {
 	desk, w := p.Desk, p.submitDelete(ctx)
-	paths := make([]string, len(p.nodes))
-	for i, c := range p.nodes {
-		paths[i] = c.dir
-	}
-	done := desk.parents.leaving(paths)
+	done := desk.parents.leaving(p.dirs())
 	finish := func() {
 		defer done()
 		if p.finishDelete(w) == nil && wasHeld && errors.Is(w.Err, driver.ErrNoNode) {
