@@ -296,7 +296,7 @@ var _ = []mutant.Mutant{
 		Name:   "held-place-without-a-lookout",
 		Breaks: "the late twin of a held permit takes another permit away for as long as the lock is held",
 		In:     (*creation).lookFor,
-		Find:   "c.Desk.$doubt(c.p.dirs(), false)",
+		Find:   "c.Desk.$doubt($names, false)",
 		Put:    "",
 		With:   map[string]any{"doubt": (*Desk).doubt},
 		Tests:  []string{"TestLateCreateOfAHeldPermit"},

@@ -89,6 +89,6 @@ func TestDescriptionDuringADowngrade(t *testing.T) {
 	p.turn, p.shown = 2, 1
 	d = queue.Data{Label: "first", Trace: "trace of the first"}
 	if p.Relabel(&d); d.Label != "second" || d.Trace != "" {
-		t.Errorf("Relabel leaves the label %q beside the trace %q", d.Label, d.Trace)
+		t.Errorf("Relabel leaves the label %q with the trace %q", d.Label, d.Trace)
 	}
 }
