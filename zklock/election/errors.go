@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/errs"
 )
 
@@ -31,8 +32,12 @@ func misuse(text string) error {
 // longer.
 var final = []error{zklock.ErrClosed, zklock.ErrInvalidName, zklock.ErrConflict, zklock.ErrMisuse, zklock.ErrDeadlock, errs.ErrTokenRegression}
 
-// isFinal reports whether standing again is useless after err.
+// isFinal reports whether standing again is useless after err. It is not after a conflict with another
+// program's ephemeral znode, which goes with its session.
 func isFinal(err error) bool {
+	if errors.Is(err, driver.ErrNoChildrenForEphemerals) {
+		return false
+	}
 	for _, f := range final {
 		if errors.Is(err, f) {
 			return true

@@ -36,4 +36,12 @@ defer context.AfterFunc(inner, func() { _ = t.Release(context.WithoutCancel(ctx)
 		Put:    "inner.Err() != nil",
 		Tests:  []string{"TestALeaderThatWasStoppedBeforeItsTermDoesNotLead"},
 	},
+	{
+		Name:   "election-ends-with-a-passing-conflict",
+		Breaks: "an ephemeral znode of another program ends a candidacy for good",
+		In:     isFinal,
+		Find:   "errors.Is(err, driver.ErrNoChildrenForEphemerals)",
+		Put:    "false",
+		Tests:  []string{"TestRunGoesOnAfterAnEphemeralRoot"},
+	},
 }

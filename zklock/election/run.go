@@ -29,8 +29,9 @@ import (
 //   - an error that matches [zklock.ErrClosed], [zklock.ErrInvalidName],
 //     [zklock.ErrConflict], [zklock.ErrMisuse], [zklock.ErrDeadlock], or
 //     [zklock.ErrBadEnsemble] with the reason token_regression, if the candidacy fails with it:
-//     standing again would never help. Run notices within a second that the client was closed
-//     during a pause.
+//     standing again would never help. After a conflict with another program's ephemeral znode
+//     ([driver.ErrNoChildrenForEphemerals]) it helps, so that does not end Run. Run notices within
+//     a second that the client was closed during a pause.
 //
 // Nothing else ends it. Run logs other errors of candidacies and of lead. The client logs the
 // loss of a term. If lead panics, Run resigns, and the panic goes on.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/zklock/go-zklock/internal/memcontrol"
 	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/election"
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
@@ -87,6 +88,41 @@ func TestRunEndsWhenItCanNeverLead(t *testing.T) {
 		}
 		if err := carries.Release(t.Context()); err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// An ephemeral znode above the root is a conflict that passes with its session, so the candidate stands
+// again. It does not lead before that, and pauses in between.
+func TestRunGoesOnAfterAnEphemeralRoot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		s, err := e.Connector().Connect(t.Context(), 10*time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Create(t.Context(), "/zklock", nil, driver.Ephemeral, driver.OpenACL(driver.PermAll)); err != nil {
+			t.Fatal(err)
+		}
+		var log strings.Builder
+		led := 0
+		r := run(t, election.New(connect(t, e), "x", election.WithLogger(slog.New(slog.NewTextHandler(&log, nil)))),
+			func(context.Context, *election.Term) error { led++; return election.ErrStop })
+		time.Sleep(3 * time.Second)
+		if n := strings.Count(log.String(), "candidacy failed"); led != 0 || n < 2 || n > 4 {
+			t.Errorf("%d terms and %d failed candidacies in 3 s, want none and 2 to 4:\n%s", led, n, log.String())
+		}
+		if err := s.Close(t.Context()); err != nil { // the znode goes with its session
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		select {
+		case <-r.done:
+		default:
+			t.Fatal("Run has not returned a minute after the znode was gone")
+		}
+		if r.err != nil || led != 1 {
+			t.Errorf("Run has returned %v after %d terms, want nil after one", r.err, led)
 		}
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/errs"
 )
 
@@ -39,8 +40,8 @@ import (
 // an argument is wrong, [zklock.ErrConflict] if the ledger has another kind of slots,
 // [zklock.ErrNoAuth] if a right is missing, [zklock.ErrDeadlock] or [zklock.ErrLost] if ctx carries
 // a lock of the name, or [zklock.ErrInvalidName], [zklock.ErrClosed], or [zklock.ErrBadEnsemble]
-// with the reason token_regression. If the client is closed during a pause, Every notices that
-// within a second. If job panics, the slot stays open, and the panic goes on when the lock is
+// with the reason token_regression. A conflict with another program's ephemeral znode passes. If the
+// client is closed during a pause, Every notices that within a second. If job panics, the slot stays open, and the panic goes on when the lock is
 // released.
 func Every(ctx context.Context, client *zklock.Client, name string, period time.Duration, job func(ctx context.Context, slot time.Time) error, opts ...Option) error {
 	s := schedule{name: name, period: period, settings: newSettings(opts)}
@@ -186,9 +187,10 @@ func textOf(slot time.Time) string { return slot.UTC().Format(time.RFC3339) }
 // final are the errors of a ledger or an acquisition that do not pass.
 var final = []error{zklock.ErrClosed, zklock.ErrInvalidName, zklock.ErrConflict, zklock.ErrMisuse, zklock.ErrDeadlock, errs.ErrTokenRegression, zklock.ErrNoAuth, errOuterLost}
 
-// isFinal reports whether another try is useless after err.
+// isFinal reports whether another try is useless after err. It is not after a conflict with another
+// program's ephemeral znode, which goes with its session.
 func isFinal(err error) bool {
-	return slices.ContainsFunc(final, func(f error) bool { return errors.Is(err, f) })
+	return !errors.Is(err, driver.ErrNoChildrenForEphemerals) && slices.ContainsFunc(final, func(f error) bool { return errors.Is(err, f) })
 }
 
 // rest waits until the clock shows t, ctx ends, or the client is closed. It looks every second: a

@@ -148,6 +148,31 @@ func TestEveryWithoutRights(t *testing.T) {
 	})
 }
 
+// An ephemeral znode above the root is a conflict that passes with its session, so Every goes on. No
+// slot runs before that.
+func TestEveryGoesOnAfterAnEphemeralRoot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, d := memdriver.New(), &diary{}
+		s := plain(t, e)
+		if _, err := s.Create(t.Context(), "/zklock", nil, driver.Ephemeral, driver.OpenACL(driver.PermAll)); err != nil {
+			t.Fatal(err)
+		}
+		r := every(t, d, 0, connect(t, e.Connector()), nil)
+		time.Sleep(3 * time.Second)
+		if lines := d.logged("once: no slot can begin"); len(d.all()) > 0 || len(lines) == 0 {
+			t.Errorf("%d runs and the lines %q while the znode is there, want no run and a line for each failure", len(d.all()), lines)
+		}
+		if err := s.Close(t.Context()); err != nil { // the znode goes with its session
+			t.Fatal(err)
+		}
+		time.Sleep(30 * time.Minute)
+		same(t, "slots", d.ran(), "00:00")
+		if err := r.end(); !errors.Is(err, context.Canceled) {
+			t.Errorf("Every has returned %v, want that it went on until its end", err)
+		}
+	})
+}
+
 // If the job fails, Every calls it again, even if the job's error matches one that would end Every
 // as an error of its own requests.
 func TestEveryGoesOnWhateverTheJobReturns(t *testing.T) {

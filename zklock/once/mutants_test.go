@@ -59,4 +59,12 @@ var _ = []mutant.Mutant{
 		Put:    "false",
 		Tests:  []string{"TestEveryWithASlotThatKeepsFailing"},
 	},
+	{
+		Name:   "every-ends-with-a-passing-conflict",
+		Breaks: "an ephemeral znode of another program ends a schedule for good",
+		In:     isFinal,
+		Find:   "!errors.Is(err, driver.ErrNoChildrenForEphemerals)",
+		Put:    "true",
+		Tests:  []string{"TestEveryGoesOnAfterAnEphemeralRoot"},
+	},
 }
