@@ -90,7 +90,7 @@ func (r *Report) queuesAt(ctx context.Context, c *zklock.Client, now time.Time) 
 		r.ok("orphans", "none: every contender goes with its session")
 	}
 	if late.n > 0 {
-		r.warn("late", fmt.Sprintf("%d contenders were created long after they were sent: %v", late.n, &late), "a caller that gave up leaves such a contender, and its client deletes it within a session timeout: look again, ask the process, and then delete it with zklock release NAME NODE@ZXID. If all contenders of a process are late, set its clock")
+		r.warn("late", numbered(late.n, "1 contender was created long after it was sent: ", "%d contenders were created long after they were sent: ")+late.String(), "a caller that gave up leaves such a contender, and its client deletes it within a session timeout: look again, ask the process, and then delete it with zklock release NAME NODE@ZXID. If all contenders of a process are late, set its clock")
 	} else {
 		r.ok("late", "none: every contender was created soon after it was sent")
 	}
