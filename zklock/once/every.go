@@ -41,8 +41,8 @@ import (
 // [zklock.ErrNoAuth] if a right is missing, [zklock.ErrDeadlock] or [zklock.ErrLost] if ctx carries
 // a lock of the name, or [zklock.ErrInvalidName], [zklock.ErrClosed], or [zklock.ErrBadEnsemble]
 // with the reason token_regression. A conflict with another program's ephemeral znode passes. If the
-// client is closed during a pause, Every notices that within a second. If job panics, the slot stays open, and the panic goes on when the lock is
-// released.
+// client is closed during a pause, Every notices that within a second. If job panics, the slot stays
+// open, and the panic goes on when the lock is released.
 func Every(ctx context.Context, client *zklock.Client, name string, period time.Duration, job func(ctx context.Context, slot time.Time) error, opts ...Option) error {
 	s := schedule{name: name, period: period, settings: newSettings(opts)}
 	if err := s.check(job); err != nil {
