@@ -126,7 +126,7 @@ func checkRoot(root string) error {
 		return nil
 	case strings.Contains(root, "://"):
 		return errors.New("the Root of the Config is a URL: pass that to ParseURL or Open")
-	case !strings.HasPrefix(root, "/") || strings.Contains(root, "@"):
+	case !strings.HasPrefix(root, "/") || strings.ContainsAny(root, "@?&=:"): // the rest of a URL, perhaps
 		return fmt.Errorf("root (not shown: it may have a password in it): %w", err)
 	}
 	return fmt.Errorf("root %q: %w", root, err)

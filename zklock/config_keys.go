@@ -8,10 +8,10 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/zklock/go-zklock/internal/nearest"
+	"github.com/zklock/go-zklock/internal/sessiondir"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
@@ -60,12 +60,7 @@ var coreKeys = map[string]key{
 		_, err := queue.ParseDialect(v)
 		return err
 	}),
-	"session_dir": textKey("", func(c *Config) *string { return &c.SessionDir }, func(v string) error {
-		if strings.Contains(v, "://") { // a whole URL, and errors about the directory would show it
-			return errors.New("want the path of a directory")
-		}
-		return nil
-	}),
+	"session_dir": textKey("", func(c *Config) *string { return &c.SessionDir }, sessiondir.CheckPath),
 	"acl": textKey("", func(c *Config) *string { return &c.ACL }, func(v string) error {
 		_, err := driver.ParseACL(v)
 		return err

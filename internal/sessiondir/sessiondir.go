@@ -1,7 +1,9 @@
 package sessiondir
 
 import (
+	"errors"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
@@ -19,6 +21,17 @@ type Settings struct {
 // Optional in front of a path means that what the directory has to offer is wanted only if it is
 // usable: nothing fails because of it, and nothing is logged.
 const Optional = "-"
+
+// CheckPath refuses a URL in place of the directory's path, also one that lacks its scheme: later errors
+// show the path, and so the password. The path of a directory may have an @ in it, as in /run/shop@1.
+func CheckPath(path string) error {
+	at := strings.LastIndexByte(path, '@')
+	isAbsolute := strings.HasPrefix(strings.TrimPrefix(path, Optional), "/")
+	if strings.Contains(path, "://") || at >= 0 && (!isAbsolute || strings.Contains(path[:at], ":")) {
+		return errors.New("want the path of a directory (not shown: it may have a password in it)")
+	}
+	return nil
+}
 
 // Opener returns a connector for an ensemble that a file names.
 type Opener func(Ensemble) (driver.Connector, error)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"regexp"
 	"sync"
 	"time"
 
@@ -77,7 +76,7 @@ func (m *messages) Write(p []byte) (int, error) {
 // send hands a line to the goroutine that writes. It reports false if there is no room. All messages go
 // this way, and none shows the password of a URL that stands in the wrong place of the command line.
 func (m *messages) send(l line) bool {
-	l.text = userInURL.ReplaceAllString(l.text, "://REDACTED@")
+	l.text = redact(l.text)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.ended {
@@ -90,9 +89,6 @@ func (m *messages) send(l line) bool {
 		return false
 	}
 }
-
-// userInURL is the user and the password of a URL. A password may have a space in it, or an @.
-var userInURL = regexp.MustCompile(`://[^@\n]*@(\S*@)?`)
 
 // close waits until all lines have been written, but no longer than patience.
 func (m *messages) close() {

@@ -46,6 +46,9 @@ elsewhere cannot read it through a browser.`,
 // page serves the page until ctx ends.
 func (a *app) page(ctx context.Context, listen string, hosts []string) error {
 	host, _, err := net.SplitHostPort(listen)
+	if strings.Contains(listen, "@") { // a URL, perhaps without its scheme: errors would show the password
+		err = errors.New("want host:port, such as 127.0.0.1:7070")
+	}
 	if err != nil {
 		return usage(fmt.Sprintf("--listen: %v", err))
 	}

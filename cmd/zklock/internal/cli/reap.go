@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net/url"
 	"os"
@@ -48,6 +49,9 @@ enough for a directory, and any client with the same session_dir does the same.`
 func directory(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 || args[0] == "" {
 		return usage("the arguments are not those of: " + cmd.UseLine())
+	}
+	if err := sessiondir.CheckPath(args[0]); err != nil {
+		return usage(fmt.Sprintf("DIR: %v", err))
 	}
 	return nil
 }
