@@ -23,14 +23,17 @@ func rowOf(l operator.Lock, here map[string]int) row {
 	return row{Lock: l, Held: l.Holders(), Waiters: l.Waiters(), Stand: l.Candidates(), Here: here[l.Name], Oldest: l.Oldest()}
 }
 
-// age returns since when the first holder of a row holds, or, if that is not known, since when it
-// has asked; the largest value if that is not known either, and for a leader, which holds for long on
-// purpose.
+// age returns since when one of the holders of a row has held longest, or, if that is not known of one,
+// since when it has asked. It is the largest value if that is not known either. Leaders, which hold for
+// long on purpose, do not count.
 func (r row) age() operator.Millis {
-	if len(r.Held) == 0 || r.Held[0].Candidacy {
-		return unknown
+	age := unknown
+	for _, c := range r.Held {
+		if !c.Candidacy {
+			age = min(age, known(cmp.Or(c.HeldSince, c.Since)))
+		}
 	}
-	return known(cmp.Or(r.Held[0].HeldSince, r.Held[0].Since))
+	return age
 }
 
 // unknown is behind all times.

@@ -18,14 +18,19 @@ import (
 type summary struct {
 	holder, waiter               *zklock.Contender // the first of each, or nil; candidates, which wait on purpose, do not count as waiters
 	holders, waiters, candidates int
+	oldest                       time.Time // when the first of the holders has asked; unknown if there is none; leaders, which hold for long on purpose, do not count
 }
 
-func summarize(info zklock.LockInfo) (s summary) {
+func summarize(info zklock.LockInfo) summary {
+	s := summary{oldest: unknown}
 	for i := range info.Contenders {
 		switch c := &info.Contenders[i]; {
 		case c.Held:
 			if s.holders++; s.holder == nil {
 				s.holder = c
+			}
+			if since := known(c.Since); !c.Candidacy && since.Before(s.oldest) {
+				s.oldest = since
 			}
 		case c.Candidacy:
 			s.candidates++
@@ -70,14 +75,6 @@ func (s summary) waits() time.Time {
 	return known(s.waiter.Since)
 }
 
-// holds returns when the first holder has asked; unknown for a leader, which holds for long on purpose.
-func (s summary) holds() time.Time {
-	if s.holder == nil || s.holder.Candidacy {
-		return unknown
-	}
-	return known(s.holder.Since)
-}
-
 // unknown is behind all times.
 var unknown = time.Unix(1<<40, 0)
 
@@ -95,8 +92,8 @@ type order string
 var orders = map[order]func(a, b summary) int{
 	"name":    nil,
 	"wait":    func(a, b summary) int { return a.waits().Compare(b.waits()) },
-	"waiters": func(a, b summary) int { return cmp.Or(cmp.Compare(b.waiters, a.waiters), a.holds().Compare(b.holds())) },
-	"age":     func(a, b summary) int { return a.holds().Compare(b.holds()) },
+	"waiters": func(a, b summary) int { return cmp.Or(cmp.Compare(b.waiters, a.waiters), a.oldest.Compare(b.oldest)) },
+	"age":     func(a, b summary) int { return a.oldest.Compare(b.oldest) },
 }
 
 // addTo adds the flag to a command.
