@@ -143,7 +143,7 @@ cross: ## vet for the other systems, and for 32-bit ones, on which the code has 
 	$(call heading,windows)
 	GOOS=windows $(GO) vet ./zklock/... ./internal/testkit/...
 	$(call heading,32 bits)
-	GOARCH=386 $(GO) vet ./...
+	GOARCH=386 $(GO) vet ./... ./cmd/zklock/... ./contrib/contention ./integration_test/command
 
 # The toolchain is fetched by go itself. The workflow runs make test with the two newest releases.
 .PHONY: oldest
