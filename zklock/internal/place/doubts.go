@@ -21,8 +21,8 @@ import (
 //   - NIOServerCnxnFactory closes a connection that is silent for the session timeout, in buckets of
 //     zookeeper.nio.sessionlessCnxnTimeout, 10 s by default. NettyServerCnxnFactory closes it when
 //     TCP gives up, or when the session ends.
-//   - TCP may be a proxy's, and a process may stand still for hours. So no time is the last at which
-//     a create can appear, and only the end of the session ends its doubt.
+//   - A proxy may hold a request back for hours. So no time is the last at which a create can appear,
+//     and only the end of the session ends its doubt.
 //
 // Invariants:
 //   - A name leaves doubts only when a list that began after the horizon is refused, as without the
