@@ -52,7 +52,7 @@ func TestTriesOnOneServer(t *testing.T) {
 	if unavailable.Load() > 0 {
 		t.Errorf("%d of %d tries were unavailable", unavailable.Load(), workers*each)
 	}
-	down, err := zklock.Open(e.URL("/locks", url.Values{"pool_max_sessions": {"1"}, "connect_timeout": {"1s"}}))
+	down, err := zklock.Open(e.URL("/locks", url.Values{"pool_max_sessions": {"1"}, "connect_timeout": {"5s"}}))
 	if err != nil {
 		t.Fatal(err)
 	}

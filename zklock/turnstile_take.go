@@ -93,14 +93,14 @@ func withoutConnection(err error, cut time.Time) error {
 	return fmt.Errorf("%w (the connection was lost %v ago)", err, time.Since(cut).Round(time.Millisecond))
 }
 
-// patientFor is session.Pool.Patient for a request. A try has the limit of session.Pool.TryUntil. If
+// patientFor is session.Pool.Patient for a request. A try has the limit of session.Pool.PatientTry. If
 // another request has WithFailFast, there are two differences. Time without a connection before
 // the request counts too. And the limit is a little less than connect_timeout, so that the request
 // fails before a wait of connect_timeout ends.
 func (t *turnstile) patientFor(ctx context.Context, r *request) (context.Context, context.CancelFunc) {
 	switch {
 	case r.Try:
-		return context.WithDeadlineCause(ctx, t.turnstiles.pool.TryUntil(r.Wants[0].Path, r.NoSessionSince), errs.ErrTryOver)
+		return t.turnstiles.pool.PatientTry(ctx, r.Wants[0].Path, r.NoSessionSince)
 	case !r.failFast:
 		return t.turnstiles.pool.Patient(ctx, r.NoSessionSince)
 	}

@@ -18,7 +18,7 @@ import (
 //   - It is refused, with ErrNotAcquired: a hold is in its way, or the leader has met a contender.
 //   - It becomes the leader, since the one ahead has left without either. It asks for itself then.
 //   - It joins readers.
-//   - Its own time for a session and an answer is over: ErrUnavailable. See session.Pool.TryUntil.
+//   - Its own time for a session and an answer is over: ErrUnavailable. See session.Pool.PatientTry.
 //
 // A leader whose session has no connection does not know whether the contender that it has met is
 // still there. A try that comes then asks for itself, with a separate place.
@@ -103,28 +103,23 @@ func (t *turnstile) leaderAsks(d *place.Desk) {
 func (t *turnstile) awaitTry(ctx context.Context, tk *ticket) error {
 	r := tk.r
 	r.NoSessionSince = tk.since
-	for {
-		patient, cancel := t.patientFor(ctx, r)
+	patient, cancel := t.patientFor(ctx, r)
+	defer cancel()
+	select {
+	case <-tk.answered:
+	case <-patient.Done():
 		select {
 		case <-tk.answered:
-		case <-patient.Done():
-		}
-		cancel()
-		select {
-		case <-tk.answered:
-			if tk.refused {
-				return errs.ErrTaken
-			}
-			return nil
 		default:
+			err := t.waitEnded(patient, tk)
+			t.leave(tk)
+			return r.outage(ctx, err)
 		}
-		if ctx.Err() == nil && time.Now().Before(t.turnstiles.pool.TryUntil(t.path, tk.since)) {
-			continue // a session was lost meanwhile, and another one is being opened
-		}
-		err := t.waitEnded(patient, tk)
-		t.leave(tk)
-		return r.outage(ctx, err)
 	}
+	if tk.refused {
+		return errs.ErrTaken
+	}
+	return nil
 }
 
 // waitEnded returns the error of a wait in the queue that ctx has ended. The wait was for another
@@ -132,14 +127,16 @@ func (t *turnstile) awaitTry(ctx context.Context, tk *ticket) error {
 // waits for: an answer or, without a session that works, a session.
 func (t *turnstile) waitEnded(ctx context.Context, tk *ticket) error {
 	t.mu.Lock()
-	met, _ := t.metLocked()
+	held, met := t.holds > 0, t.leader != nil && t.leader.met
 	var desk *place.Desk
-	if t.leader != nil && t.leader.desk != nil && !t.leader.desk.IsOver() {
+	if t.leader != nil {
 		desk = t.leader.desk
 	}
-	held := t.holds > 0
 	t.mu.Unlock()
-	if held || met && !desk.Silent() {
+	if desk != nil && desk.IsOver() { // asked once: mu does not keep a session from ending
+		desk = nil
+	}
+	if held || met && desk != nil && !desk.Silent() {
 		return errs.WaitEnded(ctx, errs.ErrNotAcquired)
 	}
 	if desk == nil {

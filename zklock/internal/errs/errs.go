@@ -74,7 +74,7 @@ var (
 	ErrWaitOver    = errors.New("the time given to WithWait has passed") // cause of the context that WithWait bounds
 	ErrNoSession   = errors.New("connect_timeout has passed")            // cause set by session.Pool.Patient
 	ErrCut         = errors.New("connect_timeout passed before")         // cause set by turnstile.patientFor
-	ErrTryOver     = errors.New("a try waits no longer for one")         // cause set by turnstile.patientFor and place.Attempt
+	ErrTryOver     = errors.New("a try waits no longer for one")         // cause set by session.Pool.PatientTry and Session.PatientTry
 
 	// Cause set by turnstiles.mustWait.
 	ErrCrowded = fmt.Errorf("%w: as many goroutines of this client wait for the name as max_waiters or WithMaxWaiters allows", ErrTooManyWaiters)

@@ -58,12 +58,12 @@ func recallWait(desk *Desk) time.Duration {
 }
 
 // bound derives the context of a try that has a place in the queue. It bounds the wait for a place
-// to be recalled or, without one, for answers of the ensemble.
-func (a Attempt) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+// to be recalled or, without one, for answers of the ensemble. since is when the try began.
+func (a Attempt) bound(ctx context.Context, since time.Time) (context.Context, context.CancelFunc) {
 	if a.recalls {
 		return context.WithTimeoutCause(ctx, recallWait(a.Desk), errs.ErrTaken)
 	}
-	return context.WithTimeoutCause(ctx, a.Desk.cfg.TryTimeout(), errs.ErrTryOver)
+	return a.Desk.PatientTry(ctx, since)
 }
 
 // errCutOff is the error of a try whose session had no connection when recallWait was over.
@@ -86,6 +86,7 @@ func (a Attempt) Take(ctx, patient context.Context, cancel context.CancelFunc, p
 		return nil, err
 	}
 	p.move(resumed) // refused if it is not reserved; a reserved place is for this request
+	since := r.NoSessionSince
 	r.NoSessionSince = time.Time{}
 	if r.Mode == queue.Shared {
 		p.BecomeShared(&r.Origin)
@@ -93,7 +94,7 @@ func (a Attempt) Take(ctx, patient context.Context, cancel context.CancelFunc, p
 	for bounded := !r.Try; ; alone = false {
 		if !alone {
 			if !bounded {
-				ctx, cancel = a.bound(ctx)
+				ctx, cancel = a.bound(ctx, since)
 				defer cancel()
 				bounded = true
 			}

@@ -105,7 +105,10 @@ func (p *Pool) look(n int) (*Session, *opening, error) {
 	switch s := sl.session; {
 	case s == nil || s.IsOver(): // if it is over, it is about to leave the slot
 	case s.Worn():
-		sl.session, p.proven = nil, s.provenUntil()
+		sl.session = nil
+		if until := s.provenUntil(); until.After(p.proven) { // another slot's may be later
+			p.proven = until
+		}
 		p.retired[s] = struct{}{}
 		p.wg.Go(func() { p.retire(s) }) // closes it at once if it is idle
 	default:
@@ -192,6 +195,9 @@ func (p *Pool) connect(ctx context.Context, n int) error {
 	if err != nil {
 		return err
 	}
+	p.mu.Lock()
+	p.slots[n].opening.made = time.Now()
+	p.mu.Unlock()
 	err = p.Settings.checkTimeout(ds.Timeout())
 	if err == nil {
 		err = p.Prepare(ctx, ds)

@@ -96,7 +96,11 @@ func (s *Session) Once(ctx context.Context, kind string, op func(ctx context.Con
 	ctx, cancel := context.WithTimeout(ctx, s.requestTimeout())
 	defer cancel()
 	err := op(ctx)
-	end.Call(err)
+	if end.Call(err); err == nil {
+		s.mu.Lock()
+		s.replied = lease.Now()
+		s.mu.Unlock()
+	}
 	return err
 }
 

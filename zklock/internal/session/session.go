@@ -63,6 +63,7 @@ type Session struct {
 	mu       mutex.Mutex[mutex.Inner]
 	lease    lease.Lease         // guarded by mu, but for its settings
 	heard    time.Time           // guarded by mu; an instant: when an exchange was last answered
+	replied  time.Time           // guarded by mu; an instant: when a request of Once was last answered without an error
 	latency  time.Duration       // guarded by mu; how long the newest write took
 	spared   time.Time           // guarded by mu; an instant: until then the nodes of lost locks stay
 	gen      uint64              // guarded by mu; generation of the connection that the lease's chain belongs to

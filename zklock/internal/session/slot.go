@@ -36,6 +36,7 @@ type slot struct {
 type opening struct {
 	done chan struct{}
 	err  error                 // set before done is closed
+	made time.Time             // guarded by the pool's mu; when the ensemble last made a session, which has to be prepared yet
 	last atomic.Pointer[error] // why the newest try failed, for callers that give up before done
 }
 
@@ -88,22 +89,6 @@ func (sl *slot) cutSince() time.Time {
 		return sl.cut
 	}
 	return time.Time{}
-}
-
-// TryUntil returns until when a try for a path goes on without a usable session, if it has had none
-// since that time: until TryTimeout has passed without a connection, which may have been lost before
-// the try began. The pause after a loss does not count, since nothing is tried in it.
-func (p *Pool) TryUntil(path string, since time.Time) time.Time {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	sl, most := &p.slots[p.slot(path)], since.Add(p.Settings.ConnectTimeout)
-	if cut := sl.cutSince(); !cut.IsZero() {
-		since = cut.Add(sl.pause)
-	}
-	if until := since.Add(p.Settings.TryTimeout()); until.Before(most) {
-		return until
-	}
-	return most
 }
 
 // slot returns the number of the slot of a path, by its FNV-1a hash. That needs no random seed
