@@ -127,7 +127,7 @@ func (t *turnstile) awaitTry(ctx context.Context, tk *ticket) error {
 // waits for: an answer or, without a session that works, a session.
 func (t *turnstile) waitEnded(ctx context.Context, tk *ticket) error {
 	t.mu.Lock()
-	held, met := t.holds > 0, t.leader != nil && t.leader.met
+	held, met := t.holds > 0 || t.grants != nil, t.leader != nil && t.leader.met
 	var desk *place.Desk
 	if t.leader != nil {
 		desk = t.leader.desk
