@@ -154,3 +154,16 @@ func TestPasswordFromTheEnvironment(t *testing.T) {
 		t.Errorf("credentials %q", b)
 	}
 }
+
+// A mistake in any key of the driver gets the key that is meant: a letter twice, in each place.
+func TestMistypedKeys(t *testing.T) {
+	for _, key := range (zkdriver.Driver{}).Keys() {
+		for i := range key {
+			typo := key[:i] + key[i:i+1] + key[i:]
+			want := fmt.Sprintf("unknown key %q: did you mean %q? (known: ", typo, key)
+			if _, err := zklock.ParseURL("zk://zk1:2181/locks?" + typo + "=1"); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%v, want %q", err, want)
+			}
+		}
+	}
+}
