@@ -231,4 +231,12 @@ var _ = []mutant.Mutant{
 		Put:    "met || t.holds >= 0",
 		Tests:  []string{"TestTriesShareAnAnswer"},
 	},
+	{
+		Name:   "try-trusts-a-waiter-without-connection",
+		Breaks: "a try fails as if the lock were taken because of what a goroutine of its client has met before the connection was lost",
+		In:     (*turnstile).metLocked,
+		Find:   "!t.leader.desk.$CutSince().IsZero()",
+		Put:    "false",
+		Tests:  []string{"TestTryBehindAWaiterThatIsCutOff"},
+	},
 }

@@ -290,6 +290,15 @@ var _ = []mutant.Mutant{
 		By:     "zklock",
 	},
 	{
+		Name:   "try-counts-from-its-start",
+		Breaks: "a try on an ensemble that answers slowly, but always, fails as unavailable",
+		In:     (*Pool).tryUntil,
+		Find:   "since = sl.session.$heardSince(since)",
+		Put:    "_ = sl.session.$heardSince(since)",
+		Tests:  []string{"TestTriesOnAHealthyEnsemble"},
+		By:     "zklock",
+	},
+	{
 		Name:   "replaced-session-is-forgotten",
 		Breaks: "the client is not healthy while the session that replaces an old one is being opened",
 		In:     (*Pool).look,
