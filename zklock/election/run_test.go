@@ -109,6 +109,7 @@ func TestRunGoesOnAfterAnEphemeralRoot(t *testing.T) {
 		r := run(t, election.New(connect(t, e), "x", election.WithLogger(slog.New(slog.NewTextHandler(&log, nil)))),
 			func(context.Context, *election.Term) error { led++; return election.ErrStop })
 		time.Sleep(3 * time.Second)
+		synctest.Wait()
 		if n := strings.Count(log.String(), "candidacy failed"); led != 0 || n < 2 || n > 4 {
 			t.Errorf("%d terms and %d failed candidacies in 3 s, want none and 2 to 4:\n%s", led, n, log.String())
 		}
