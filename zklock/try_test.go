@@ -14,6 +14,7 @@ import (
 
 	"github.com/zklock/go-zklock/internal/memcontrol"
 	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/faultdriver"
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
@@ -373,4 +374,72 @@ func TestReadersTryBehindAWriter(t *testing.T) {
 		mustRelease(t, <-reader)
 		mustRelease(t, <-writer)
 	})
+}
+
+// A reader that gives up leaves its place to the goroutine behind it. If that one is a writer's try, the
+// place is of no use to it, and no node stays in the queue. Every instant at which the reader can give up
+// is tried.
+func TestTryThatGetsAReadersPlaceLeavesNothing(t *testing.T) {
+	const latency = 10 * time.Millisecond
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New(memdriver.WithLatency(latency))
+		c, other := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
+		mustRelease(t, mustLock(t)(c.Mutex("x").Acquire(t.Context())))
+		for wait := time.Millisecond; wait < 20*latency; wait += time.Millisecond {
+			held := mustLock(t)(other.Mutex("x").Acquire(t.Context()))
+			ctx, cancel := context.WithTimeout(t.Context(), wait)
+			tried := readThenTry(t, c, ctx)
+			if err := <-tried; !errors.Is(err, zklock.ErrNotAcquired) {
+				t.Errorf("a reader that waits for %v, and a try: %v, want ErrNotAcquired", wait, err)
+			}
+			cancel()
+			mustRelease(t, held)
+			time.Sleep(20 * latency)
+			if n := nodes(e); n != 0 {
+				t.Fatalf("%d nodes stay behind a reader that gave up after %v and a try behind it\n%s", n, wait, e.Dump())
+			}
+		}
+	})
+}
+
+// The place that a try replaces is not in its way.
+func TestTryIsNotRefusedForThePlaceItReplaces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		silent := faultdriver.NewCounter(faultdriver.Once(about(faultdriver.On(faultdriver.Watch, faultdriver.Hang()))))
+		c, other := connect(t, faultdriver.Wrap(e.Connector(), silent), nil), connect(t, e.Connector(), nil)
+		held := mustLock(t)(other.Mutex("x").Acquire(t.Context()))
+		ctx, cancel := context.WithCancel(t.Context())
+		tried := readThenTry(t, c, ctx) // the reader does not learn of the release
+		mustRelease(t, held)
+		cancel()
+		if err := <-tried; err != nil {
+			t.Errorf("a try of a free lock: %v", err)
+		}
+		synctest.Wait()
+		if n := nodes(e); silent.Struck() != 1 || n != 0 {
+			t.Errorf("%d watches got no answer, want 1; %d nodes stay, want none", silent.Struck(), n)
+		}
+	})
+}
+
+// readThenTry makes a reader wait for the name x until ctx ends, and then a writer try to acquire it. It
+// returns the try's error; a lock that the try got is released.
+func readThenTry(t *testing.T, c *zklock.Client, ctx context.Context) <-chan error {
+	go func() {
+		if l, err := c.RWMutex("x").Reader().Acquire(ctx); err == nil {
+			t.Errorf("the reader got %v, and another client holds the lock", l.Token())
+		}
+	}()
+	synctest.Wait()
+	tried := make(chan error, 1)
+	go func() {
+		l, err := c.Mutex("x").TryAcquire(t.Context())
+		if err == nil {
+			err = l.Release(t.Context())
+		}
+		tried <- err
+	}()
+	synctest.Wait()
+	return tried
 }

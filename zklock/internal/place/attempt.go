@@ -83,7 +83,7 @@ func (a Attempt) Take(ctx, patient context.Context, cancel context.CancelFunc, p
 	desk, r, left := a.Desk, a.Request, p
 	p, alone, err := a.begin(ctx, patient, p)
 	if cancel(); err != nil {
-		return nil, err
+		return p, err
 	}
 	p.move(resumed) // refused if it is not reserved; a reserved place is for this request
 	since := r.NoSessionSince
@@ -132,7 +132,8 @@ func (a Attempt) Take(ctx, patient context.Context, cancel context.CancelFunc, p
 	return nil, err
 }
 
-// begin returns the place to wait in: p, or a new one. For alone see enqueue.
+// begin returns the place to wait in: p, or a new one. For alone see enqueue. On an error it returns p
+// if that still waits in the queue, since another contender is in the way of a try.
 func (a *Attempt) begin(ctx, patient context.Context, p *Place) (_ *Place, alone bool, err error) {
 	desk, r := a.Desk, a.Request
 	if p != nil && !p.mustRequeue() && (p.Standing().Mode != queue.Shared || r.Mode == queue.Shared) {
@@ -142,8 +143,13 @@ func (a *Attempt) begin(ctx, patient context.Context, p *Place) (_ *Place, alone
 		return p, false, nil
 	}
 	if r.Try {
-		if a.recalls, err = a.blocked(patient); err != nil {
-			return nil, false, err
+		a.recalls, err = a.blocked(patient, p)
+		if err != nil && p != nil && !errors.Is(err, errs.ErrTaken) {
+			p.Remove()
+			p = nil
+		}
+		if err != nil {
+			return p, false, err
 		}
 	}
 	return a.enqueue(patient, ctx, p)

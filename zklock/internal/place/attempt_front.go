@@ -131,13 +131,14 @@ func (a Attempt) decide(ctx context.Context, l *line) (waits bool, err error) {
 }
 
 // blocked returns the error of a try that would have to wait for a contender in a
-// queue; nil if it would not. It writes nothing. recalls: the only nodes ahead may be kept ones,
+// queue; nil if it would not. It writes nothing. replaces, if not nil, is a place that the try's own
+// would replace, so its nodes do not count. recalls: the only nodes ahead may be kept ones,
 // which their clients give up when another contender arrives.
 //
 // blocked waits for releases of this client that are not confirmed, because their callers do not
 // wait for that. If this client has released the name on another session, this one's server may
 // still show the node, so a Sync comes first.
-func (a Attempt) blocked(ctx context.Context) (recalls bool, err error) {
+func (a Attempt) blocked(ctx context.Context, replaces *Place) (recalls bool, err error) {
 	desk, r := a.Desk, a.Request
 	for _, want := range r.Wants {
 		z := Znode{desk, want.Path}
@@ -160,7 +161,7 @@ func (a Attempt) blocked(ctx context.Context) (recalls bool, err error) {
 		}
 		// As for Acquire: a node whose sequence number is at the end of the range is
 		// ordered behind every new contender.
-		q = slices.DeleteFunc(q, func(c queue.Node) bool { return c.Seq >= queue.MaxSequence })
+		q = slices.DeleteFunc(q, func(c queue.Node) bool { return c.Seq >= queue.MaxSequence || replaces.has(c.Name) })
 		q = append(q, queue.Node{Kind: want.Kind})
 		if err := queue.Conflict(q, len(q)-1); err != nil {
 			return false, err

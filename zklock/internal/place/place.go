@@ -1,6 +1,8 @@
 package place
 
 import (
+	"slices"
+
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 	"github.com/zklock/go-zklock/zklock/internal/session"
@@ -84,6 +86,11 @@ func (p *Place) Reserve() { p.move(reserved) }
 
 // Node returns the name of the place's first node.
 func (p *Place) Node() string { return p.nodes[0].node() }
+
+// has reports whether a node of that name is one of the place's, which are known. A nil place has none.
+func (p *Place) has(node string) bool {
+	return p != nil && slices.ContainsFunc(p.nodes, func(c *contender) bool { return c.node() == node })
+}
 
 // dirs returns the paths of the znodes that the place's nodes are below.
 func (p *Place) dirs() []string {
