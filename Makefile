@@ -173,7 +173,7 @@ test-all: ## all tests, also the long ones, with the race detector
 test-race: install ## the tests of make test with the race detector
 	@.ci/classes
 	@.ci/databases $(ZKLOCK_TEST_DATABASES)
-	$(TEST) ./integration_test ./zklock ./integration_test/command ./internal/testkit/ensemble work
+	$(TEST) ./integration_test ./zklock ./zklock/internal/simulation ./integration_test/command ./internal/testkit/ensemble work
 
 test-core: install ## of these, the core and the drivers
 	$(TEST) ./zklock/...
@@ -187,7 +187,7 @@ test-servers: install ## of these, the tests on real servers
 
 .PHONY: test-figures
 test-figures: ## of make test-all, memory, allocations and time, which the race detector changes, and thousands of sessions and locks
-	ZKLOCK_LONG=1 $(GO) test -count=1 -run='(Allocations|Memory|LittleTime|NextToNothing|NoHeartbeats|NoWrites|NeededAreForgotten|BeforeTheNextGrant|BeforeCloseLetsOthersIn)$$' ./zklock ./integration_test ./middleware ./interceptors ./tracing
+	ZKLOCK_LONG=1 $(GO) test -count=1 -run='(Allocations|Memory|LittleTime|NextToNothing|NoHeartbeats|NoWrites|NeededAreForgotten|BeforeTheNextGrant|BeforeCloseLetsOthersIn)$$' ./zklock ./zklock/internal/simulation ./integration_test ./middleware ./interceptors ./tracing
 
 .PHONY: server
 server: ## a ZooKeeper server at 127.0.0.1 for trying things out, until it is interrupted; PORT=2181
@@ -206,15 +206,15 @@ integration: install ## the tests that need a real ZooKeeper, one by one, also t
 .PHONY: simulate
 simulate: ## RUNS simulated runs and every small case with any two faults; a table of the faults
 	$(call heading,with the race detector)
-	ZKLOCK_RUNS=500 $(RACE) -count=1 -timeout=20m -run='^TestSimulation$$' ./zklock
+	ZKLOCK_RUNS=500 $(RACE) -count=1 -timeout=20m -run='^TestSimulation$$' ./zklock/internal/simulation
 	$(call heading,simulation and small cases)
-	@ZKLOCK_PAIRS=all $(GO) test -count=1 -timeout=20m -run='^TestEvery' ./zklock & cases=$$!; \
-	ZKLOCK_LONG=1 ZKLOCK_RUNS=$(RUNS) $(GO) test -count=1 -timeout=60m -run='^TestSimulation|^TestJudge$$' -skip='^TestSimulationRepeatsItself$$' -v ./zklock; \
+	@ZKLOCK_PAIRS=all $(GO) test -count=1 -timeout=20m -run='^TestEvery' ./zklock/internal/simulation & cases=$$!; \
+	ZKLOCK_LONG=1 ZKLOCK_RUNS=$(RUNS) $(GO) test -count=1 -timeout=60m -run='^TestSimulation|^TestJudge$$' -skip='^TestSimulationRepeatsItself$$' -v ./zklock/internal/simulation; \
 	wait $$cases
 	$(call heading,runs repeated: with nothing else that takes the processor from one of them)
-	ZKLOCK_LONG=1 $(GO) test -count=1 -timeout=20m -run='^TestSimulationRepeatsItself$$' -v ./zklock
+	ZKLOCK_LONG=1 $(GO) test -count=1 -timeout=20m -run='^TestSimulationRepeatsItself$$' -v ./zklock/internal/simulation
 	$(call heading,losses)
-	ZKLOCK_RUNS=$$((($(RUNS) + 9) / 10)) $(GO) test -count=1 -timeout=20m -run='^TestSimulated' -v ./zklock
+	ZKLOCK_RUNS=$$((($(RUNS) + 9) / 10)) $(GO) test -count=1 -timeout=20m -run='^TestSimulated' -v ./zklock/internal/simulation
 	$(call heading,elections)
 	ZKLOCK_RUNS=$$((($(RUNS) + 99) / 100)) $(GO) test -count=1 -timeout=20m -run='^TestSimulatedElections$$' -v ./zklock/election | grep -v -- '=== RUN\|--- PASS: .*/'
 

@@ -42,6 +42,7 @@ var importRules = map[string]imports{
 	"internal/nearest":         {},
 	"internal/oneline":         {},
 	"zklock/driver":            {},
+	"zklock/internal/control":  {},
 	"zklock/internal/errs":     {},
 	"zklock/internal/hook":     {},
 	"zklock/internal/lease":    {},
@@ -79,6 +80,7 @@ var importRules = map[string]imports{
 	"contrib/zklockvet":        {foreign: []string{"golang.org/x/tools"}},
 	"contrib/zklockvet/":       {ours: []string{"contrib/zklockvet"}, foreign: []string{"golang.org/x/tools", "github.com/golangci/plugin-module-register"}},
 	"internal/testkit/":        {ours: []string{"zklock", "internal/testkit/"}},
+	"internal/testkit/corekit": {ours: []string{"zklock", "zklock/memdriver", "zklock/faultdriver", "internal/memcontrol", "internal/faultcontrol"}},
 	"internal/testkit/world":   {ours: []string{"zklock", "zklock/memdriver", "internal/memcontrol", "internal/testkit/"}},
 	"integration_test/bench":   {ours: []string{"zklock", "zklock/driver", "zklock/zkdriver", "integration_test/", "internal/sessiondir", "internal/testkit/"}, foreign: []string{"github.com/go-zookeeper/zk"}},
 	"contrib/contention":       {ours: []string{"zklock"}, foreign: []string{"github.com/google/pprof"}},
@@ -87,6 +89,7 @@ var importRules = map[string]imports{
 	"interceptors/":            {ours: []string{"interceptors/"}, foreign: []string{"google.golang.org/grpc", "google.golang.org/protobuf"}},
 	"examples/":                {ours: []string{""}, foreign: []string{""}},
 
+	"zklock/internal/simulation": {}, // it has tests only
 	"cmd/zklock":                 {ours: []string{"cmd/zklock/internal/", "internal/operator", "internal/sessiondir", "zklock", "zklock/election", "zklock/inspect", "zklock/zkdriver"}, foreign: []string{"github.com/spf13/cobra"}},
 	"cmd/zklock/zklock-kerberos": {ours: []string{""}, foreign: []string{""}},
 	"cmd/zklock/internal/run":    {ours: []string{"cmd/zklock/internal/tty"}},

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/internal/memcontrol"
+	"github.com/zklock/go-zklock/internal/testkit/corekit"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/faultdriver"
 	"github.com/zklock/go-zklock/zklock/memdriver"
@@ -125,9 +126,9 @@ func TestAllNeverDeadlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New(memdriver.WithLatency(time.Millisecond))
 		names := []string{"a", "b", "c", "d"}
-		rooms := map[string]*inside{}
+		rooms := map[string]*corekit.Section{}
 		for _, name := range names {
-			rooms[name] = &inside{room: 1}
+			rooms[name] = &corekit.Section{Room: 1}
 		}
 		var wg sync.WaitGroup
 		for i := range 12 {
@@ -148,20 +149,20 @@ func TestAllNeverDeadlocks(t *testing.T) {
 						return
 					}
 					for _, name := range some {
-						rooms[name].enter()
+						rooms[name].Enter()
 					}
 					time.Sleep(time.Millisecond)
 					for _, name := range some {
-						rooms[name].leave()
+						rooms[name].Leave()
 					}
 					mustRelease(t, l)
-					rooms[mine[0]].work(c.Mutex(mine[0]), 1, time.Millisecond)
+					rooms[mine[0]].Work(c.Mutex(mine[0]), 1, time.Millisecond)
 				}
 			})
 		}
 		wg.Wait()
 		for name, in := range rooms {
-			for _, f := range in.faults {
+			for _, f := range in.Faults {
 				t.Errorf("%s: %s", name, f)
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/testkit/corekit"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/faultdriver"
 	"github.com/zklock/go-zklock/zklock/memdriver"
@@ -19,7 +20,7 @@ import (
 // TestAsyncReleaseSharesATransaction: in a loop, the release of one turn and the acquire of
 // the next go in one transaction: a delete, a create and a set of the parent.
 func TestAsyncReleaseSharesATransaction(t *testing.T) {
-	defer singleProcessor()() // on several, a delete may be sent before the loop submits its next create
+	defer corekit.SingleProcessor()() // on several, a delete may be sent before the loop submits its next create
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New(memdriver.WithServers(3), memdriver.WithLatency(time.Millisecond))
 		c := connect(t, e.Connector(), nil)

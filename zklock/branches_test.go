@@ -7,6 +7,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/zklock/go-zklock/internal/testkit/corekit"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
@@ -41,7 +42,7 @@ func TestAcquisitionEndedByAnotherLockMatchesTwoBranches(t *testing.T) {
 			synctest.Wait()
 			end(outer)
 			err := <-failed
-			if of := branchesOf(err); len(of) != 2 || !slices.Contains(of, zklock.ErrNotAcquired) || !errors.Is(err, because) || !errors.Is(err, context.Canceled) {
+			if of := corekit.BranchesOf(err); len(of) != 2 || !slices.Contains(of, zklock.ErrNotAcquired) || !errors.Is(err, because) || !errors.Is(err, context.Canceled) {
 				t.Errorf("%v matches %v, want ErrNotAcquired and %v", err, of, because)
 			}
 			cancel()

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/testkit/corekit"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
@@ -44,7 +45,7 @@ func TestBadEnsembleHasAReason(t *testing.T) {
 				if !errors.Is(err, zklock.ErrBadEnsemble) || zklock.Reason(err) != reason || zklock.Reason(fmt.Errorf("wrapped: %w", err)) != reason {
 					t.Errorf("%s: %v, with the reason %q; want ErrBadEnsemble with the reason %q", verb, err, zklock.Reason(err), reason)
 				}
-				if of := branchesOf(err); len(of) != 1 {
+				if of := corekit.BranchesOf(err); len(of) != 1 {
 					t.Errorf("%s: %v matches the branches %v, want one", verb, err, of)
 				}
 			}
@@ -74,7 +75,7 @@ func TestBadEnsembleHasAReason(t *testing.T) {
 			check(t, c, "token_regression", calls)
 		})
 	})
-	for _, err := range append([]error{nil, errors.New("other"), zklock.ErrBadEnsemble, zklock.ErrOutage}, branches...) {
+	for _, err := range append([]error{nil, errors.New("other"), zklock.ErrBadEnsemble, zklock.ErrOutage}, corekit.Branches...) {
 		if reason := zklock.Reason(err); reason != "" {
 			t.Errorf("%v has the reason %q", err, reason)
 		}

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/testkit/corekit"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/faultdriver"
 	"github.com/zklock/go-zklock/zklock/memdriver"
@@ -74,10 +75,10 @@ func TestHandoverLimitLetsOthersIn(t *testing.T) {
 func TestHandoverIsUnlimitedWithoutOtherWaiters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := connect(t, memdriver.New().Connector(), nil)
-		in := &inside{room: 1}
+		in := &corekit.Section{Room: 1}
 		var wg sync.WaitGroup
 		for range 60 {
-			wg.Go(func() { in.work(c.Mutex("x"), 1, time.Millisecond) })
+			wg.Go(func() { in.Work(c.Mutex("x"), 1, time.Millisecond) })
 		}
 		wg.Wait()
 		if n := c.Stats().Handovers; n != 59 {
@@ -85,14 +86,14 @@ func TestHandoverIsUnlimitedWithoutOtherWaiters(t *testing.T) {
 		}
 		before := c.Stats().Handovers
 		for range 10 {
-			wg.Go(func() { in.work(c.Mutex("x"), 1, 40*time.Millisecond) })
+			wg.Go(func() { in.Work(c.Mutex("x"), 1, 40*time.Millisecond) })
 		}
 		wg.Wait()
 		// A place is passed on 40ms and 80ms after its grant, and given up after 120ms.
 		if n := c.Stats().Handovers - before; n != 6 {
 			t.Errorf("%d hand-overs among 10 holders of 40ms each, want 2 for every 3", n)
 		}
-		for _, f := range in.faults {
+		for _, f := range in.Faults {
 			t.Error(f)
 		}
 	})
@@ -107,11 +108,11 @@ func TestHandoverIsUnlimitedOnceOthersHaveGone(t *testing.T) {
 		e := memdriver.New()
 		c, visitor := connect(t, e.Connector(), map[string]string{"handover_limit": "1", "handover_time": "1h"}), connect(t, e.Connector(), nil)
 		const goroutines = 40
-		in := &inside{room: 1}
+		in := &corekit.Section{Room: 1}
 		first := mustLock(t)(visitor.Mutex("x").Acquire(t.Context()))
 		var wg sync.WaitGroup
 		for range goroutines {
-			wg.Go(func() { in.work(c.Mutex("x"), 1, time.Millisecond) })
+			wg.Go(func() { in.Work(c.Mutex("x"), 1, time.Millisecond) })
 		}
 		synctest.Wait()
 		second := acquiring(t, visitor.Mutex("x"), t.Context(), zklock.WithoutHandover())
@@ -123,7 +124,7 @@ func TestHandoverIsUnlimitedOnceOthersHaveGone(t *testing.T) {
 		if n := c.Stats().Handovers; n != goroutines-3 {
 			t.Errorf("%d hand-overs among %d holders, want all but 3", n, goroutines)
 		}
-		for _, f := range in.faults {
+		for _, f := range in.Faults {
 			t.Error(f)
 		}
 	})

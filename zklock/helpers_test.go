@@ -1,20 +1,28 @@
 package zklock_test
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"net/url"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/zklock/go-zklock/internal/memcontrol"
+	"github.com/zklock/go-zklock/internal/testkit/corekit"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
-	"github.com/zklock/go-zklock/zklock/faultdriver"
 	"github.com/zklock/go-zklock/zklock/memdriver"
+)
+
+// Helpers that the tests of internal packages use, too.
+var (
+	config     = corekit.Config
+	connect    = corekit.Connect
+	openConfig = corekit.OpenConfig
+	plain      = corekit.Plain
+	about      = corekit.About
+	nodes      = corekit.Nodes
+	later      = corekit.Later
 )
 
 // cost runs f and returns the requests to the ensemble during that time. Heartbeats are
@@ -57,58 +65,6 @@ func mustRelease(t *testing.T, l *zklock.Lock) {
 	if err := l.Release(t.Context()); err != nil {
 		t.Error(err)
 	}
-}
-
-// config returns the settings that URL keys describe, for a connector.
-func config(t testing.TB, c driver.Connector, params map[string]string) zklock.Config {
-	t.Helper()
-	values := make(url.Values)
-	for k, v := range params {
-		values.Set(k, v)
-	}
-	cfg, err := zklock.ParseURL("mem://?" + values.Encode())
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg.Connector = c
-	return cfg
-}
-
-// connect opens a client with one session on a connector, and closes it at the
-// end of the test.
-func connect(t *testing.T, c driver.Connector, params map[string]string, opts ...zklock.Option) *zklock.Client {
-	t.Helper()
-	cfg := config(t, c, params)
-	cfg.PoolMaxSessions = cmp.Or(cfg.PoolMaxSessions, 1)
-	return openConfig(t, cfg, opts...)
-}
-
-// openConfig opens a client, and closes it at the end of the test.
-func openConfig(t *testing.T, cfg zklock.Config, opts ...zklock.Option) *zklock.Client {
-	t.Helper()
-	client, err := zklock.OpenConfig(cfg, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := client.Close(); err != nil {
-			t.Errorf("Close: %v", err)
-		}
-	})
-	return client
-}
-
-// about lets an injector see only requests that concern lock znodes or the znodes
-// below them.
-func about(inj faultdriver.Injector) faultdriver.Injector {
-	return faultdriver.If("about a lock", func(op faultdriver.Op) bool {
-		for _, p := range op.Paths {
-			if strings.HasPrefix(p, "/zklock/") {
-				return true
-			}
-		}
-		return false
-	}, inj)
 }
 
 // soon returns the lock that a request should get without waiting for other holders.
@@ -175,8 +131,6 @@ func acquiring(t *testing.T, a zklock.Acquirer, ctx context.Context, opts ...zkl
 	return got
 }
 
-func nodes(e *memdriver.Ensemble) int { return strings.Count(e.Dump(), "_c_") }
-
 // killAll ends all sessions, and their clients do not know it yet.
 func killAll(e *memdriver.Ensemble) {
 	for _, id := range e.Sessions() {
@@ -195,17 +149,6 @@ func none(t *testing.T, what string, got chan *zklock.Lock) {
 	}
 }
 
-// plain opens a session without a client, to read and change znodes.
-func plain(t *testing.T, e *memdriver.Ensemble) driver.Session {
-	t.Helper()
-	s, err := e.Connector().Connect(t.Context(), 30*time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close(context.Background()) })
-	return s
-}
-
 // inDialect opens a client that uses a dialect.
 func inDialect(t *testing.T, c driver.Connector, dialect string) *zklock.Client {
 	t.Helper()
@@ -222,12 +165,4 @@ func ended(l *zklock.Lock) <-chan time.Time {
 	at := make(chan time.Time, 1)
 	go func() { <-l.Done(); at <- time.Now() }()
 	return at
-}
-
-// later returns the later of two times.
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/internal/lease"
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
@@ -167,7 +168,7 @@ func TestLossDelayIsForHeldLocks(t *testing.T) {
 		keep(t, e, a.Mutex("x"))
 		b := connect(t, e.Connector(), nil)
 		use(t, b.Mutex("other"))
-		zklock.Suspend(13 * time.Second) // the lease is over, and the ensemble keeps the session
+		lease.AddSuspended(13 * time.Second) // the lease is over, and the ensemble keeps the session
 		began := time.Now()
 		l := soon(t, "another client", acquiring(t, b.Mutex("x"), t.Context()))
 		if took := time.Since(began); took > 4*time.Second {

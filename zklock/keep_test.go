@@ -12,6 +12,7 @@ import (
 
 	"github.com/zklock/go-zklock/internal/faultcontrol"
 	"github.com/zklock/go-zklock/internal/memcontrol"
+	"github.com/zklock/go-zklock/internal/testkit/corekit"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/faultdriver"
@@ -686,7 +687,7 @@ func TestRecallStorm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const clients, rounds = 100, 20
 		e := memdriver.New(memdriver.WithServers(3), memdriver.WithLatency(time.Millisecond))
-		in := &inside{room: 1}
+		in := &corekit.Section{Room: 1}
 		all := make([]*zklock.Client, clients)
 		for i := range all {
 			all[i] = keeping(t, e, "keep", "1h")
@@ -700,7 +701,7 @@ func TestRecallStorm(t *testing.T) {
 			var others sync.WaitGroup
 			for i, c := range all {
 				if i != keeper {
-					others.Go(func() { in.work(c.Mutex("x"), 1, time.Duration(i%7)*time.Millisecond) })
+					others.Go(func() { in.Work(c.Mutex("x"), 1, time.Duration(i%7)*time.Millisecond) })
 				}
 			}
 			others.Wait()
@@ -714,7 +715,7 @@ func TestRecallStorm(t *testing.T) {
 				t.Errorf("round %d: %d nodes are left", round, n)
 			}
 		}
-		for _, f := range in.faults {
+		for _, f := range in.Faults {
 			t.Error(f)
 		}
 	})

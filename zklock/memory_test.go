@@ -20,6 +20,7 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/election"
+	"github.com/zklock/go-zklock/zklock/internal/control"
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
@@ -124,7 +125,7 @@ func TestKeptNamesMemory(t *testing.T) {
 	long.Test(t, "it measures memory")
 	many := crowdSize(t)
 	synctest.Test(t, func(t *testing.T) {
-		c, e := forgetfulConfig(t, zklock.Config{Keep: time.Minute, KeepMax: 1_000_000}, zklock.WithKeepAfter(0))
+		c, e := forgetfulConfig(t, zklock.Config{Keep: time.Minute, KeepMax: 1_000_000}, control.WithKeepAfter[zklock.Option](0))
 		e.lists = true
 		memoryOfWaiting(many, func(ctx context.Context) { <-ctx.Done() }) // the runtime keeps ended goroutines for reuse
 		model := watchesAlone(2 * many)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/zklock/go-zklock/internal/testkit/corekit"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
@@ -132,7 +133,7 @@ func TestMisuseIsAnErrorAtOnce(t *testing.T) {
 			}
 			// ErrMisuse distinguishes a mistake in the program from a bad name, which may come from a
 			// user's request, and from a conflict, which may come from the names and the numbers of one.
-			if of := branchesOf(err); len(of) != 1 {
+			if of := corekit.BranchesOf(err); len(of) != 1 {
 				t.Errorf("%s: %v matches %v, want one error without a parent", name, err, of)
 			}
 			if !strings.Contains(err.Error(), k.says) || strings.Contains(err.Error(), k.is.Error()) {

@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/zklock/go-zklock/zklock/internal/control"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
@@ -15,6 +16,15 @@ type Option interface{ applyOpen(*Client) }
 type openOption func(*Client)
 
 func (o openOption) applyOpen(c *Client) { o(c) }
+
+func init() {
+	control.Provide(
+		func(f func(time.Duration) time.Duration) Option {
+			return openOption(func(c *Client) { c.cfg.Jitter = f })
+		},
+		func(uses int) Option { return openOption(func(c *Client) { c.cfg.KeepAfter = uses }) },
+	)
+}
 
 // WithHooks adds hooks to those given before; see [JoinHooks] for their order.
 func WithHooks(h Hooks) Option {

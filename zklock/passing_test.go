@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/testkit/corekit"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/faultdriver"
@@ -199,7 +200,7 @@ func TestReadersShareForAWhile(t *testing.T) {
 // A waiter gives up after it was sent the lock, or the lead of the turnstile, and before it
 // has received that. It passes on to the next waiter what it was sent.
 func TestWaiterThatLeavesPassesOnWhatItGot(t *testing.T) {
-	defer singleProcessor()()                              // so that the waiter that gives up runs only after the release
+	defer corekit.SingleProcessor()()                      // so that the waiter that gives up runs only after the release
 	for _, held := range []time.Duration{0, time.Second} { // it is handed the lock; it is made the leader
 		synctest.Test(t, func(t *testing.T) {
 			c := connect(t, memdriver.New().Connector(), nil)
@@ -233,7 +234,7 @@ func TestWaiterThatLeavesPassesOnWhatItGot(t *testing.T) {
 // stead. Their place in the ensemble's queue passes to the third waiter, and keeps its
 // position.
 func TestPlaceSurvivesTwoThatGiveUp(t *testing.T) {
-	defer singleProcessor()()
+	defer corekit.SingleProcessor()()
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
 		c, other := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/internal/lease"
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
@@ -24,16 +25,16 @@ func TestSuspensionIsTheCause(t *testing.T) {
 		want string
 	}{
 		"the caller notices it": {func(t *testing.T, _ *memdriver.Ensemble, l *zklock.Lock) error {
-			zklock.Suspend(12 * time.Second)
+			lease.AddSuspended(12 * time.Second)
 			return l.Release(t.Context())
 		}, because},
 		"the session notices it": {func(t *testing.T, _ *memdriver.Ensemble, l *zklock.Lock) error {
-			zklock.Suspend(12 * time.Second)
+			lease.AddSuspended(12 * time.Second)
 			<-l.Done()
 			return l.Err()
 		}, because},
 		"an outage": {func(t *testing.T, e *memdriver.Ensemble, l *zklock.Lock) error {
-			zklock.Suspend(2 * time.Second)
+			lease.AddSuspended(2 * time.Second)
 			time.Sleep(20 * time.Second)
 			e.Partition(memdriver.AroundSession(e.Sessions()[0]))
 			<-l.Done()

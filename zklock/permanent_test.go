@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/testkit/corekit"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/faultdriver"
@@ -66,7 +67,7 @@ func TestPermanentRefusalsEndAtOnce(t *testing.T) {
 			} {
 				began := time.Now()
 				_, err := call(t.Context())
-				if !errors.Is(err, k.is) || !errors.Is(err, k.because) || len(branchesOf(err)) != 1 || !strings.Contains(err.Error(), k.says) {
+				if !errors.Is(err, k.is) || !errors.Is(err, k.because) || len(corekit.BranchesOf(err)) != 1 || !strings.Contains(err.Error(), k.says) {
 					t.Errorf("%s: %s: %v, want %v because of %v, and %q", k.what, verb, err, k.is, k.because, k.says)
 				}
 				if d := time.Since(began); d > 0 { // in a bubble only a wait takes time

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/zklock/go-zklock/internal/testkit/corekit"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
@@ -47,7 +48,7 @@ func TestRefuseFailsWithItsError(t *testing.T) {
 			ended = nil
 			err := k.call()
 			var failed *zklock.Error
-			if !errors.Is(err, reason) || !errors.As(err, &failed) || failed.Op != "acquire" || len(branchesOf(err)) != 0 {
+			if !errors.Is(err, reason) || !errors.As(err, &failed) || failed.Op != "acquire" || len(corekit.BranchesOf(err)) != 0 {
 				t.Errorf("%s: %v, want an Error of acquire with %q and nothing else", what, err, reason)
 			}
 			if len(ended) != k.hooks || k.hooks == 1 && !errors.Is(ended[0], reason) {

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/testkit/corekit"
 	"github.com/zklock/go-zklock/internal/testkit/long"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/memdriver"
@@ -102,7 +103,7 @@ func TestFarWaitersSendNoHeartbeats(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const during = 2 * time.Minute
 				clients := 100
-				if kind.name == "mutex" && !raceEnabled && long.On() {
+				if kind.name == "mutex" && !corekit.Race && long.On() {
 					clients = 1000
 				}
 				e := memdriver.New()

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/testkit/corekit"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
@@ -198,7 +199,7 @@ func TestPermitsWhicheverHolderLeaves(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 0))
 			e := memdriver.New(memdriver.WithLatency(time.Millisecond))
-			in := &inside{room: 3}
+			in := &corekit.Section{Room: 3}
 			var waiting atomic.Int32
 			var wg sync.WaitGroup
 			for range contenders {
@@ -211,17 +212,17 @@ func TestPermitsWhicheverHolderLeaves(t *testing.T) {
 							wait = time.Duration(rng.IntN(300)) * time.Millisecond
 						}
 						waiting.Add(1)
-						l, err := c.Semaphore("s", in.room).Acquire(t.Context(), zklock.WithWait(wait))
+						l, err := c.Semaphore("s", in.Room).Acquire(t.Context(), zklock.WithWait(wait))
 						waiting.Add(-1)
 						if err != nil {
 							if wait == time.Hour {
-								in.fault("acquire: %v", err)
+								in.Fault("acquire: %v", err)
 							}
 							continue
 						}
-						in.enter()
+						in.Enter()
 						time.Sleep(time.Duration(50+rng.IntN(150)) * time.Millisecond)
-						in.leave()
+						in.Leave()
 						mustRelease(t, l)
 					}
 				})
@@ -236,16 +237,13 @@ func TestPermitsWhicheverHolderLeaves(t *testing.T) {
 				case <-done:
 					running = false
 				}
-				in.mu.Lock()
-				idle := in.now < in.room && waiting.Load() > 0
-				in.mu.Unlock()
-				if !idle {
+				if !in.HasRoom() || waiting.Load() == 0 {
 					free = time.Now()
 				} else if time.Since(free) == trips {
-					in.fault("a permit was free for %v while %d contenders waited", trips, waiting.Load())
+					in.Fault("a permit was free for %v while %d contenders waited", trips, waiting.Load())
 				}
 			}
-			for _, f := range in.faults {
+			for _, f := range in.Faults {
 				t.Errorf("seed %d: %s", seed, f)
 			}
 		})

@@ -14,6 +14,7 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/faultdriver"
+	"github.com/zklock/go-zklock/zklock/internal/lease"
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
@@ -27,7 +28,7 @@ func TestValidLooksAtTheClock(t *testing.T) {
 		if !l.Valid() {
 			t.Fatal("not valid right after the grant")
 		}
-		zklock.Suspend(10 * time.Second)
+		lease.AddSuspended(10 * time.Second)
 		if l.Valid() {
 			t.Error("valid after the machine was suspended for a session timeout")
 		}
@@ -305,7 +306,7 @@ func TestReentryAfterALossIsALoss(t *testing.T) {
 		l = mustLock(t)(c.Mutex("x").Acquire(t.Context()))
 		ctx, cancel = l.Context(t.Context())
 		defer cancel()
-		zklock.Suspend(10 * time.Second)
+		lease.AddSuspended(10 * time.Second)
 		reenter(ctx, "the end of a lease that no goroutine has noticed")
 	})
 }

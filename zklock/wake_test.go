@@ -8,6 +8,7 @@ import (
 
 	"github.com/zklock/go-zklock/internal/testkit/long"
 	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/internal/control"
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
@@ -30,7 +31,7 @@ func TestCostOfAWake(t *testing.T) {
 		oneServer, threeServers int
 		delay                   int // how many more it may be on three servers, because a Sync was due
 	}
-	steady := zklock.WithJitter(func(d time.Duration) time.Duration { return d * 7 / 8 })
+	steady := control.WithJitter[zklock.Option](func(d time.Duration) time.Duration { return d * 7 / 8 })
 	for _, test := range []struct {
 		what    string
 		rest    time.Duration // before each release

@@ -8,7 +8,7 @@
 // A mutant names a function, a piece of its syntax tree, and what replaces it. It is applied
 // with the build's overlay, so no source file is changed. The tests that are
 // expected to fail run first. If they pass, the package's other quick tests run. If
-// these pass too, the simulation runs, for a number of seeds. The printed table names
+// these pass too, the simulation of zklock/internal/simulation runs, for a number of seeds. The printed table names
 // the test that failed. A mutant that survives is a hole in the tests, and the command
 // fails.
 //

@@ -70,6 +70,11 @@ func moduleRoot(ctx context.Context) (string, error) {
 func (l *laboratory) control(ctx context.Context, list []numbered) error {
 	tests := make(map[string][]string)
 	for _, m := range list {
+		for _, pkg := range m.testers() {
+			if _, ok := tests[pkg]; !ok {
+				tests[pkg] = nil // its tests are built, also if none is named
+			}
+		}
 		for _, name := range m.tests {
 			if name != "TestSimulation" && !slices.Contains(tests[m.tester()], name) {
 				tests[m.tester()] = append(tests[m.tester()], name)
@@ -80,7 +85,10 @@ func (l *laboratory) control(ctx context.Context, list []numbered) error {
 		if err := l.build(ctx, pkg); err != nil {
 			return err
 		}
-		failed, err := l.run(ctx, pkg, 0, stage{name: "control", run: exactly(names), limit: 5 * time.Minute})
+		if len(names) == 0 {
+			continue // only the simulation is tried
+		}
+		failed, err := l.run(ctx, 0, stage{name: "control", pkg: pkg, run: exactly(names), limit: 5 * time.Minute})
 		if failed != "" {
 			err = fmt.Errorf("%s fails without any mutant: %s", pkg, failed)
 		}

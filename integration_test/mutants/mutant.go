@@ -56,16 +56,28 @@ type numbered struct {
 	number int
 }
 
-// core is the package whose tests also find mutants in its internal packages.
-const core = "zklock"
+// core is the package whose tests also find mutants in its internal packages. simulator is the one
+// with the simulation, which has to find what the tests of core do not find.
+const (
+	core      = "zklock"
+	simulator = "zklock/internal/simulation"
+)
 
 // tester is the folder of the package whose tests have to find the mutant.
 func (m mutant) tester() string { return cmp.Or(m.by, m.pkg) }
 
-// packages returns the packages with mutants that the tests of package tester have to find.
+// testers are the folders of all packages whose tests are tried on the mutant.
+func (m mutant) testers() []string {
+	if t := m.tester(); t != core && t != simulator {
+		return []string{t}
+	}
+	return []string{core, simulator}
+}
+
+// packages returns the packages with mutants that the tests of package tester are tried on.
 func packages(all []numbered, tester string) (found []string) {
 	for _, m := range all {
-		if m.tester() == tester && !slices.Contains(found, m.pkg) {
+		if slices.Contains(m.testers(), tester) && !slices.Contains(found, m.pkg) {
 			found = append(found, m.pkg)
 		}
 	}

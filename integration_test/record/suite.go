@@ -44,7 +44,7 @@ var suites = []suite{
 		what:   "clients, servers and a network in virtual time, with random faults",
 		titles: map[column]string{runs: "schedules"},
 		command: func(length, _ time.Duration) []string {
-			return test("./zklock", "^TestSimulation$", variable("ZKLOCK_FOR", length))
+			return test("./zklock/internal/simulation", "^TestSimulation$", variable("ZKLOCK_FOR", length))
 		},
 		figures: []figure{
 			{runs, `(\d+) runs from seed`}, {held, `(\d+) locks acquired`},
@@ -60,16 +60,16 @@ var suites = []suite{
 			if total >= long {
 				which = "all"
 			}
-			return test("./zklock", "^TestEvery", variable("ZKLOCK_PAIRS", which))
+			return test("./zklock/internal/simulation", "^TestEvery", variable("ZKLOCK_PAIRS", which))
 		},
-		figures: []figure{{runs, `faults_test\.go:\d+: (\d+) runs`}},
+		figures: []figure{{runs, `cases_test\.go:\d+: (\d+) runs`}},
 	},
 	{
 		name: "mass losses", share: 5,
 		what:   "sessions with thousands of locks and waiters end",
 		titles: map[column]string{runs: "ends"},
 		command: func(length, _ time.Duration) []string {
-			return test("./zklock", "^TestSimulated", variable("ZKLOCK_RUNS", per(length, 150*time.Millisecond, 100)))
+			return test("./zklock/internal/simulation", "^TestSimulated", variable("ZKLOCK_RUNS", per(length, 150*time.Millisecond, 100)))
 		},
 		figures: []figure{{runs, `(\d+) runs, \d+ locks lost`}, {lost, `\d+ runs, (\d+) locks lost`}},
 	},

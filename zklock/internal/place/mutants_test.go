@@ -200,7 +200,7 @@ var _ = []mutant.Mutant{
 		Find:   "o.GUID == c.guid",
 		Put:    "o.GUID.Serial == c.guid.Serial",
 		Tests:  []string{"TestEveryRequestMayBeLost"},
-		By:     "zklock",
+		By:     "zklock/internal/simulation",
 	},
 	{
 		Name:   "recovery-adopts-the-highest",
@@ -218,7 +218,7 @@ var _ = []mutant.Mutant{
 		Find:   "c == nil || $other",
 		Put:    "c == nil && false",
 		Tests:  []string{"TestEveryRequestMayBeLost"},
-		By:     "zklock",
+		By:     "zklock/internal/simulation",
 	},
 	{
 		Name:   "open-create-deleted",
@@ -435,7 +435,7 @@ var _ = []mutant.Mutant{
 		Find:   "if w.Err == nil || deleted && len(p.nodes) == 1 { $$body }",
 		Put:    "if w.Err == nil || deleted && len(p.nodes) == 1 { $$body }; return deleted, nil",
 		Tests:  []string{"TestEveryRequestMayBeLost"},
-		By:     "zklock",
+		By:     "zklock/internal/simulation",
 	},
 	{
 		Name:   "release-confirmed-by-the-sessions-end",

@@ -118,7 +118,7 @@ var _ = []mutant.Mutant{
 		Find:   "if left <= 0 { $$body }",
 		Put:    "if left = max(left, time.Second); left <= 0 { $$body }",
 		Tests:  []string{"TestSimulation"},
-		By:     "zklock",
+		By:     "zklock/internal/simulation",
 	},
 	{
 		Name:   "rest-stops-the-lease-of-others",

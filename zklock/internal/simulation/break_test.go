@@ -1,4 +1,4 @@
-package zklock_test
+package simulation
 
 import (
 	"errors"
@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/testkit/corekit"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
 )
@@ -35,7 +36,7 @@ const learnsIn = 25 * time.Millisecond
 // deadline returns until when locks of the place may last. If other faults keep the client from
 // learning of the deletion, its lease ends.
 func (b *breakup) deadline(p *profile) time.Time {
-	due := later(b.at, b.granted.Add(simTimeout/6))
+	due := corekit.Later(b.at, b.granted.Add(simTimeout/6))
 	if p.quiet {
 		return due.Add(learnsIn)
 	}

@@ -1,4 +1,4 @@
-package zklock_test
+package simulation
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/internal/memcontrol"
+	"github.com/zklock/go-zklock/internal/testkit/corekit"
 	"github.com/zklock/go-zklock/internal/testkit/crowd"
 	"github.com/zklock/go-zklock/internal/testkit/long"
 	"github.com/zklock/go-zklock/zklock"
@@ -37,7 +38,7 @@ func TestThousandsOfLocksAreLostBeforeCloseLetsOthersIn(t *testing.T) {
 }
 
 func massLoss() crowd.Crowd {
-	if raceEnabled || !long.On() { // the race detector supports at most eight thousand goroutines
+	if corekit.Race || !long.On() { // the race detector supports at most eight thousand goroutines
 		return crowd.Crowd{Held: 1_000, Queued: 300, Local: 1_000, Rivals: 300}
 	}
 	return crowd.Crowd{Held: 10_000, Queued: 3_000, Local: 10_000, Rivals: 300}
@@ -67,11 +68,11 @@ func losesInRealTime(t *testing.T, n crowd.Crowd, how ending) time.Duration {
 func loses(t *testing.T, e *memdriver.Ensemble, params map[string]string, n crowd.Crowd, how ending, opts ...zklock.Option) time.Duration {
 	t.Helper()
 	params["tick_time"], params["connect_timeout"] = "500ms", "60s"
-	c := crowd.Clients{Loser: connect(t, e.Connector(), params, opts...)}
+	c := crowd.Clients{Loser: corekit.Connect(t, e.Connector(), params, opts...)}
 	if err := c.Loser.Ping(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	c.Other, c.Rival = connect(t, e.Connector(), params), connect(t, e.Connector(), params)
+	c.Other, c.Rival = corekit.Connect(t, e.Connector(), params), corekit.Connect(t, e.Connector(), params)
 	last := n.Lose(t, c, func() { how(t, e, c.Loser) })
 	e.Heal()
 	return last
@@ -146,7 +147,7 @@ func TestSimulatedMassLosses(t *testing.T) {
 			}
 			loses(t, e, map[string]string{"session_timeout": "6s"}, n, how.how, zklock.WithHooks(slow))
 			time.Sleep(15 * time.Second)
-			if left := nodes(e); left > 0 {
+			if left := corekit.Nodes(e); left > 0 {
 				t.Errorf("%d queue nodes stay behind", left)
 			}
 		})

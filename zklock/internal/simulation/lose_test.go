@@ -1,4 +1,4 @@
-package zklock_test
+package simulation
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/internal/memcontrol"
+	"github.com/zklock/go-zklock/internal/testkit/corekit"
 	"github.com/zklock/go-zklock/zklock"
 )
 
@@ -38,7 +39,7 @@ func (w *world) loseTransactions(*process) string {
 		restore(down)
 		up := time.Now().Add(down)
 		w.model.rewound(saved, up)
-		w.late = later(w.late, up) // sessions that only the servers remember expire after that
+		w.late = corekit.Later(w.late, up) // sessions that only the servers remember expire after that
 	}), down)
 }
 

@@ -1,4 +1,4 @@
-package zklock_test
+package simulation
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/zklock/go-zklock/internal/faultcontrol"
+	"github.com/zklock/go-zklock/internal/testkit/corekit"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
 )
@@ -175,10 +176,10 @@ func (k *worker) releaseTrusting(g *grip) {
 // server that has lost its leader goes on answering. The checks of the simulation have to
 // find that, and so has the judge of histories.
 func TestSimulationCatchesTrustInTheConnection(t *testing.T) {
-	defer singleProcessor()()
+	defer corekit.SingleProcessor()()
 	const seeds = 300
 	enough := 3
-	if raceEnabled {
+	if corekit.Race {
 		enough = 1 // the race detector makes the runs slow
 	}
 	seen, judged, seed := 0, 0, uint64(0)

@@ -1,13 +1,14 @@
-package zklock_test
+package simulation
 
 import (
 	"os"
 	"runtime"
-	"runtime/debug"
 	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/zklock/go-zklock/internal/testkit/corekit"
 )
 
 // The simulation runs clients of the real library on a model ensemble, in virtual time. It
@@ -35,17 +36,17 @@ import (
 // only deletes nodes, with Break or by hand, all of the above holds for all places but the
 // broken ones, and their locks end soon (see breakup).
 //
-//	make simulate                                         ten thousand runs, and the small cases
-//	go test ./zklock -run Simulation                      a few hundred runs
-//	ZKLOCK_RUNS=10000 go test ./zklock -run Simulation -v ten thousand, with a table of the faults
-//	ZKLOCK_FOR=30m go test ./zklock -run Simulation -v -timeout 0
-//	ZKLOCK_SEED=42 go test ./zklock -run Simulation       one run; with ZKLOCK_RUNS, from 42 on
+//	make simulate                                                             ten thousand runs, and the small cases
+//	go test ./zklock/internal/simulation -run Simulation                      a few hundred runs
+//	ZKLOCK_RUNS=10000 go test ./zklock/internal/simulation -run Simulation -v ten thousand, with a table of the faults
+//	ZKLOCK_FOR=30m go test ./zklock/internal/simulation -run Simulation -v -timeout 0
+//	ZKLOCK_SEED=42 go test ./zklock/internal/simulation -run Simulation       one run; with ZKLOCK_RUNS, from 42 on
 //
 // A run that fails prints its seed and what was done. The seed repeats the run, but not
 // under the race detector, which runs goroutines in random order.
 func TestSimulation(t *testing.T) {
 	first, runs, length := plan(t)
-	defer singleProcessor()()
+	defer corekit.SingleProcessor()()
 	table := newTally()
 	began, histories := time.Now(), 0
 	n := 0
@@ -95,17 +96,6 @@ func plan(t *testing.T) (first uint64, runs int, length time.Duration) {
 		}
 	}
 	return first, runs, length
-}
-
-// singleProcessor makes goroutines run one at a time, in an order that repeats itself: on
-// one processor, and without a garbage collector that would interrupt them. The function
-// that it returns undoes that.
-func singleProcessor() func() {
-	procs, percent := runtime.GOMAXPROCS(1), debug.SetGCPercent(-1)
-	return func() {
-		runtime.GOMAXPROCS(procs)
-		debug.SetGCPercent(percent)
-	}
 }
 
 // outcome is the result of one run.

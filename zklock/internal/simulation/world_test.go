@@ -1,4 +1,4 @@
-package zklock_test
+package simulation
 
 import (
 	"math/rand/v2"
@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/internal/memcontrol"
+	"github.com/zklock/go-zklock/internal/testkit/corekit"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
@@ -274,7 +275,7 @@ func (w *world) close() {
 	w.ended = true
 	settled := func() bool { return !time.Now().Before(w.late) && clean() }
 	w.next = w.late // by then all late requests are applied, and the clients have to remove their nodes
-	w.run(later(time.Now(), w.late).Add(2*simTimeout+w.p.keep), settled)
+	w.run(corekit.Later(time.Now(), w.late).Add(2*simTimeout+w.p.keep), settled)
 	if !clean() {
 		w.model.violate("leak", "%d queue nodes and %d watches stay behind\n%s", w.model.contenders(), w.watches(), w.ensemble.Dump())
 	}

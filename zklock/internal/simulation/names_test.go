@@ -1,4 +1,4 @@
-package zklock_test
+package simulation
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/testkit/corekit"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/faultdriver"
@@ -80,9 +81,9 @@ func freshStorm(t *testing.T, seed uint64) {
 	s := &storm{t: t, seed: seed, exclusive: map[string]*zklock.Lock{}, shared: map[string][]*zklock.Lock{}}
 	var wg sync.WaitGroup
 	for range 3 {
-		inj := about(faultdriver.Random(rng.Uint64(), rate, faultdriver.Drop(), faultdriver.LoseReply(), faultdriver.NotSent(),
+		inj := corekit.About(faultdriver.Random(rng.Uint64(), rate, faultdriver.Drop(), faultdriver.LoseReply(), faultdriver.NotSent(),
 			faultdriver.LateAfter(time.Duration(1+rng.IntN(200))*time.Millisecond), faultdriver.DelayReply(20*time.Millisecond)))
-		c := connect(t, faultdriver.Wrap(e.Connector(), inj), params)
+		c := corekit.Connect(t, faultdriver.Wrap(e.Connector(), inj), params)
 		if err := c.Ping(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -102,7 +103,7 @@ func freshStorm(t *testing.T, seed uint64) {
 	}
 	stop := make(chan struct{})
 	var others sync.WaitGroup
-	operator := plain(t, e)
+	operator := corekit.Plain(t, e)
 	others.Go(func() {
 		rng := rand.New(rand.NewPCG(rng.Uint64(), 2))
 		for {
@@ -123,7 +124,7 @@ func freshStorm(t *testing.T, seed uint64) {
 	close(stop)
 	others.Wait()
 	time.Sleep(time.Minute)
-	if n := nodes(e); n != 0 {
+	if n := corekit.Nodes(e); n != 0 {
 		t.Errorf("%d nodes left:\n%s", n, e.Dump())
 	}
 }

@@ -1,4 +1,4 @@
-package zklock_test
+package simulation
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/testkit/corekit"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
 )
@@ -75,27 +76,13 @@ func class(err error) error {
 	return err
 }
 
-// branches are the errors of this package that have no parent, and do not come from a context.
-var branches = []error{zklock.ErrNotAcquired, zklock.ErrTooManyWaiters, zklock.ErrUnavailable, zklock.ErrLost, zklock.ErrReleasePending, zklock.ErrReleased,
-	zklock.ErrClosed, zklock.ErrInvalidName, zklock.ErrConflict, zklock.ErrMisuse, zklock.ErrDeadlock, zklock.ErrNoAuth, zklock.ErrBadEnsemble, zklock.ErrUnknownOutcome}
-
-// branchesOf returns those that err matches.
-func branchesOf(err error) (of []error) {
-	for _, b := range branches {
-		if errors.Is(err, b) {
-			of = append(of, b)
-		}
-	}
-	return of
-}
-
 // expect checks that an error matches one of those that the call may return, and of the errors
 // without a parent only one.
 func (k *worker) expect(what string, err error, known ...error) {
 	if err == nil {
 		return
 	}
-	if of := branchesOf(err); len(of) > 1 {
+	if of := corekit.BranchesOf(err); len(of) > 1 {
 		k.w.model.violate("error", "worker %d: %s: %v matches %v", k.id, what, err, of)
 	}
 	for _, target := range known {

@@ -1,4 +1,4 @@
-package zklock_test
+package simulation
 
 import (
 	"cmp"
@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/testkit/corekit"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/faultdriver"
 )
@@ -142,7 +143,7 @@ func (w *world) strike(a *ask) faultdriver.Fault {
 	case "applied late", createdLate:
 		kind = "applied late" // it creates nothing
 		d := w.between(time.Millisecond, simTimeout/2)
-		w.late = later(w.late, time.Now().Add(d+10*time.Millisecond))
+		w.late = corekit.Later(w.late, time.Now().Add(d+10*time.Millisecond))
 		f = faultdriver.LateAfter(d)
 	case "request vanished": // no error reports that
 		f = faultdriver.Hang()
@@ -167,7 +168,7 @@ func (w *world) strike(a *ask) faultdriver.Fault {
 // createLate has a request that creates contenders applied up to three session timeouts later.
 func (w *world) createLate(a *ask) faultdriver.Fault {
 	d := w.between(time.Microsecond, 3*simTimeout)
-	w.late = later(w.late, time.Now().Add(d+10*time.Millisecond))
+	w.late = corekit.Later(w.late, time.Now().Add(d+10*time.Millisecond))
 	f := faultdriver.LateAfter(d)
 	w.broke(createdLate, a.process, fmt.Sprintf("%v %s: %v", a.op.Kind, anonymous(a.op.Paths), f))
 	return f

@@ -1,4 +1,4 @@
-package zklock_test
+package simulation
 
 import (
 	"errors"

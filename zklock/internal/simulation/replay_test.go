@@ -1,10 +1,11 @@
-package zklock_test
+package simulation
 
 import (
 	"runtime"
 	"strings"
 	"testing"
 
+	"github.com/zklock/go-zklock/internal/testkit/corekit"
 	"github.com/zklock/go-zklock/internal/testkit/long"
 )
 
@@ -15,10 +16,10 @@ import (
 // race detector always runs goroutines in random order.
 func TestSimulationRepeatsItself(t *testing.T) {
 	long.Test(t, "two hundred runs are repeated")
-	if raceEnabled {
+	if corekit.Race {
 		t.Skip("the race detector runs goroutines in random order")
 	}
-	defer singleProcessor()()
+	defer corekit.SingleProcessor()()
 	const many = 200 // enough that twice the usual number of differences cannot be chance
 	runs := long.Count(t, "ZKLOCK_REPLAYS", many, many)
 	others := 0

@@ -1,4 +1,4 @@
-package zklock_test
+package simulation
 
 import (
 	"cmp"
@@ -11,6 +11,7 @@ import (
 	"github.com/zklock/go-zklock/internal/faultcontrol"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/internal/control"
 )
 
 // process is one client of the library, with what the simulation knows about it.
@@ -58,7 +59,7 @@ func (p *process) reopen(t *testing.T) {
 	if w.p.limit > 0 {
 		hooks.Operation = p.operation
 	}
-	c, err := zklock.OpenConfig(cfg, zklock.WithHooks(hooks), zklock.WithJitter(w.jitter), zklock.WithKeepAfter(0))
+	c, err := zklock.OpenConfig(cfg, zklock.WithHooks(hooks), control.WithJitter[zklock.Option](w.jitter), control.WithKeepAfter[zklock.Option](0))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package zklock_test
+package simulation
 
 import (
 	"cmp"
@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/internal/memcontrol"
+	"github.com/zklock/go-zklock/internal/testkit/corekit"
 	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/internal/lease"
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
@@ -89,7 +91,7 @@ var breakages = []breakage{
 	}},
 	{kind: "clock jumped", weight: 1, do: func(w *world, _ *process) string {
 		d := w.between(time.Millisecond, 2*simTimeout)
-		zklock.Suspend(d)
+		lease.AddSuspended(d)
 		return fmt.Sprint("all clients by ", d)
 	}},
 	{kind: "client closed", weight: 1, do: func(w *world, p *process) string {
@@ -201,7 +203,7 @@ func (w *world) giveUp(p *process) string {
 		a = zklock.All(a, c.RWMutex(loneName(w.lone)).Reader())
 	}
 	w.strikes[p] = true
-	w.late = later(w.late, time.Now().Add(limit+10*time.Millisecond)) // the acquisition is over by then, too
+	w.late = corekit.Later(w.late, time.Now().Add(limit+10*time.Millisecond)) // the acquisition is over by then, too
 	w.helpers.Go(func() {
 		ctx, cancel := context.WithTimeout(background, limit)
 		defer cancel()

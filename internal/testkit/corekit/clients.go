@@ -1,0 +1,89 @@
+package corekit
+
+import (
+	"cmp"
+	"context"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/faultdriver"
+	"github.com/zklock/go-zklock/zklock/memdriver"
+)
+
+// Config returns the settings that URL keys describe, for a connector.
+func Config(t testing.TB, c driver.Connector, params map[string]string) zklock.Config {
+	t.Helper()
+	values := make(url.Values)
+	for k, v := range params {
+		values.Set(k, v)
+	}
+	cfg, err := zklock.ParseURL("mem://?" + values.Encode())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Connector = c
+	return cfg
+}
+
+// Connect opens a client with one session on a connector, and closes it at the
+// end of the test.
+func Connect(t testing.TB, c driver.Connector, params map[string]string, opts ...zklock.Option) *zklock.Client {
+	t.Helper()
+	cfg := Config(t, c, params)
+	cfg.PoolMaxSessions = cmp.Or(cfg.PoolMaxSessions, 1)
+	return OpenConfig(t, cfg, opts...)
+}
+
+// OpenConfig opens a client, and closes it at the end of the test.
+func OpenConfig(t testing.TB, cfg zklock.Config, opts ...zklock.Option) *zklock.Client {
+	t.Helper()
+	client, err := zklock.OpenConfig(cfg, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := client.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
+	return client
+}
+
+// Plain opens a session without a client, to read and change znodes.
+func Plain(t testing.TB, e *memdriver.Ensemble) driver.Session {
+	t.Helper()
+	s, err := e.Connector().Connect(t.Context(), 30*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close(context.Background()) })
+	return s
+}
+
+// About lets an injector see only requests that concern lock znodes or the znodes
+// below them.
+func About(inj faultdriver.Injector) faultdriver.Injector {
+	return faultdriver.If("about a lock", func(op faultdriver.Op) bool {
+		for _, p := range op.Paths {
+			if strings.HasPrefix(p, "/zklock/") {
+				return true
+			}
+		}
+		return false
+	}, inj)
+}
+
+// Nodes returns how many queue nodes an ensemble has.
+func Nodes(e *memdriver.Ensemble) int { return strings.Count(e.Dump(), "_c_") }
+
+// Later returns the later of two times.
+func Later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

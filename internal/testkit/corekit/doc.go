@@ -1,0 +1,2 @@
+// Package corekit has what the tests of package zklock share with those of its internal packages.
+package corekit
