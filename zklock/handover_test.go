@@ -12,6 +12,7 @@ import (
 
 	"github.com/zklock/go-zklock/internal/testkit/corekit"
 	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/faultdriver"
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
@@ -271,5 +272,242 @@ func TestHandoverNeedsAProvenLease(t *testing.T) {
 			t.Errorf("%d hand-overs, %d sessions lost, token %v after %v", st.Handovers, st.SessionsLost, n.Token(), l.Token())
 		}
 		mustRelease(t, n)
+	})
+}
+
+// A place is handed over only while a quarter of the lease is left. Otherwise it is
+// reserved for the next waiter, which waits until a quorum has answered.
+func TestHandoverNeedsALease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		c := connect(t, e.Connector(), map[string]string{"handover_time": "1m"})
+		l := mustLock(t)(c.Mutex("x").Acquire(t.Context()))
+		next := acquiring(t, c.Mutex("x"), t.Context())
+		e.Partition(memdriver.AroundSession(e.Sessions()[0]))
+		time.Sleep(8 * time.Second)
+		if left := time.Until(l.Until()); left <= 0 || left >= 2500*time.Millisecond || !l.Valid() {
+			t.Fatalf("%v of the lease is left, want more than 0 and less than a quarter", left)
+		}
+		mustRelease(t, l)
+		none(t, "the next waiter, on a lease that is nearly over,", next)
+		e.Heal()
+		n := <-next
+		if left := time.Until(n.Until()); left < 2500*time.Millisecond {
+			t.Errorf("granted with %v of the lease left, want a quarter at least", left)
+		}
+		if n.Token() != (zklock.Token{Zxid: l.Token().Zxid, Turn: 1}) {
+			t.Errorf("token %v after %v: the next waiter did not get the same place", n.Token(), l.Token())
+		}
+		mustRelease(t, n)
+	})
+}
+
+// A place is reserved for a waiter, and the waiter gives up. The place is not held
+// again: the next waiter queues at the tail, with a token of its own, and the old node
+// is removed.
+func TestReservedPlaceIsNotTakenUpTwice(t *testing.T) {
+	for _, others := range []int{0, 1} {
+		synctest.Test(t, func(t *testing.T) {
+			e := memdriver.New()
+			c := connect(t, e.Connector(), map[string]string{"handover_time": "1m"})
+			l := mustLock(t)(c.Mutex("x").Acquire(t.Context()))
+			ctx, giveUp := context.WithCancel(t.Context())
+			first := make(chan error, 1)
+			go func() {
+				_, err := c.Mutex("x").Acquire(ctx)
+				first <- err
+			}()
+			synctest.Wait()
+			var next []chan *zklock.Lock
+			for range others {
+				next = append(next, acquiring(t, c.Mutex("x"), t.Context()))
+			}
+			e.Partition(memdriver.AroundSession(e.Sessions()[0]))
+			time.Sleep(8 * time.Second)
+			mustRelease(t, l) // little of the lease is left: the place is reserved
+			synctest.Wait()
+			giveUp()
+			if err := <-first; !errors.Is(err, context.Canceled) {
+				t.Errorf("the waiter that gave up: %v, want context.Canceled", err)
+			}
+			e.Heal()
+			for _, ch := range next {
+				n := <-ch
+				if n.Token().Zxid <= l.Token().Zxid {
+					t.Errorf("token %v after %v: the reserved place was held again", n.Token(), l.Token())
+				}
+				mustRelease(t, n)
+			}
+			time.Sleep(time.Second)
+			if left := nodes(e); left != 0 {
+				t.Errorf("with %d other waiters: %d nodes are left", others, left)
+			}
+		})
+	}
+}
+
+// A place whose node an operator has deleted is not handed over. That holds even if the holder is
+// releasing the lock at that moment, and so cannot be notified of the loss.
+func TestDeletedNodeIsNotHandedOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		faults := faultdriver.Path("/data", faultdriver.On(faultdriver.Multi, faultdriver.DelayReply(2*time.Second)))
+		c := connect(t, faultdriver.Wrap(e.Connector(), faults), map[string]string{"handover_time": "1m"})
+		other := connect(t, e.Connector(), nil)
+		l := mustLock(t)(c.Mutex("x").Acquire(t.Context()))
+		y := mustLock(t)(c.Mutex("y").Acquire(t.Context())) // keeps the session's lease renewed
+		next := acquiring(t, c.Mutex("x"), t.Context())
+		time.Sleep(2 * time.Second) // until the node is watched
+		go func() {
+			if _, err := l.Txn(t.Context(), driver.CreateOp("/data", nil, driver.Persistent, driver.OpenACL(driver.PermAll))); err != nil {
+				t.Error(err)
+			}
+		}()
+		synctest.Wait()
+		released := make(chan error, 1)
+		go func() { released <- l.Release(context.Background()) }() // waits for the Txn
+		synctest.Wait()
+		e.Break("/zklock/x")
+		first := mustLock(t)(other.Mutex("x").Acquire(t.Context()))
+		<-released
+		none(t, "the next waiter, in a place whose node is gone,", next)
+		mustRelease(t, first)
+		n := <-next
+		if n.Token().Compare(first.Token()) <= 0 {
+			t.Errorf("token %v after %v", n.Token(), first.Token())
+		}
+		mustRelease(t, n)
+		mustRelease(t, y)
+	})
+}
+
+// A lock on several names has a place of its own, in the queues of all its names. No
+// place on one name is handed over to it, and its place is not handed over.
+func TestAllIsNotHandedAPlaceOnOneName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		c, other := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
+		y := mustLock(t)(other.Mutex("y").Acquire(t.Context()))
+		x := mustLock(t)(c.Mutex("x").Acquire(t.Context()))
+		all := acquiring(t, zklock.All(c.Mutex("x"), c.Mutex("y")), t.Context())
+		mustRelease(t, x)
+		none(t, "All of x and y, while another client holds y,", all)
+		mustRelease(t, y)
+		l := <-all
+		next := acquiring(t, c.Mutex("x"), t.Context())
+		mustRelease(t, l)
+		n := <-next
+		if n.Token().Zxid == l.Token().Zxid {
+			t.Errorf("token %v after All's %v: the place was handed over", n.Token(), l.Token())
+		}
+		mustRelease(t, n)
+	})
+}
+
+// A waiter gives up after it was sent the lock, or the lead of the turnstile, and before it
+// has received that. It passes on to the next waiter what it was sent.
+func TestWaiterThatLeavesPassesOnWhatItGot(t *testing.T) {
+	defer corekit.SingleProcessor()()                      // so that the waiter that gives up runs only after the release
+	for _, held := range []time.Duration{0, time.Second} { // it is handed the lock; it is made the leader
+		synctest.Test(t, func(t *testing.T) {
+			c := connect(t, memdriver.New().Connector(), nil)
+			for range 20 {
+				l := mustLock(t)(c.Mutex("x").Acquire(t.Context()))
+				ctx, cancel := context.WithCancel(t.Context())
+				gone := make(chan struct{})
+				go func() {
+					defer close(gone)
+					if l, err := c.Mutex("x").Acquire(ctx); err == nil {
+						mustRelease(t, l)
+					}
+				}()
+				synctest.Wait()
+				next := acquiring(t, c.Mutex("x"), t.Context())
+				time.Sleep(held)
+				cancel()
+				mustRelease(t, l)
+				<-gone
+				synctest.Wait()
+				if len(next) != 1 {
+					t.Fatalf("held for %v: the lock is free, and the next waiter did not get it", held)
+				}
+				mustRelease(t, <-next)
+			}
+		})
+	}
+}
+
+// Two waiters give up at once: the leader, and the waiter that is made the leader in its
+// stead. Their place in the ensemble's queue passes to the third waiter, and keeps its
+// position.
+func TestPlaceSurvivesTwoThatGiveUp(t *testing.T) {
+	defer corekit.SingleProcessor()()
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		c, other := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
+		for range 20 {
+			holder := mustLock(t)(other.Mutex("x").Acquire(t.Context()))
+			var cancels []context.CancelFunc
+			for range 2 {
+				ctx, cancel := context.WithCancel(t.Context())
+				cancels = append(cancels, cancel)
+				go func() {
+					if _, err := c.Mutex("x").Acquire(ctx); err == nil {
+						t.Error("a waiter that had given up got in")
+					}
+				}()
+				synctest.Wait()
+			}
+			third := acquiring(t, c.Mutex("x"), t.Context())
+			place := queueOf(t, other, "x")[1]
+			cancels[1]() // it wakes up second, when it is the leader already
+			cancels[0]()
+			synctest.Wait()
+			time.Sleep(time.Second)
+			if q := queueOf(t, other, "x"); len(q) != 2 || q[1] != place {
+				t.Fatalf("the queue is %v, want two nodes, of which %s is the second", q, place)
+			}
+			mustRelease(t, holder)
+			mustRelease(t, <-third)
+		}
+	})
+}
+
+// queueOf returns the names of a lock's queue nodes, in order.
+func queueOf(t *testing.T, c *zklock.Client, name string) (queue []string) {
+	t.Helper()
+	contenders, err := c.Contenders(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, contender := range contenders {
+		queue = append(queue, contender.Node)
+	}
+	return queue
+}
+
+// The place of a waiter that gives up is passed to the next waiter, even if its session
+// is being replaced.
+func TestPlaceSurvivesOnARetiredSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		c := connect(t, e.Connector(), map[string]string{"pool_max_lifetime": "5s"})
+		other, third := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
+		l := mustLock(t)(other.Mutex("x").Acquire(t.Context()))
+		ctx, cancel := context.WithCancel(t.Context())
+		gone := make(chan error, 1)
+		go func() { _, err := c.Mutex("x").Acquire(ctx); gone <- err }()
+		synctest.Wait()
+		next := acquiring(t, c.Mutex("x"), t.Context())
+		late := acquiring(t, third.Mutex("x"), t.Context())
+		time.Sleep(6 * time.Second)
+		cancel()
+		<-gone
+		time.Sleep(time.Second)
+		mustRelease(t, l)
+		synctest.Wait()
+		none(t, "a waiter of another process that queued later", late)
+		mustRelease(t, soon(t, "the next waiter of the process", next))
+		mustRelease(t, <-late)
 	})
 }

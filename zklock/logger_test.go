@@ -107,3 +107,35 @@ func TestLoggersOfTheProgram(t *testing.T) {
 		}
 	})
 }
+
+// TestSlowReconnectIsLogged: when a session has been without a connection for longer than an
+// interval of its heartbeats, one line says so. A shorter time is not worth a line.
+func TestSlowReconnectIsLogged(t *testing.T) {
+	for away, lines := range map[time.Duration]int{0: 0, 2 * time.Second: 1} {
+		synctest.Test(t, func(t *testing.T) {
+			e := memdriver.New()
+			defer e.Close()
+			var log bytes.Buffer
+			c := connect(t, e.Connector(), nil, zklock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+			l := mustLock(t)(c.Mutex("x").Acquire(t.Context()))
+			id := e.Sessions()[0]
+			time.Sleep(20 * time.Second)
+			for range 3 {
+				e.Partition(memdriver.AroundSession(id))
+				e.KillConnection(id)
+				time.Sleep(away)
+				e.Heal()
+				time.Sleep(20 * time.Second)
+			}
+			synctest.Wait()
+			if n := c.Stats().Reconnects; n != 3 || l.Err() != nil {
+				t.Fatalf("%d reconnects, want 3, and the lock: %v", n, l.Err())
+			}
+			want := fmt.Sprintf(`level=WARN msg="zklock: connected again, no lock was lost" session=%#x disconnected=%v`, id, away)
+			if got := log.String(); strings.Count(got, "\n") != 3*lines || strings.Count(got, want) != 3*lines {
+				t.Errorf("after three times %v without a connection the log is %q, want %d lines with %q", away, got, 3*lines, want)
+			}
+			mustRelease(t, l)
+		})
+	}
+}

@@ -69,36 +69,3 @@ func TestTryAcquireDoesNotWait(t *testing.T) {
 		_ = l.Release(t.Context())
 	})
 }
-
-// Do passes the lock that the context carries, for every kind. Of a nil or zero lock it returns an
-// error.
-func TestDoOfEveryKind(t *testing.T) {
-	c := open(t, "mem://")
-	held := errors.New("held")
-	for what, a := range map[string]zklock.Acquirer{
-		"Mutex": c.Mutex("m"), "Writer": c.RWMutex("rw").Writer(), "Reader": c.RWMutex("rw").Reader(), "Semaphore": c.Semaphore("s", 2), "All": zklock.All(c.Mutex("a"), c.Mutex("b")),
-	} {
-		var inner *zklock.Lock
-		err := zklock.Do(t.Context(), a, func(ctx context.Context, lock *zklock.Lock) error {
-			inner = lock
-			if carried, ok := zklock.FromContext(ctx); ok && carried == lock && lock.Valid() {
-				return held
-			}
-			return nil
-		}, zklock.WithLabel("l"))
-		if err != held || inner.Err() != zklock.ErrReleased {
-			t.Errorf("%s: %v; the lock afterwards: %v", what, err, inner.Err())
-		}
-		if err := zklock.Do(t.Context(), a, nil); !errors.Is(err, zklock.ErrMisuse) {
-			t.Errorf("%s without a function: %v", what, err)
-		}
-	}
-	for what, a := range map[string]zklock.Acquirer{
-		"nil Mutex": (*zklock.Mutex)(nil), "nil Reader": (*zklock.Reader)(nil), "nil Semaphore": (*zklock.Semaphore)(nil), "zero Mutex": &zklock.Mutex{},
-	} {
-		err := zklock.Do(t.Context(), a, func(context.Context, *zklock.Lock) error { t.Error("the function was called"); return nil })
-		if !errors.Is(err, zklock.ErrMisuse) {
-			t.Errorf("%s: %v", what, err)
-		}
-	}
-}

@@ -1,6 +1,7 @@
 package zklock_test
 
 import (
+	"context"
 	"errors"
 	"sync"
 	"testing"
@@ -10,44 +11,6 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
-
-func TestDowngradeKeepsQueuedWritersOut(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e := memdriver.New()
-		a, b, c := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
-		l := mustLock(t)(a.RWMutex("x").Writer().Acquire(t.Context()))
-		token := l.Token()
-		reader := acquiring(t, c.RWMutex("x").Reader(), t.Context())
-		writer := acquiring(t, b.Mutex("x"), t.Context())
-		local := acquiring(t, a.Mutex("x"), t.Context())
-		if err := l.Downgrade(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if l.Mode() != zklock.Shared || l.Token() != token {
-			t.Errorf("after the downgrade the mode is %v and the token %v, want shared and %v as before", l.Mode(), l.Token(), token)
-		}
-		r := <-reader
-		if r.Token().Compare(token) <= 0 {
-			t.Errorf("reader's token %v after %v", r.Token(), token)
-		}
-		none(t, "a queued writer", writer)
-		none(t, "a local writer", local)
-		mustRelease(t, l)
-		none(t, "a queued writer", writer)
-		none(t, "a local writer, while a remote reader holds,", local)
-		mustRelease(t, r)
-		w := <-writer
-		if w.Token().Compare(r.Token()) <= 0 {
-			t.Errorf("writer's token %v after a reader's %v", w.Token(), r.Token())
-		}
-		mustRelease(t, w)
-		w2 := <-local
-		if w2.Token().Compare(w.Token()) <= 0 {
-			t.Errorf("writer's token %v after %v", w2.Token(), w.Token())
-		}
-		mustRelease(t, w2)
-	})
-}
 
 // TestTryReaderAfterNewestReaderHoldLeft: of two readers' holds the newer one is released.
 // A reader's try then gets in, and does not panic.
@@ -187,69 +150,73 @@ func TestLocalWriterStopsLocalReaders(t *testing.T) {
 	})
 }
 
-// A writer that waits has listed the queue once, and walks through that list: it does
-// not list again when the node that it waits for is gone. A downgrade only changes a
-// node. The writer goes on waiting for it.
-func TestDowngradeWhileAListIsWalked(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		for _, between := range []bool{false, true} { // whether a reader queues between the two, and leaves
-			e := memdriver.New()
-			a, b, c := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
-			l := mustLock(t)(a.Mutex("x").Acquire(t.Context()))
-			reader := make(chan *zklock.Lock)
-			if between {
-				reader = acquiring(t, c.RWMutex("x").Reader(), t.Context())
-			}
-			writer := acquiring(t, b.Mutex("x"), t.Context())
-			if err := l.Downgrade(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			none(t, "the writer, while a downgraded one holds,", writer)
-			if between {
-				r := <-reader
-				none(t, "the writer, while two readers hold,", writer)
-				mustRelease(t, r)
-			}
-			time.Sleep(time.Second)
-			none(t, "the writer, while a downgraded one still holds,", writer)
-			if !l.Valid() {
-				t.Error("the downgraded lock is not valid")
-			}
-			mustRelease(t, l)
-			w := <-writer
-			if w.Token().Compare(l.Token()) <= 0 {
-				t.Errorf("token %v after %v", w.Token(), l.Token())
-			}
-			mustRelease(t, w)
+// trying acquires in the background. Unlike acquiring, it lets the test end without
+// getting the lock.
+func trying(t *testing.T, a zklock.Acquirer) chan *zklock.Lock {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	got := make(chan *zklock.Lock, 1)
+	go func() {
+		if l, err := a.Acquire(ctx); err == nil {
+			got <- l
 		}
+	}()
+	synctest.Wait()
+	return got
+}
+
+// A writer that waits behind readers of its own process has a node in ZooKeeper's queue.
+// So readers of other processes that come later wait behind it.
+func TestRemoteReadersDoNotPassALocalWriter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		c, d := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
+		reader := mustLock(t)(c.RWMutex("x").Reader().Acquire(t.Context()))
+		writer := acquiring(t, c.Mutex("x"), t.Context())
+		time.Sleep(time.Minute)
+		late := trying(t, d.RWMutex("x").Reader())
+		none(t, "a reader of another process, before a writer that has waited for a minute", late)
+		mustRelease(t, reader)
+		mustRelease(t, soon(t, "the writer", writer))
+		mustRelease(t, <-late)
 	})
 }
 
-// The name of a downgraded node still says writer, and the node was granted a moment
-// ago. It must not be handed to a writer of the same process. Other processes have read in
-// the node's data that it is a reader's, and their readers may hold the lock.
-func TestDowngradedNodeIsNotHandedToALocalWriter(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e := memdriver.New()
-		a, b := connect(t, e.Connector(), map[string]string{"handover_time": "1h"}), connect(t, e.Connector(), nil)
-		l := mustLock(t)(a.Mutex("x").Acquire(t.Context()))
-		reader := acquiring(t, b.RWMutex("x").Reader(), t.Context())
-		local := acquiring(t, a.Mutex("x"), t.Context())
-		if err := l.Downgrade(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		r := soon(t, "a reader of another process", reader)
-		mustRelease(t, l)
-		time.Sleep(time.Second)
-		none(t, "a local writer, while a remote reader holds,", local)
-		mustRelease(t, r)
-		w := <-local
-		if w.Token().Compare(r.Token()) <= 0 || w.Token().Zxid == l.Token().Zxid {
-			t.Errorf("the writer's token is %v, after a reader's %v and the downgraded %v", w.Token(), r.Token(), l.Token())
-		}
-		mustRelease(t, w)
-		if n := a.Stats().Handovers; n != 0 {
-			t.Errorf("%d hand-overs, want none", n)
-		}
-	})
+// While a writer of this process waits, new readers do not join the readers that hold.
+// That is so whether the writer waits in the turnstile or has its own place.
+func TestWaitingWriterStopsReadersFromJoining(t *testing.T) {
+	for how, writer := range map[string]func(*zklock.Client) (zklock.Acquirer, []zklock.AcquireOption){
+		"plain": func(c *zklock.Client) (zklock.Acquirer, []zklock.AcquireOption) { return c.Mutex("x"), nil },
+		"without hand-over": func(c *zklock.Client) (zklock.Acquirer, []zklock.AcquireOption) {
+			return c.Mutex("x"), []zklock.AcquireOption{zklock.WithoutHandover()}
+		},
+		"all": func(c *zklock.Client) (zklock.Acquirer, []zklock.AcquireOption) {
+			return zklock.All(c.Mutex("x"), c.Mutex("y")), nil
+		},
+	} {
+		t.Run(how, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := connect(t, memdriver.New().Connector(), map[string]string{"handover_time": "10s"})
+				reader := c.RWMutex("x").Reader()
+				first := mustLock(t)(reader.Acquire(t.Context()))
+				mustRelease(t, soon(t, "a reader while another reader holds", acquiring(t, reader, t.Context())))
+				what, opts := writer(c)
+				waiting := acquiring(t, what, t.Context(), opts...)
+				late := trying(t, reader)
+				none(t, "a reader that came after a writer", late)
+				mustRelease(t, first)
+				mustRelease(t, soon(t, "the writer", waiting))
+				mustRelease(t, soon(t, "the reader", late))
+				// The writer has left no trace: readers join again.
+				one := mustLock(t)(reader.Acquire(t.Context()))
+				two := mustLock(t)(reader.Acquire(t.Context()))
+				if one.Token() != two.Token() {
+					t.Error("two readers have separate places, although no writer waits any more")
+				}
+				mustRelease(t, one)
+				mustRelease(t, two)
+			})
+		})
+	}
 }

@@ -249,3 +249,30 @@ func TestPermitsWhicheverHolderLeaves(t *testing.T) {
 		})
 	}
 }
+
+// A waiter for the only permit of a semaphore sleeps. It does not ask over and over whether
+// the holder was granted the permit.
+func TestOnlyPermitIsWaitedForInPeace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var reads atomic.Int64
+		hooks := zklock.Hooks{Operation: func(ctx context.Context, e zklock.OperationEvent) (context.Context, func(error)) {
+			if (e.Kind == "list" || e.Kind == "watch") && reads.Add(1) == 1000 {
+				panic("1000 reads: a waiter asks over and over")
+			}
+			return ctx, nil
+		}}
+		c := connect(t, memdriver.New().Connector(), nil, zklock.WithHooks(hooks))
+		only := c.Semaphore("s", 1)
+		first := mustLock(t)(only.Acquire(t.Context()))
+		second := acquiring(t, only, t.Context())
+		time.Sleep(time.Second)
+		third := acquiring(t, only, t.Context())
+		time.Sleep(time.Second)
+		mustRelease(t, first)
+		l := <-second // marked, since it waited
+		time.Sleep(2 * time.Second)
+		none(t, "the third", third)
+		mustRelease(t, l)
+		mustRelease(t, <-third)
+	})
+}

@@ -1,0 +1,203 @@
+package zklock_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/memdriver"
+)
+
+// doomed opens sessions. The first ones, as many as left says, end right after they have read
+// the root, about when the pool takes them.
+type doomed struct {
+	driver.Connector
+	e      *memdriver.Ensemble
+	left   atomic.Int64
+	opened atomic.Int64
+}
+
+func (d *doomed) Connect(ctx context.Context, timeout time.Duration) (driver.Session, error) {
+	s, err := d.Connector.Connect(ctx, timeout)
+	d.opened.Add(1)
+	if err != nil || d.left.Add(-1) < 0 {
+		return s, err
+	}
+	return &doomedSession{s, d.e}, nil
+}
+
+type doomedSession struct {
+	driver.Session
+	e *memdriver.Ensemble
+}
+
+func (s *doomedSession) Get(ctx context.Context, path string) (driver.Node, error) {
+	n, err := s.Session.Get(ctx, path)
+	s.e.KillSession(s.ID())
+	return n, err
+}
+
+// A session that ends while it is being opened, or right after that, is not used for an
+// acquisition. The pool waits before it opens the next one.
+func TestSessionThatEndsAtOnceIsReplaced(t *testing.T) {
+	const ends = 1000
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New(memdriver.WithLatency(time.Millisecond))
+		d := &doomed{Connector: e.Connector(), e: e}
+		c := connect(t, d, map[string]string{"connect_timeout": "10h"})
+		mustRelease(t, mustLock(t)(c.Mutex("x").Acquire(t.Context())))
+		d.left.Store(ends)
+		e.ExpireAll()
+		synctest.Wait()
+		began := time.Now()
+		mustRelease(t, mustLock(t)(c.Mutex("x").Acquire(t.Context())))
+		if n := d.opened.Load(); n != 1+ends+1 {
+			t.Errorf("%d sessions were opened, want %d", n, 1+ends+1)
+		}
+		if took := time.Since(began); took < ends*100*time.Millisecond {
+			t.Errorf("%d sessions that ended at once were replaced within %v, want a pause before each", ends, took)
+		}
+		if st := c.Stats(); st.Open != 1 {
+			t.Errorf("%d sessions are open, want 1", st.Open)
+		}
+	})
+}
+
+// Many clients lose their sessions in an outage. They do not all open new ones at the same
+// moment.
+func TestLostSessionsAreReplacedAtDifferentMoments(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		const clients = 50
+		var all []*zklock.Client
+		opened := make(chan time.Time, 2*clients)
+		for range clients {
+			c := connect(t, e.Connector(), nil, zklock.WithHooks(zklock.Hooks{Session: func(e zklock.SessionEvent) {
+				if e.State == driver.Connected && e.Lease == 0 {
+					opened <- time.Now()
+				}
+			}}))
+			mustRelease(t, mustLock(t)(c.Mutex("x").Acquire(t.Context())))
+			all = append(all, c)
+		}
+		synctest.Wait()
+		for range clients {
+			<-opened
+		}
+		e.ExpireAll()
+		synctest.Wait()
+		for i, c := range all {
+			got := acquiring(t, c.Mutex(names(clients)[i]), t.Context())
+			defer func() { mustRelease(t, <-got) }()
+		}
+		time.Sleep(time.Second)
+		moments := map[time.Time]int{}
+		for range clients {
+			moments[<-opened]++
+		}
+		if len(moments) < clients/2 {
+			t.Errorf("%d clients opened new sessions at only %d different moments", clients, len(moments))
+		}
+	})
+}
+
+// Clients that acquired their locks at the same moment do not go on sending their
+// heartbeats at the same moment.
+func TestHeartbeatsGetOutOfStep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		const clients = 50
+		var mu sync.Mutex
+		var beats [clients][]time.Time
+		for i := range clients {
+			c := connect(t, e.Connector(), nil, zklock.WithHooks(zklock.Hooks{Operation: func(ctx context.Context, ev zklock.OperationEvent) (context.Context, func(error)) {
+				if ev.Kind == "heartbeat" {
+					mu.Lock()
+					defer mu.Unlock()
+					beats[i] = append(beats[i], time.Now())
+				}
+				return ctx, nil
+			}}))
+			l := mustLock(t)(c.Mutex(names(clients)[i]).Acquire(t.Context()))
+			defer func() { mustRelease(t, l) }()
+		}
+		time.Sleep(time.Minute)
+		mu.Lock()
+		defer mu.Unlock()
+		moments := map[time.Time]bool{}
+		for i, all := range beats {
+			if len(all) < 20 || len(all) > 33 {
+				t.Fatalf("client %d sent %d heartbeats in a minute, want 20 to 33", i, len(all))
+			}
+			moments[all[len(all)-1]] = true
+		}
+		if len(moments) < clients/2 {
+			t.Errorf("the last heartbeats of %d clients came at only %d different moments", clients, len(moments))
+		}
+	})
+}
+
+// A goroutine that watches a client's own nodes takes new nodes when old ones have gone.
+// So one lock that is kept, while many others come and go, does not keep a goroutine for
+// itself alone.
+func TestGuardsThatHaveRoomAreUsed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := connect(t, memdriver.New().Connector(), nil)
+		hold := func(n int) (held []*zklock.Lock) {
+			for range n {
+				name := fmt.Sprint("lock-", len(held))
+				held = append(held, mustLock(t)(c.Mutex(name).Acquire(t.Context(), zklock.WithoutHandover())))
+			}
+			time.Sleep(2 * time.Second) // they are watched now
+			return held
+		}
+		var kept []*zklock.Lock
+		goroutines := 0
+		const rounds, many = 10, 64
+		for i := range rounds {
+			kept = append(kept, mustLock(t)(c.Mutex(fmt.Sprint("kept-", i)).Acquire(t.Context())))
+			for _, l := range hold(many - 1) {
+				mustRelease(t, l)
+			}
+			time.Sleep(2 * time.Second)
+			synctest.Wait() // until the other goroutines, such as the reaper, are idle
+			if n := runtime.NumGoroutine(); i == 0 {
+				goroutines = n
+			} else if n > goroutines+1 {
+				t.Fatalf("round %d: %d goroutines, and %d in the first round; only %d more locks are held", i, n, goroutines, i)
+			}
+		}
+		for _, l := range kept {
+			mustRelease(t, l)
+		}
+	})
+}
+
+func TestOldSessionDrains(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		c := connect(t, e.Connector(), map[string]string{"pool_max_lifetime": "1m"})
+		l := mustLock(t)(c.Mutex("a").Acquire(t.Context()))
+		time.Sleep(2 * time.Minute)
+		k := mustLock(t)(c.Mutex("b").Acquire(t.Context()))
+		if st := c.Stats(); st.Open != 2 || st.Draining != 1 || !l.Valid() || !k.Valid() {
+			t.Errorf("Stats are %+v, the locks are valid: %v and %v", st, l.Valid(), k.Valid())
+		}
+		mustRelease(t, l)
+		synctest.Wait()
+		if st := c.Stats(); st.Open != 1 || st.Draining != 0 || !k.Valid() || st.SessionsLost != 0 {
+			t.Errorf("after the last release: %+v", st)
+		}
+		if n := len(e.Sessions()); n != 1 {
+			t.Errorf("%d sessions, want 1", n)
+		}
+		mustRelease(t, k)
+	})
+}
