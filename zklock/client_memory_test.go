@@ -458,8 +458,7 @@ func (e *forgetful) Connect(_ context.Context, timeout time.Duration) (driver.Se
 func (e *forgetful) Driver() driver.Driver { return nil }
 
 func (e *forgetful) Diagnose() error { return nil }
-
-func (e *forgetful) Close() error { return nil }
+func (e *forgetful) Close() error    { return nil }
 
 type forgetfulSession struct {
 	ensemble *forgetful
@@ -537,14 +536,10 @@ func (s *forgetfulSession) Multi(_ context.Context, ops []driver.Op) ([]driver.O
 	return results, nil
 }
 
-func (s *forgetfulSession) ID() int64 { return s.id }
-
-func (s *forgetfulSession) Timeout() time.Duration { return s.timeout }
-
+func (s *forgetfulSession) ID() int64                 { return s.id }
+func (s *forgetfulSession) Timeout() time.Duration    { return s.timeout }
 func (s *forgetfulSession) Conn() (uint64, time.Time) { return 1, s.born }
-
-func (s *forgetfulSession) Server() string { return "nowhere" }
-
+func (s *forgetfulSession) Server() string            { return "nowhere" }
 func (s *forgetfulSession) State() (driver.State, <-chan struct{}) {
 	return driver.Connected, s.changed
 }

@@ -137,7 +137,6 @@ func TestNilsAndZeroValuesDoNotPanic(t *testing.T) {
 type keyed struct{ urls chan driver.URL }
 
 func (keyed) Keys() []string { return []string{"tls_ca", "tls_cert"} }
-
 func (k keyed) OpenConnector(u driver.URL) (driver.Connector, error) {
 	select {
 	case k.urls <- u:
