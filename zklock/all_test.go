@@ -299,7 +299,7 @@ func TestGroup(t *testing.T) {
 	if _, err := zklock.All(c.Mutex("x"), g).TryAcquire(t.Context()); !errors.Is(err, zklock.ErrConflict) {
 		t.Errorf("All of a Group: %v", err)
 	}
-	seal, ok := reflect.TypeFor[zklock.Acquirer]().MethodByName("described")
+	seal, ok := reflect.TypeFor[zklock.Acquirer]().MethodByName("lock")
 	if !ok || seal.IsExported() {
 		t.Error("an Acquirer has no method that other packages cannot implement")
 	}

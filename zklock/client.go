@@ -215,10 +215,10 @@ func (c *Client) acquireLock(ctx context.Context, r *request) (lock *Lock, err e
 		r.Origin.Label = queue.Truncate(label(r.Ctx), queue.MaxLabel)
 	}
 	for {
-		if len(r.Wants) > 1 || r.Mode == queue.Permit || r.alone || c.cfg.handoverLimit <= 0 || c.cfg.handoverTime <= 0 {
+		if len(r.Wants) > 1 || !r.Mode.HandsOver() || r.alone || c.cfg.handoverLimit <= 0 || c.cfg.handoverTime <= 0 {
 			lock, err = t.acquireAlone(r)
 		} else {
-			r.turnstile, r.Keep = t, c.cfg.keep > 0
+			r.turnstile, r.Keep = t, c.cfg.keep > 0 && r.Mode.Keeps()
 			lock, err = t.acquire(r)
 		}
 		switch {

@@ -34,7 +34,7 @@ type Acquirer interface {
 	// session was asked for, but not before a second has passed. Later it fails at once.
 	TryAcquire(ctx context.Context, opts ...AcquireOption) (*Lock, error)
 
-	described() *described
+	lock() *lockable
 }
 
 // Do acquires a and calls fn with the lock, and with a context that carries the lock and ends

@@ -128,7 +128,7 @@ var ErrNodeDeleted = errs.ErrNodeDeleted
 // expired.
 var ErrSessionExpired = errs.ErrSessionExpired
 
-// Errors of arguments that cannot be acquired, or used. Those of described.check are for an
+// Errors of arguments that cannot be acquired, or used. Those of lockable.check are for an
 // Acquirer that is nil, for one whose Client is nil or zero, and for one that is zero itself.
 var (
 	errNilAcquirer = errs.Case(ErrMisuse, "the Acquirer is nil: pass what a Client's method returns, such as client.Mutex(name)")

@@ -54,7 +54,7 @@ func (h *hold) isOver() bool {
 }
 
 // shared reports whether other holds may exist at the same time.
-func (h *hold) shared() bool { return h.currentMode() == queue.Shared }
+func (h *hold) shared() bool { return h.currentMode().Joins() }
 
 func (h *hold) currentMode() queue.Mode {
 	h.mu.Lock()
@@ -98,7 +98,7 @@ func (h *hold) RecallHandler() place.RecallHandler { return h.turnstile }
 func (h *hold) join(r *request) *Lock {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.over || h.mode == queue.Shared && r.Mode == queue.Exclusive {
+	if h.over || !h.mode.Covers(r.Mode) {
 		return nil
 	}
 	hd := &h.first

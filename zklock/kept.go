@@ -216,7 +216,7 @@ func (ts *turnstiles) makeWay(r *request, n int32) {
 		t := ts.byPath[w.Path]
 		ts.mu.Unlock()
 		t.mu.Lock()
-		if w.Kind.Mode == queue.Exclusive {
+		if w.Kind.Mode.Excludes(queue.Shared) {
 			t.separateWriters += n
 		}
 		if n > 0 && t.kept {

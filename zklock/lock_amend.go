@@ -47,8 +47,8 @@ func (l *Lock) Downgrade(ctx context.Context) (err error) {
 		return err
 	}
 
-	done := make(chan error, 1)
-	if !s.Spawn(func() { done <- p.Amend(s.Ctx, func(d *queue.Data) { d.Mode = queue.Shared.String() }) }) {
+	done, mode := make(chan error, 1), l.Mode().String()
+	if !s.Spawn(func() { done <- p.Amend(s.Ctx, func(d *queue.Data) { d.Mode = mode }) }) {
 		return l.endedError()
 	}
 	if h.turnstile != nil {
@@ -100,7 +100,7 @@ func (h *hold) lower(turn uint32) (lowered bool, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if lowered, err = h.mayLowerLocked(); lowered {
-		h.mode, h.token = queue.Shared, Token{Zxid: h.place.Zxid, Turn: turn}
+		h.mode, h.token = h.mode.Lowered(), Token{Zxid: h.place.Zxid, Turn: turn}
 	}
 	return lowered, err
 }
@@ -112,9 +112,9 @@ func (h *hold) mayLowerLocked() (bool, error) {
 	switch {
 	case h.over:
 		return false, ErrReleased
-	case p.Size() > 1 || h.mode == queue.Permit || len(h.handles) > 1 && h.mode != queue.Shared:
+	case p.Size() > 1 || h.mode.Lowered() == 0 || len(h.handles) > 1 && h.mode.Lowers():
 		return false, fmt.Errorf("%w: only a writer's lock on one name, with one handle, can be downgraded", errs.ErrConflict)
-	case h.mode == queue.Shared:
+	case !h.mode.Lowers():
 		return false, nil
 	case p.InDoubt():
 		return false, fmt.Errorf("%w: a Txn under the lock may still be applied, so the lock stays a writer's: check what the Txn wrote, and release the lock", ErrUnknownOutcome)

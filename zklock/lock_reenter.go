@@ -7,7 +7,6 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/place"
-	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
 // reenter checks whether ctx carries a lock on a name that r wants. The caller would
@@ -89,11 +88,9 @@ func (h *hold) uncovered(wants []place.Want) error {
 			continue
 		}
 		switch have := h.wants[i].Kind; {
-		case have.Mode == queue.Permit || w.Kind.Mode == queue.Permit:
-			if have != w.Kind {
-				return errOtherKind
-			}
-		case w.Kind.Mode == queue.Exclusive && (mode == queue.Shared || have.Mode == queue.Shared):
+		case have.Permits != w.Kind.Permits:
+			return errOtherKind
+		case !mode.Covers(w.Kind.Mode) || !have.Mode.Covers(w.Kind.Mode):
 			return errReaderWrites
 		}
 	}

@@ -140,8 +140,8 @@ var _ = []mutant.Mutant{
 		Name:   "turn-not-raised-by-downgrade",
 		Breaks: "readers that join a downgraded writer have the same token as the writer",
 		In:     (*hold).lower,
-		Find:   "h.mode, h.token = queue.Shared, Token{Zxid: h.place.Zxid, Turn: turn}",
-		Put:    "h.mode = queue.Shared",
+		Find:   "h.mode, h.token = h.mode.Lowered(), Token{Zxid: h.place.Zxid, Turn: turn}",
+		Put:    "h.mode = h.mode.Lowered()",
 		Tests:  []string{"TestReaderThatJoinsADowngradedWriterHasALaterToken"},
 	},
 	{

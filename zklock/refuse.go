@@ -13,5 +13,5 @@ func Refuse(err error) Acquirer {
 	if err == nil {
 		err = errNilRefusal
 	}
-	return &Mutex{described{err: err}}
+	return &Mutex{lockable{err: err}}
 }

@@ -21,7 +21,7 @@ type RWMutex struct {
 // RWMutex returns the lock with the given name, for reading and writing. [Client.Mutex]
 // has the rules for names.
 func (c *Client) RWMutex(name string) *RWMutex {
-	return &RWMutex{Mutex{c.describe(name, queue.Kind{Mode: queue.Exclusive})}, Reader{c.describe(name, queue.Kind{Mode: queue.Shared})}}
+	return &RWMutex{Mutex{c.lockable(name, queue.Kind{Mode: queue.Exclusive})}, Reader{c.lockable(name, queue.Kind{Mode: queue.Shared})}}
 }
 
 // Writer returns the mutex that writers acquire.
@@ -41,29 +41,29 @@ func (m *RWMutex) Reader() *Reader {
 }
 
 // Reader is the lock that readers of an [RWMutex] acquire. Readers hold it together.
-type Reader struct{ d described }
+type Reader struct{ lockable }
 
 var _ Acquirer = (*Reader)(nil)
 
-func (r *Reader) described() *described {
+func (r *Reader) lock() *lockable {
 	if r == nil {
 		return nil
 	}
-	return &r.d
+	return &r.lockable
 }
 
 // Name returns the lock's name.
-func (r *Reader) Name() string { return r.described().name() }
+func (r *Reader) Name() string { return r.lock().name() }
 
 // Path returns the path of the lock's znode; "" if the name is invalid.
-func (r *Reader) Path() string { return r.described().path() }
+func (r *Reader) Path() string { return r.lock().path() }
 
 // Acquire waits until the caller holds the lock for reading; see [Acquirer].
 func (r *Reader) Acquire(ctx context.Context, opts ...AcquireOption) (*Lock, error) {
-	return acquire(ctx, r.described(), opts, false)
+	return r.lock().acquire(ctx, opts, false)
 }
 
 // TryAcquire acquires the lock for reading if no writer holds it or waits for it; see [Acquirer].
 func (r *Reader) TryAcquire(ctx context.Context, opts ...AcquireOption) (*Lock, error) {
-	return acquire(ctx, r.described(), opts, true)
+	return r.lock().acquire(ctx, opts, true)
 }

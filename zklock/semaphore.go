@@ -16,7 +16,7 @@ import (
 // or another kind ahead of it in the queue fails with [ErrConflict]. To change the number
 // in a rolling deployment, use a name that contains it, such as "workers-5", or stop
 // using the name for a moment.
-type Semaphore struct{ d described }
+type Semaphore struct{ lockable }
 
 var _ Acquirer = (*Semaphore)(nil)
 
@@ -28,32 +28,32 @@ const MaxPermits = 10_000
 // [MaxPermits]. Acquiring one with another number fails with [ErrConflict]. [Client.Mutex]
 // has the rules for names.
 func (c *Client) Semaphore(name string, permits int) *Semaphore {
-	s := &Semaphore{c.describe(name, queue.Kind{Mode: queue.Permit, Permits: permits})}
-	if s.d.err == nil && (permits < 1 || permits > MaxPermits) {
-		s.d.err = errs.Case(errs.ErrConflict, fmt.Sprintf("a semaphore has 1 to %d permits, not %d", MaxPermits, permits))
+	s := &Semaphore{c.lockable(name, queue.Kind{Mode: queue.Permit, Permits: permits})}
+	if s.err == nil && (permits < 1 || permits > MaxPermits) {
+		s.err = errs.Case(errs.ErrConflict, fmt.Sprintf("a semaphore has 1 to %d permits, not %d", MaxPermits, permits))
 	}
 	return s
 }
 
-func (s *Semaphore) described() *described {
+func (s *Semaphore) lock() *lockable {
 	if s == nil {
 		return nil
 	}
-	return &s.d
+	return &s.lockable
 }
 
 // Name returns the lock's name.
-func (s *Semaphore) Name() string { return s.described().name() }
+func (s *Semaphore) Name() string { return s.lock().name() }
 
 // Path returns the path of the lock's znode; "" if the name is invalid.
-func (s *Semaphore) Path() string { return s.described().path() }
+func (s *Semaphore) Path() string { return s.lock().path() }
 
 // Acquire waits until the caller has a permit; see [Acquirer].
 func (s *Semaphore) Acquire(ctx context.Context, opts ...AcquireOption) (*Lock, error) {
-	return acquire(ctx, s.described(), opts, false)
+	return s.lock().acquire(ctx, opts, false)
 }
 
 // TryAcquire acquires a permit if one is free and has no waiters; see [Acquirer].
 func (s *Semaphore) TryAcquire(ctx context.Context, opts ...AcquireOption) (*Lock, error) {
-	return acquire(ctx, s.described(), opts, true)
+	return s.lock().acquire(ctx, opts, true)
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/zklock/go-zklock/zklock/internal/mutex"
 	"github.com/zklock/go-zklock/zklock/internal/place"
-	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
 // turnstile is a client's own queue for one name. The goroutines of the client that want the name
@@ -140,7 +139,7 @@ func (t *turnstile) enter(r *request) (lock *Lock, from *standby, tk *ticket, er
 // writer's, or if the hold may not be joined now.
 func (t *turnstile) shareLocked(r *request) *Lock {
 	h := t.current
-	if h == nil || r.Mode != queue.Shared || !h.shared() || t.separateWriters > 0 || t.leader != nil && t.leader.r.Mode == queue.Exclusive ||
+	if h == nil || !r.Mode.Joins() || !h.shared() || t.separateWriters > 0 || t.leader != nil && t.leader.r.Mode.Excludes(r.Mode) ||
 		!h.place.MayJoin(t.turnstiles.cfg.handoverTime) {
 		return nil
 	}
@@ -185,7 +184,7 @@ func (t *turnstile) serveLocked(start *place.Place) *place.Place {
 // such a node keeps readers of other processes out already, and the writer gets it when they release
 // it.
 func (t *turnstile) passableLocked(r *request) bool {
-	return t.sharedLocked() && (r.Mode == queue.Shared || t.current == nil || t.current.place.Standing().Mode == queue.Shared)
+	return t.sharedLocked() && (r.Mode.Joins() || t.current == nil || !t.current.place.Standing().Mode.Covers(r.Mode))
 }
 
 // sharedLocked reports whether all holds are shared; it is true if there are none. An

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/zklock/go-zklock/zklock/internal/place"
-	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
 // pass gives the place of a hold that is over to the first in the queue: as it is, which is a
@@ -53,7 +52,7 @@ func (t *turnstile) grantLocked(p *place.Place, r *request) (passable, granted b
 	if passable = p.Standing().MayPass(r.Mode, t.turnstiles.cfg.handoverLimit, t.turnstiles.cfg.handoverTime); passable {
 		if granted = p.Grant(r); !granted {
 			p.Reserve()
-		} else if r.Mode == queue.Shared {
+		} else if r.Mode.Joins() {
 			t.shareWhenDue(p)
 		}
 	}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/place"
-	"github.com/zklock/go-zklock/zklock/internal/queue"
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
@@ -179,7 +178,7 @@ func (t *turnstile) await(tk *ticket) error {
 // leaderWaitsLocked returns a channel, which is closed if the leader has to wait for other
 // contenders; then the readers behind it wait too. Otherwise it returns nil.
 func (t *turnstile) leaderWaitsLocked(r *request) <-chan struct{} {
-	if r.Try || r.Mode != queue.Shared || t.leader == nil || t.leader.r.Mode != queue.Shared || t.leader.waits || !t.sharedLocked() {
+	if r.Try || !r.Mode.Joins() || t.leader == nil || !t.leader.r.Mode.Joins() || t.leader.waits || !t.sharedLocked() {
 		return nil
 	}
 	last := t.queue.Back()

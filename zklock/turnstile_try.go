@@ -8,7 +8,6 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/lease"
 	"github.com/zklock/go-zklock/zklock/internal/place"
-	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
 // A try behind a goroutine of its own client that is still asking the ensemble does not know yet
@@ -38,11 +37,11 @@ func (t *turnstile) screenLocked(r *request) (apart bool, err error) {
 	if t.leader == nil && t.holds == 0 && t.queue.Len() == 0 {
 		return false, nil
 	}
-	if r.Mode == queue.Shared && t.queue.Len() == 0 && t.sharedLocked() && (t.leader == nil || t.leader.r.Mode == queue.Shared) {
+	if r.Mode.Joins() && t.queue.Len() == 0 && t.sharedLocked() && (t.leader == nil || t.leader.r.Mode.Joins()) {
 		return true, nil // only readers are ahead
 	}
 	writer := false
-	for at := t.queue.Front(); at != nil && r.Mode == queue.Shared && !writer; at = at.Next() {
+	for at := t.queue.Front(); at != nil && r.Mode.Joins() && !writer; at = at.Next() {
 		writer = at.Value.(*ticket).keepsReadersOut()
 	}
 	if !t.refusesLocked(r, writer) {
@@ -57,7 +56,7 @@ func (t *turnstile) screenLocked(r *request) (apart bool, err error) {
 }
 
 // keepsReadersOut reports whether readers that queue behind a ticket wait for it.
-func (tk *ticket) keepsReadersOut() bool { return !tk.r.Try && tk.r.Mode == queue.Exclusive }
+func (tk *ticket) keepsReadersOut() bool { return !tk.r.Try && !tk.r.Mode.Joins() }
 
 // refusesLocked reports whether a try would have to wait for another contender. It would not behind
 // a leader that is still asking. writer: a writer waits ahead of it in the queue.
@@ -65,7 +64,7 @@ func (t *turnstile) refusesLocked(r *request, writer bool) bool {
 	if met, _ := t.metLocked(); met || t.holds == 0 {
 		return met
 	}
-	return r.Mode == queue.Exclusive || !t.sharedLocked() || writer || t.leader != nil && t.leader.r.Mode == queue.Exclusive
+	return !r.Mode.Joins() || !t.sharedLocked() || writer || t.leader != nil && !t.leader.r.Mode.Joins()
 }
 
 // refuseTriesLocked sends the tries away that would have to wait for another contender. It is called

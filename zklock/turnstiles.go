@@ -10,7 +10,6 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/mutex"
 	"github.com/zklock/go-zklock/zklock/internal/place"
-	"github.com/zklock/go-zklock/zklock/internal/queue"
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
@@ -119,7 +118,7 @@ func (ts *turnstiles) startWaiting(r *request) (*turnstile, error) {
 		switch {
 		case t == nil || t.uses == 0:
 			fresh++
-		case !r.Try && w.Kind.Mode != queue.Shared && !r.roomLocked(t):
+		case !r.Try && !w.Kind.Mode.Joins() && !r.roomLocked(t):
 			return nil, errs.ErrCrowded // it would have to wait behind those that wait already
 		}
 	}

@@ -88,7 +88,7 @@ func (a Attempt) Take(ctx, patient context.Context, cancel context.CancelFunc, p
 	p.move(resumed) // refused if it is not reserved; a reserved place is for this request
 	since := r.NoSessionSince
 	r.NoSessionSince = time.Time{}
-	if r.Mode == queue.Shared {
+	if r.Mode.Joins() {
 		p.BecomeShared(&r.Origin)
 	}
 	for bounded := !r.Try; ; alone = false {
@@ -105,7 +105,7 @@ func (a Attempt) Take(ctx, patient context.Context, cancel context.CancelFunc, p
 		if p.Grant(r.By) {
 			if p.nodeWatches != nil { // it has waited
 				p.entrust()
-				if r.Mode == queue.Permit {
+				if r.Wants[0].Kind.Permits > 0 {
 					p.markGranted()
 				}
 			}
@@ -136,7 +136,7 @@ func (a Attempt) Take(ctx, patient context.Context, cancel context.CancelFunc, p
 // if that still waits in the queue, since another contender is in the way of a try.
 func (a *Attempt) begin(ctx, patient context.Context, p *Place) (_ *Place, alone bool, err error) {
 	desk, r := a.Desk, a.Request
-	if p != nil && !p.mustRequeue() && (p.Standing().Mode != queue.Shared || r.Mode == queue.Shared) {
+	if p != nil && !p.mustRequeue() && p.Standing().Mode.Covers(r.Mode) {
 		desk.mu.Lock()
 		p.shown = 0 // its nodes' data describe another request
 		desk.mu.Unlock()

@@ -51,7 +51,7 @@ type line struct {
 // request, is less work. Readers have the higher limit: when a writer leaves, all readers behind
 // it walk, and each of their lists would contain all of them.
 func (l *line) most() int {
-	if l.self.Kind.Mode != queue.Shared {
+	if l.self.Kind.Mode.Excludes(l.self.Kind.Mode) {
 		return maxWalkedByWriter
 	}
 	return max(maxWalkedByReader, l.ahead/listedPerRead)
@@ -65,7 +65,7 @@ const (
 
 // waitsFor reports whether our contender has to wait for one that is ahead of it.
 func (l *line) waitsFor(o queue.Node) bool {
-	return l.self.Kind.Mode == queue.Exclusive || o.Kind.Mode == queue.Exclusive
+	return l.self.Kind.Mode.Excludes(o.Kind.Mode)
 }
 
 // refresh returns the line up to our own node: without a request while the line can be
@@ -126,7 +126,7 @@ func (l *line) reset(q []queue.Node) {
 	l.self, l.before, l.ahead, l.passed, l.others = q[self], q[self].Seq, self, 0, nil
 	for i := range q[:self] {
 		if slices.Contains(l.lowered, q[i].Name) {
-			q[i].Kind.Mode = queue.Shared
+			q[i].Kind.Mode = q[i].Kind.Mode.Lowered()
 		}
 	}
 	l.sight.ByEvent, l.known = false, l.self.Kind.Permits == 0

@@ -45,9 +45,10 @@ func (p *Place) Amend(ctx context.Context, change func(*queue.Data)) error {
 // returns false if it was a reader's place before. For waiting see Describe.
 func (p *Place) BecomeShared(waiting *Origin) bool {
 	p.Desk.mu.Lock()
-	becomes := p.nodes[0].kind.Mode == queue.Exclusive
+	own := &p.nodes[0].kind
+	becomes := own.Mode.Lowers()
 	if becomes {
-		p.nodes[0].kind.Mode = queue.Shared
+		own.Mode = own.Mode.Lowered()
 	}
 	p.Desk.mu.Unlock()
 	if becomes {
@@ -82,8 +83,8 @@ func (p *Place) describe(d *queue.Data, waiting *Origin) (shown uint32) {
 	h, o := p.holder()
 	p.Desk.mu.Lock()
 	defer p.Desk.mu.Unlock()
-	if p.nodes[0].kind.Mode == queue.Shared {
-		d.Mode = queue.Shared.String()
+	if mode := p.nodes[0].kind.Mode; mode.Joins() {
+		d.Mode = mode.String()
 	}
 	switch {
 	case h == nil:
@@ -135,7 +136,7 @@ func (p *Place) ShareAt(when time.Time, do func(*Place)) {
 	desk := p.Desk
 	desk.mu.Lock()
 	defer desk.mu.Unlock()
-	if p.share == nil && p.nodes[0].kind.Mode == queue.Exclusive {
+	if p.share == nil && p.nodes[0].kind.Mode.Lowers() {
 		p.share = time.AfterFunc(time.Until(when), func() { desk.Spawn(func() { do(p) }) })
 	}
 }
@@ -163,6 +164,7 @@ func (p *Place) Lower(h session.Tenant) bool {
 	if p.hold != h {
 		return false
 	}
-	p.nodes[0].kind = queue.Kind{Mode: queue.Shared} // it is never handed to a writer again
+	own := &p.nodes[0].kind
+	own.Mode = own.Mode.Lowered() // it is never handed to a writer again
 	return true
 }

@@ -30,7 +30,7 @@ func (s Standing) IsOpen() bool { return s.WasKept && !s.Others }
 // the node grants the mode, no Txn under the place is in doubt, the place is not revoked, and
 // there are turns left.
 func (s Standing) Grants(mode queue.Mode) bool {
-	return (s.Mode != queue.Shared || mode == queue.Shared) && !s.Doubtful && !s.Revoked && s.Turn < lastTurn
+	return s.Mode.Covers(mode) && !s.Doubtful && !s.Revoked && s.Turn < lastTurn
 }
 
 // MayPass reports whether a place may be handed over to a holder of a mode, apart from the lease,

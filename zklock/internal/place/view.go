@@ -12,7 +12,6 @@ import (
 
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/errs"
-	"github.com/zklock/go-zklock/zklock/internal/queue"
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
@@ -93,7 +92,7 @@ func (v *View) list(ctx context.Context) error {
 // updates its entry with what the read shows. If gone, its node does not exist, and err does not matter.
 func (v *View) watchHead(ctx context.Context) (gone bool, err error) {
 	q := v.last[v.cfg.Dialect.Family]
-	if len(q) == 0 || q[0].Kind.Mode != queue.Exclusive && !q[0].MayBeKept() {
+	if len(q) == 0 || !q[0].Kind.Mode.Lowers() && !q[0].MayBeKept() {
 		v.head = nil
 		return false, nil
 	}

@@ -251,19 +251,20 @@ func (z Znode) blockedBy(ctx context.Context, kind queue.Kind, q []queue.Node) (
 		if held {
 			return 0, Entry{}, nil
 		}
-		if kind.Mode != queue.Shared {
-			return len(q) - 1, Entry{Node: q[watch[0]]}, nil
+		nearest := &q[watch[0]]
+		if mode := nearest.Kind.Mode; !mode.Lowers() || kind.Mode.Excludes(mode.Lowered()) {
+			return len(q) - 1, Entry{Node: *nearest}, nil
 		}
-		n, err := z.Read(ctx, "list", z.Path+"/"+q[watch[0]].Name)
+		n, err := z.Read(ctx, "list", z.Path+"/"+nearest.Name)
 		switch d, _ := queue.Decode(n.Data); {
 		case errors.Is(err, driver.ErrNoNode):
 			q = append(q[:watch[0]], q[watch[0]+1:]...)
 		case err != nil:
 			return 0, Entry{}, z.cfg.explainList(err, z.Path)
-		case queue.Effective(q[watch[0]].Kind, d).Mode != queue.Shared:
-			return len(q) - 1, entryOf(q[watch[0]], n, false), nil
+		case kind.Mode.Excludes(queue.Effective(nearest.Kind, d).Mode):
+			return len(q) - 1, entryOf(*nearest, n, false), nil
 		default:
-			q[watch[0]].Kind.Mode = queue.Shared
+			nearest.Kind.Mode = nearest.Kind.Mode.Lowered()
 		}
 	}
 }

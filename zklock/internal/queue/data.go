@@ -109,10 +109,11 @@ func (d *Data) truncate() {
 }
 
 // Effective returns the kind as which a contender counts. A holder that downgrades its
-// write lock writes a reader's mode into the data of its node, whose name stays a writer's.
+// write lock writes a reader's mode into the data of its node, whose name stays a writer's: see
+// Row.LowersTo. No other mode in the data counts.
 func Effective(k Kind, d Data) Kind {
-	if k.Mode == Exclusive && d.Mode == Shared.String() {
-		return Kind{Mode: Shared}
+	if k.Mode.Lowers() && d.Mode == k.Mode.Lowered().String() {
+		return Kind{Mode: k.Mode.Lowered()}
 	}
 	return k
 }

@@ -45,20 +45,19 @@ import (
 // zklock's own mark. In kazoo these znodes are persistent and stay, because kazoo's locks create
 // them once and rely on them.
 type Dialect struct {
-	Name    string
-	Family  family
-	markers markers
-	serves  string // the name of its recipe, for errors
+	Name   string
+	Family family
+	serves string // the name of its recipe, for errors
 }
 
 // Default is the dialect of a URL that does not name one. It and each of the others share
 // locks with one recipe.
 var (
-	Default        = &Dialect{"zklock", familyReadWrite, markers{Exclusive: "__WRIT__", Shared: "__READ__", Permit: "__PERM"}, "Curator's InterProcessReadWriteLock"}
-	dialectCurator = &Dialect{"curator", familyMutex, markers{Exclusive: "lock-"}, "Curator's InterProcessMutex and LeaderSelector"}
-	dialectZK      = &Dialect{"zk", familyMutex, markers{Exclusive: "lock-"}, "go-zookeeper's Lock"}
-	dialectKazoo   = &Dialect{"kazoo", FamilyKazoo, markers{Exclusive: "__lock__", Shared: "__rlock__"}, "kazoo's Lock, ReadLock and WriteLock"}
-	dialectLatch   = &Dialect{"latch", familyLatch, markers{Exclusive: "latch-"}, "Curator's LeaderLatch"}
+	Default        = &Dialect{"zklock", FamilyReadWrite, "Curator's InterProcessReadWriteLock"}
+	dialectCurator = &Dialect{"curator", familyMutex, "Curator's InterProcessMutex and LeaderSelector"}
+	dialectZK      = &Dialect{"zk", familyMutex, "go-zookeeper's Lock"}
+	dialectKazoo   = &Dialect{"kazoo", FamilyKazoo, "kazoo's Lock, ReadLock and WriteLock"}
+	dialectLatch   = &Dialect{"latch", familyLatch, "Curator's LeaderLatch"}
 )
 
 // Dialects has all dialects, the default first.
@@ -77,7 +76,7 @@ func ParseDialect(name string) (*Dialect, error) {
 
 // family is a form of queue nodes' names. Recipes of one family see each other's nodes.
 //
-//	familyReadWrite   [_c_<uuid>-]__WRIT__<10 digits>      wants the lock alone
+//	FamilyReadWrite   [_c_<uuid>-]__WRIT__<10 digits>      wants the lock alone
 //	                  [_c_<uuid>-]__READ__<10 digits>      wants it together with other readers
 //	                  [_c_<uuid>-]__PERM<n>__<10 digits>   wants one of n permits; Curator has no such nodes
 //	familyMutex       [_c_<uuid or 32 hex digits>-]lock-<10 digits>
@@ -86,16 +85,12 @@ func ParseDialect(name string) (*Dialect, error) {
 type family uint8
 
 const (
-	familyReadWrite family = iota
+	FamilyReadWrite family = iota
 	familyMutex
 	FamilyKazoo
 	familyLatch
 	Families = iota // the number of families
 )
-
-// markers has, by mode, the text that a recipe looks for to find the sequence number in a name; ""
-// if the recipe has no locks of that mode.
-type markers [Permit + 1]string
 
 const (
 	protectedPrefix = "_c_"
@@ -103,12 +98,12 @@ const (
 )
 
 // Literal reports whether a lock's name is, unchanged, the path of its znode below the root.
-func (d *Dialect) Literal() bool { return d.Family != familyReadWrite }
+func (d *Dialect) Literal() bool { return d.Family != FamilyReadWrite }
 
 // Allows returns nil if the dialect has that kind of lock, and else an error that matches
 // ErrConflict.
 func (d *Dialect) Allows(k Kind) error {
-	if d.markers[k.Mode] != "" {
+	if k.Mode.row().Markers[d.Family] != "" {
 		return nil
 	}
 	return fmt.Errorf("%w: dialect=%s has no locks of mode %v, because %s has none", errs.ErrConflict, d.Name, k.Mode, d.serves)
@@ -116,8 +111,9 @@ func (d *Dialect) Allows(k Kind) error {
 
 // Prefix returns the name of a queue node up to its sequence suffix.
 func (d *Dialect) Prefix(g GUID, k Kind) string {
-	marker := d.markers[k.Mode]
-	if k.Mode == Permit {
+	row := k.Mode.row()
+	marker := row.Markers[d.Family]
+	if row.Counted {
 		marker += strconv.Itoa(k.Permits) + permitMarkerEnd
 	}
 	switch d {
@@ -151,13 +147,14 @@ func (d *Dialect) Parse(node string) (q Node, foreign *Dialect, ok bool) {
 // number. For the others it must be one.
 func classify(node string) (q Node, of *Dialect, numbered bool) {
 	for _, of := range Dialects {
-		for mode, marker := range of.markers {
+		for mode := range rows {
+			marker := rows[mode].Markers[of.Family]
 			i := strings.LastIndex(node, marker)
 			if marker == "" || i < 0 {
 				continue
 			}
 			head, suffix, kind := node[:i], node[i+len(marker):], Kind{Mode: Mode(mode)}
-			if kind.Mode == Permit {
+			if rows[mode].Counted {
 				digits, rest, found := strings.Cut(suffix, permitMarkerEnd)
 				kind.Permits, _ = strconv.Atoi(digits)
 				if suffix = rest; !found || kind.Permits <= 0 || strconv.Itoa(kind.Permits) != digits {

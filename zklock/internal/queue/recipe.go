@@ -11,12 +11,12 @@ import (
 // permits, whose grant) can let self hold. q is ordered by sequence number, oldest first,
 // and nothing else matters for the decision.
 //
-// An exclusive contender holds if no contender is ahead of it. Else it watches the one just
-// ahead. While that one is there, the departure of any other changes nothing for self. So a
-// release wakes one waiter.
+// A contender holds if no contender that it excludes is ahead of it: see Mode.Excludes. Else it watches
+// the nearest of those. While that one is there, the departure of any other changes nothing for self.
 //
-// A shared contender holds if no exclusive contender is ahead of it. Else it watches the
-// nearest exclusive one ahead: shared contenders between the two cannot hold either.
+// So an exclusive contender watches the one just ahead, and a release wakes one waiter. A shared
+// contender watches the nearest exclusive one ahead: shared contenders between the two cannot hold
+// either.
 //
 // A semaphore's n permits are held by the first n contenders. The next one, the first in
 // line, watches all n, since any of them may leave. Each contender further back watches the
@@ -41,7 +41,7 @@ func Decide(q []Node, self int) (held bool, watch []int) {
 		return false, watch
 	}
 	for i := self - 1; i >= 0; i-- {
-		if q[self].Kind.Mode == Exclusive || q[i].Kind.Mode == Exclusive {
+		if q[self].Kind.Mode.Excludes(q[i].Kind.Mode) {
 			return false, []int{i}
 		}
 	}
@@ -49,7 +49,7 @@ func Decide(q []Node, self int) (held bool, watch []int) {
 }
 
 // First reports whether the contender at index self is the first in line: no contender ahead
-// of it waits. A shared contender does not count shared ones, which are granted together
+// of it waits. Those that self does not exclude do not count: they can be granted together
 // with it. Of the contenders that do not hold, only the first in line can be granted next.
 //
 // So the first in line is, if the contenders at the front hold:
@@ -61,12 +61,15 @@ func First(q []Node, self int) bool {
 	if n := q[self].Kind.Permits; n > 0 {
 		return self <= n
 	}
-	for i := 1; i < self; i++ {
-		if q[i].Kind.Mode == Exclusive {
+	var ahead Modes
+	for i := range self {
+		m := q[i].Kind.Mode
+		if q[self].Kind.Mode.Excludes(m) && excluded[m]&ahead != 0 {
 			return false // it waits
 		}
+		ahead |= ModesOf(m)
 	}
-	return self <= 1 || q[0].Kind.Mode == Shared || q[self].Kind.Mode == Shared
+	return true
 }
 
 // Conflict returns an error that matches ErrConflict if a contender ahead of self is of a kind that

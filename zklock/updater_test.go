@@ -1,0 +1,45 @@
+package zklock
+
+import (
+	"context"
+
+	"github.com/zklock/go-zklock/zklock/internal/queue"
+)
+
+// This is the second of the two files of a new kind of lock: its public type. Outside of tests its name
+// is updater.go, and a constant Update stands beside Exclusive, Shared and Permit in contender.go if
+// programs should compare a lock's mode with it.
+
+// Updater is the lock that update holders of an [RWMutex] acquire: one at a time, beside readers.
+type Updater struct{ lockable }
+
+var _ Acquirer = (*Updater)(nil)
+
+// Updater returns the update lock with the given name.
+func (c *Client) Updater(name string) *Updater {
+	return &Updater{c.lockable(name, queue.Kind{Mode: update})}
+}
+
+func (u *Updater) lock() *lockable {
+	if u == nil {
+		return nil
+	}
+	return &u.lockable
+}
+
+// Name returns the lock's name.
+func (u *Updater) Name() string { return u.lock().name() }
+
+// Path returns the path of the lock's znode; "" if the name is invalid.
+func (u *Updater) Path() string { return u.lock().path() }
+
+// Acquire waits until the caller holds the update lock; see [Acquirer].
+func (u *Updater) Acquire(ctx context.Context, opts ...AcquireOption) (*Lock, error) {
+	return u.lock().acquire(ctx, opts, false)
+}
+
+// TryAcquire acquires the update lock if no writer and no other update lock is in the queue; see
+// [Acquirer].
+func (u *Updater) TryAcquire(ctx context.Context, opts ...AcquireOption) (*Lock, error) {
+	return u.lock().acquire(ctx, opts, true)
+}
