@@ -76,8 +76,8 @@ var _ = []mutant.Mutant{
 		Name:   "handover-of-all",
 		Breaks: "locks on several names take part in hand-over",
 		In:     (*Client).acquireLock,
-		Find:   "len(r.Wants) > 1 || r.Mode == queue.Permit",
-		Put:    "r.Mode == queue.Permit",
+		Find:   "len(r.Wants) > 1 || !r.Mode.$handsOver()",
+		Put:    "!r.Mode.$handsOver()",
 		Tests:  []string{"TestAllIsNotHandedAPlaceOnOneName"},
 	},
 	{
@@ -140,8 +140,8 @@ var _ = []mutant.Mutant{
 		Name:   "turn-not-raised-by-downgrade",
 		Breaks: "readers that join a downgraded writer have the same token as the writer",
 		In:     (*hold).lower,
-		Find:   "h.mode, h.token = h.mode.Lowered(), Token{Zxid: h.place.Zxid, Turn: turn}",
-		Put:    "h.mode = h.mode.Lowered()",
+		Find:   "h.mode, h.token = h.mode.$lowered(), Token{Zxid: h.place.Zxid, Turn: turn}",
+		Put:    "h.mode = h.mode.$lowered()",
 		Tests:  []string{"TestReaderThatJoinsADowngradedWriterHasALaterToken"},
 	},
 	{

@@ -18,7 +18,7 @@ import (
 
 // These tests show that a kind of lock is a row and a type: updater_row_test.go and updater_test.go add
 // one, an update lock, and nothing else in the package knows it. The two files say what they have to
-// contain. It excludes itself and writers, and is held beside readers.
+// contain. It excludes itself and writers, and is held together with readers.
 
 // kindsOfLock makes one lock of each of the kinds that share a queue.
 var kindsOfLock = []struct {
@@ -30,13 +30,13 @@ var kindsOfLock = []struct {
 	{"updater", func(c *zklock.Client, name string) zklock.Acquirer { return c.Updater(name) }},
 }
 
-// holdBeside reports whether two kinds may hold at the same time.
-func holdBeside(a, b string) bool {
+// holdTogether reports whether two kinds may hold at the same time.
+func holdTogether(a, b string) bool {
 	return a == "reader" && b != "writer" || b == "reader" && a != "writer"
 }
 
-// Each kind holds beside each other kind if it may, and is refused if not. The holder and the one that
-// tries are two processes, or one.
+// Each kind is held together with each other kind if it may be, and is refused if not. The holder and
+// the one that tries are two processes, or one.
 func TestNewKindExcludes(t *testing.T) {
 	for _, holder := range kindsOfLock {
 		for _, asker := range kindsOfLock {
@@ -51,19 +51,19 @@ func TestNewKindExcludes(t *testing.T) {
 						}
 						held := mustLock(t)(holder.of(a, "x").Acquire(t.Context()))
 						lock, err := asker.of(b, "x").TryAcquire(t.Context())
-						if holdBeside(holder.name, asker.name) {
+						if holdTogether(holder.name, asker.name) {
 							if err != nil {
-								t.Fatalf("a try beside a %s: %v", holder.name, err)
+								t.Fatalf("a try while a %s holds: %v", holder.name, err)
 							}
 							mustRelease(t, lock)
 						} else if !errors.Is(err, zklock.ErrNotAcquired) {
-							t.Fatalf("a try beside a %s returned %v, want ErrNotAcquired", holder.name, err)
+							t.Fatalf("a try while a %s holds returned %v, want ErrNotAcquired", holder.name, err)
 						}
-						if !holdBeside(holder.name, asker.name) {
+						if !holdTogether(holder.name, asker.name) {
 							got := acquiring(t, asker.of(b, "x"), t.Context())
 							select {
 							case <-got:
-								t.Fatalf("a %s holds beside a %s", asker.name, holder.name)
+								t.Fatalf("a %s and a %s hold at the same time", asker.name, holder.name)
 							default:
 							}
 							mustRelease(t, held)
@@ -84,7 +84,7 @@ func TestNewKindAmongManyContenders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
 		var mu sync.Mutex
-		held, beside := map[string]int{}, map[[2]string]int{}
+		held, with := map[string]int{}, map[[2]string]int{}
 		var all sync.WaitGroup
 		for range 3 {
 			c := connect(t, e.Connector(), nil)
@@ -99,10 +99,10 @@ func TestNewKindAmongManyContenders(t *testing.T) {
 						}
 						mu.Lock()
 						for other, n := range held {
-							if n > 0 && !holdBeside(k.name, other) {
-								t.Errorf("a %s holds beside a %s", k.name, other)
+							if n > 0 && !holdTogether(k.name, other) {
+								t.Errorf("a %s and a %s hold at the same time", k.name, other)
 							} else if n > 0 {
-								beside[[2]string{k.name, other}]++
+								with[[2]string{k.name, other}]++
 							}
 						}
 						held[k.name]++
@@ -120,8 +120,8 @@ func TestNewKindAmongManyContenders(t *testing.T) {
 		}
 		all.Wait()
 		synctest.Wait()
-		if beside[[2]string{"updater", "reader"}]+beside[[2]string{"reader", "updater"}] == 0 {
-			t.Error("no updater has held beside a reader")
+		if with[[2]string{"updater", "reader"}]+with[[2]string{"reader", "updater"}] == 0 {
+			t.Error("no updater has held together with a reader")
 		}
 		if n := nodes(e); n != 0 {
 			t.Errorf("%d nodes are left:\n%s", n, e.Dump())

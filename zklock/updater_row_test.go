@@ -5,8 +5,8 @@ import "github.com/zklock/go-zklock/zklock/internal/queue"
 // This is the first of the two files of a new kind of lock. Outside of tests the row stands in
 // internal/queue/kind.go, with the others, and the mode among the constants there.
 //
-// The kind of this example is the update lock of databases. Its holder reads beside other readers, and
-// will write later. So it excludes other update locks. Writers exclude it, because the row of
+// The kind of this example is the update lock of databases. Its holder reads together with other readers,
+// and will write later. So it excludes other update locks. Writers exclude it, because the row of
 // writers excludes every kind: exclusion is mutual, so one of two rows says it. A place of an update
 // lock covers a reader's, so All of both takes the name with an update lock, and its holder may join
 // as a reader with Reenter. That follows from what the two exclude.

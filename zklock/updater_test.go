@@ -7,10 +7,10 @@ import (
 )
 
 // This is the second of the two files of a new kind of lock: its public type. Outside of tests its name
-// is updater.go, and a constant Update stands beside Exclusive, Shared and Permit in contender.go if
+// is updater.go, and contender.go has a constant Update, as it has Exclusive, Shared and Permit, if
 // programs should compare a lock's mode with it.
 
-// Updater is the lock that update holders of an [RWMutex] acquire: one at a time, beside readers.
+// Updater is the lock that update holders of an [RWMutex] acquire: one at a time, together with readers.
 type Updater struct{ lockable }
 
 var _ Acquirer = (*Updater)(nil)

@@ -30,7 +30,7 @@ func brokenRules() (broken []string) {
 		for o := Exclusive; int(o) < len(rows); o++ {
 			other := rows[o]
 			if m.Excludes(o) != o.Excludes(m) {
-				breaks(m, "exclusion is mutual, or the later of two contenders holds beside the earlier one")
+				breaks(m, "exclusion is mutual, or the later of two contenders holds while the earlier one does")
 			}
 			if m.Covers(o) && m != o && r.HandsOver && other.HandsOver && r.LowersTo != o {
 				breaks(m, "a place that may go to another kind can become that kind's for good")

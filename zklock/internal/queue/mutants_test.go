@@ -25,7 +25,7 @@ var _ = []mutant.Mutant{
 		Breaks: "a writer does not wait for readers ahead of it, nor readers for writers",
 		In:     table,
 		Find:   "^Modes(0)",
-		Put:    "ModesOf(Exclusive)",
+		Put:    "1 << Exclusive",
 		Tests:  []string{"TestDecideAgreesWithBruteForce", "TestRows"},
 	},
 	{
@@ -46,7 +46,7 @@ var _ = []mutant.Mutant{
 	},
 	{
 		Name:   "reader-covers-writer",
-		Breaks: "a reader's place in the queue may serve a writer, so that it holds beside readers of other processes",
+		Breaks: "a reader's place in the queue may serve a writer, and holds while readers of other processes hold",
 		In:     Mode.Covers,
 		Find:   "excluded[o]&^excluded[m] == 0",
 		Put:    "true",
@@ -56,8 +56,8 @@ var _ = []mutant.Mutant{
 		Name:   "lowered-to-what-it-does-not-cover",
 		Breaks: "a node's data can turn a contender of any kind into a reader's",
 		In:     Effective,
-		Find:   "k.Mode.Lowers() && d.Mode == k.Mode.Lowered().String()",
-		Put:    "d.Mode == Shared.String()",
+		Find:   "k.Mode.$lowers() && d.Mode == k.Mode.$lowered().$name()",
+		Put:    "d.Mode == Shared.$name()",
 		Tests:  []string{"TestDataLowersWritersOnly"},
 	},
 	{
@@ -97,7 +97,7 @@ var _ = []mutant.Mutant{
 		Name:   "downgraded-writer-blocks",
 		Breaks: "readers wait for a writer that was downgraded",
 		In:     Effective,
-		Find:   "k.Mode.Lowers() && d.Mode == k.Mode.Lowered().$name()",
+		Find:   "k.Mode.$lowers() && d.Mode == k.Mode.$lowered().$name()",
 		Put:    "false",
 		Tests:  []string{"TestNodeDataBound"},
 		By:     "zklock",
