@@ -36,7 +36,7 @@ func All(acquirers ...Acquirer) *Group {
 	g.err = g.add(acquirers)
 	// A writer stands before a reader of the same name, and is what stays of the two.
 	slices.SortFunc(g.wants, func(v, w place.Want) int {
-		return cmp.Or(cmp.Compare(v.Name, w.Name), weakest(v.Kind.Mode, w.Kind.Mode))
+		return cmp.Or(cmp.Compare(v.Name, w.Name), strongestFirst(v.Kind.Mode, w.Kind.Mode))
 	})
 	g.wants = slices.CompactFunc(g.wants, func(v, w place.Want) bool { return v.Name == w.Name })
 	if n := len(g.wants); n > maxAll && g.err == nil {
@@ -45,9 +45,9 @@ func All(acquirers ...Acquirer) *Group {
 	return g
 }
 
-// weakest orders modes that All takes: one that covers another stands before it. Of two modes, one
+// strongestFirst orders modes that All takes: one that covers another stands before it. Of two modes, one
 // covers the other: queue.Row has that rule.
-func weakest(v, w queue.Mode) int {
+func strongestFirst(v, w queue.Mode) int {
 	switch {
 	case v == w:
 		return 0

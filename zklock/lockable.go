@@ -19,6 +19,7 @@ type lockable struct {
 	err    error        // why it cannot be acquired; nil if it can
 }
 
+// lockable returns what a lock of one name embeds. If the name or the kind is wrong, its err says so.
 func (c *Client) lockable(name string, k queue.Kind) lockable {
 	l := lockable{client: c, wants: []place.Want{{Name: name, Kind: k}}}
 	if c == nil || c.pool == nil {

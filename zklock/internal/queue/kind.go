@@ -151,7 +151,7 @@ func (m Mode) Lowered() Mode { return m.row().LowersTo }
 // Lowers reports whether a contender of the mode can become one of another mode while it holds.
 func (m Mode) Lowers() bool { return m.Lowered() != 0 && m.Lowered() != m }
 
-// HandsOver returns the row's cell of that name, as Joins, Keeps and InAll do.
+// HandsOver reports whether a place goes on to the next goroutine of the process without a request.
 func (m Mode) HandsOver() bool { return m.row().HandsOver }
 
 // Joins reports whether goroutines of one process share one hold.

@@ -151,3 +151,37 @@ func TestDataLowersWritersOnly(t *testing.T) {
 		}
 	}
 }
+
+// Decide and First ask the table for a kind that they do not know, too. All queues of up to seven
+// writers, readers and updaters: a contender holds if it excludes none ahead, else it watches the
+// nearest of those, and it is the first in line if each of those holds.
+func TestDecideAsksTheTable(t *testing.T) {
+	was := excluded
+	defer func() { rows, excluded = table(), was }()
+	const update, most = Permit + 1, 7
+	AddForTest(Row{Name: "update", Excludes: ModesOf(update)})
+	modes := []Mode{Exclusive, Shared, update}
+	waitsFor := func(m, o Mode) bool { return m == Exclusive || o == Exclusive || m == update && o == update }
+	q := make([]Node, most)
+	for order := range 3 * 3 * 3 * 3 * 3 * 3 * 3 {
+		for i := range q {
+			q[i].Kind.Mode = modes[order%3]
+			order /= 3
+		}
+		held := make([]bool, most)
+		for self := range q {
+			nearest, first := -1, true
+			for i := range self {
+				if waitsFor(q[self].Kind.Mode, q[i].Kind.Mode) {
+					nearest, first = i, first && held[i]
+				}
+			}
+			var watch []int
+			held[self], watch = Decide(q, self)
+			if held[self] != (nearest < 0) || !held[self] && (len(watch) != 1 || watch[0] != nearest) || First(q, self) != first {
+				t.Fatalf("in %v, contender %d holds: %v, watches %v, is the first in line: %v; want that it watches %d, and is the first: %v",
+					q, self, held[self], watch, First(q, self), nearest, first)
+			}
+		}
+	}
+}
