@@ -27,7 +27,7 @@ var kindsOfLock = []struct {
 }{
 	{"writer", func(c *zklock.Client, name string) zklock.Acquirer { return c.Mutex(name) }},
 	{"reader", func(c *zklock.Client, name string) zklock.Acquirer { return c.RWMutex(name).Reader() }},
-	{"updater", func(c *zklock.Client, name string) zklock.Acquirer { return c.Updater(name) }},
+	{"updater", func(c *zklock.Client, name string) zklock.Acquirer { return zklock.NewUpdater(c, name) }},
 }
 
 // holdTogether reports whether two kinds may hold at the same time.
@@ -136,7 +136,7 @@ func TestNewKindDoesWhatItsRowSays(t *testing.T) {
 		e := memdriver.New()
 		c := connect(t, e.Connector(), nil)
 		ctx := t.Context()
-		lock := mustLock(t)(c.Updater("x").Acquire(ctx))
+		lock := mustLock(t)(zklock.NewUpdater(c, "x").Acquire(ctx))
 		if s := lock.Mode().String(); s != "update" {
 			t.Errorf("it is held as %q", s)
 		}
@@ -159,7 +159,7 @@ func TestNewKindDoesWhatItsRowSays(t *testing.T) {
 		}
 		mustRelease(t, lock)
 
-		both := mustLock(t)(zklock.All(c.RWMutex("x").Reader(), c.Updater("x"), c.RWMutex("y").Reader()).Acquire(ctx))
+		both := mustLock(t)(zklock.All(c.RWMutex("x").Reader(), zklock.NewUpdater(c, "x"), c.RWMutex("y").Reader()).Acquire(ctx))
 		var modes []string
 		for _, m := range both.Modes() {
 			modes = append(modes, m.String())
@@ -170,7 +170,7 @@ func TestNewKindDoesWhatItsRowSays(t *testing.T) {
 		mustRelease(t, both)
 
 		kazoo := connect(t, e.Connector(), map[string]string{"dialect": "kazoo"})
-		if _, err := kazoo.Updater("k").Acquire(ctx); !errors.Is(err, zklock.ErrConflict) {
+		if _, err := zklock.NewUpdater(kazoo, "k").Acquire(ctx); !errors.Is(err, zklock.ErrConflict) {
 			t.Errorf("in another dialect: %v, want ErrConflict", err)
 		}
 		if _, err := (*zklock.Updater)(nil).Acquire(context.Background()); !errors.Is(err, zklock.ErrMisuse) {

