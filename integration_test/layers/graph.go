@@ -26,8 +26,7 @@ type graph struct {
 	knows map[string]map[string]struct{} // by type name: the types that its fields and methods mention
 	types int                            // how many types the package has
 
-	session       []*types.Var // the fields of session.Session, if the package imports it
-	locks, writes []string     // where the package locks that, and the fields of it that the package writes
+	open []string // the exported fields of the package's type Session
 }
 
 // draw makes the graph of the package in a folder, without its tests, with the files that
@@ -43,11 +42,10 @@ func draw(dir string) (*graph, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &graph{session: sessionFields(pkg), needs: make(map[string]map[string]struct{}), calls: make(map[call]map[string]int), knows: make(map[string]map[string]struct{})}
+	g := &graph{open: openFields(pkg), needs: make(map[string]map[string]struct{}), calls: make(map[call]map[string]int), knows: make(map[string]map[string]struct{})}
 	at := func(pos token.Pos) string { return filepath.Base(fset.Position(pos).Filename) }
 	for _, f := range files {
 		g.files = append(g.files, at(f.Pos()))
-		g.addSession(info, f, at)
 		g.addNeeds(pkg, info, f, at)
 		for _, decl := range f.Decls {
 			switch d := decl.(type) {

@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"errors"
 	"runtime"
 	"slices"
 	"strings"
@@ -297,10 +296,4 @@ func answer(group []*Write, err error) {
 	for _, w := range group {
 		close(w.Done)
 	}
-}
-
-// AtFault returns the index of the operation that made a transaction fail; -1 if that operation
-// is not among results.
-func AtFault(results []driver.OpResult) int {
-	return slices.IndexFunc(results, func(r driver.OpResult) bool { return r.Err != nil && !errors.Is(r.Err, driver.ErrRolledBack) })
 }

@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
@@ -11,7 +10,7 @@ import (
 )
 
 // heart is the goroutine of a session that keeps its lease proven.
-type heart struct{ *Session }
+type heart struct{ *requests }
 
 // beat keeps the lease proven. While a place needs it, it sends a Sync every tenth of the
 // session timeout, and after some of them a heartbeat: a write, which a quorum commits. See
@@ -25,7 +24,7 @@ func (s heart) beat() {
 	var looked time.Time // instant of the last search for handles that callers have dropped
 	early := s.settings.early()
 	// Each turn checks the context: a hook may have taken longer than a period.
-	for s.Ctx.Err() == nil {
+	for s.ctx.Err() == nil {
 		now := lease.Now()
 		next := s.plan(now, last, early)
 		wait := next.at.Sub(now)
@@ -40,8 +39,8 @@ func (s heart) beat() {
 		}
 		if looked.Add(next.every).Before(lease.Now()) {
 			looked = lease.Now()
-			for _, t := range s.tenantsNow() {
-				t.Review()
+			for _, h := range s.holdsNow() {
+				h.Review()
 			}
 		}
 		timer.Reset(wait)
@@ -49,7 +48,7 @@ func (s heart) beat() {
 		select {
 		case <-timer.C:
 		case <-s.rouse:
-		case <-s.Ctx.Done():
+		case <-s.ctx.Done():
 			return
 		}
 		s.waits(time.Time{})
@@ -83,7 +82,7 @@ func (s heart) plan(now time.Time, last attempt, early func(time.Duration) time.
 	}
 	// A server may refuse Syncs. On a session that proves no lease that must not look like silence.
 	// After a gap in the chain, the first heartbeats would prove too little for a grant.
-	insist := busy || last.failed || s.quietLocked(now) >= s.Timeout/2
+	insist := busy || last.failed || s.quietLocked(now) >= s.timeout/2
 	if s.urgent {
 		// Many sessions may come back at the same moment: none writes in place of a Sync.
 		next := turn{at: last.at.Add(lease.MinPeriod), every: every, sync: true}
@@ -141,8 +140,8 @@ func (s heart) exchange(next turn) bool {
 // request sends one request, and reports whether it was answered.
 func (s heart) request(kind string, write bool) bool {
 	root := s.settings.Root
-	_, end := hook.Start(s.settings.Operation, s.Ctx, Operation{Kind: kind, Group: 1, Server: s.DS.Server(), Session: s.DS.ID()})
-	ctx, cancel := context.WithTimeout(s.Ctx, s.requestTimeout())
+	_, end := hook.Start(s.settings.Operation, s.ctx, Operation{Kind: kind, Group: 1, Server: s.ds.Server(), Session: s.ds.ID()})
+	ctx, cancel := context.WithTimeout(s.ctx, s.requestTimeout())
 	defer cancel()
 	err := s.prove(write, func() (err error) {
 		s.waits(lease.Now().Add(s.requestTimeout()))
@@ -150,7 +149,7 @@ func (s heart) request(kind string, write bool) bool {
 		if write {
 			_, err = s.commit(ctx, []driver.Op{driver.CheckOp(root, driver.AnyVersion)})
 		} else {
-			err = s.DS.Sync(ctx, root)
+			err = s.ds.Sync(ctx, root)
 		}
 		return err
 	})
@@ -166,26 +165,4 @@ func (s heart) waits(due time.Time) {
 	defer s.mu.Unlock()
 	s.lastPauseLocked()
 	s.due, s.frozen = due, lease.Suspended()
-}
-
-// lastPauseLocked returns the last pause since the lease was renewed; "" if there was none.
-func (s *Session) lastPauseLocked() string {
-	if !s.due.IsZero() {
-		if text := pauseText(lease.Now().Sub(s.due), lease.Suspended()-s.frozen, s.lease.Least()/2); text != "" {
-			s.pause = text
-		}
-	}
-	return s.pause
-}
-
-// pauseText says that the heart is late, and that the machine was suspended while it waited. It
-// returns "" if the heart is less late than least: then it was just busy.
-func pauseText(late, suspended, least time.Duration) string {
-	switch {
-	case late < least:
-		return ""
-	case suspended > late/2:
-		return fmt.Sprintf("the machine was suspended for %v", suspended.Truncate(100*time.Millisecond))
-	}
-	return fmt.Sprintf("this process did not run for at least %v (it was stopped, throttled or paused)", late.Truncate(100*time.Millisecond))
 }

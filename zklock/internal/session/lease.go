@@ -1,9 +1,9 @@
 package session
 
 import (
-	"context"
 	"time"
 
+	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/lease"
 )
@@ -25,7 +25,7 @@ import (
 // client that has seen a later transaction than they have, and never say that its session is over.
 
 // Enter counts a new place, which needs the lease. It returns false if the session is over.
-func (s *Session) Enter() bool {
+func (s *life) Enter() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.over != nil {
@@ -35,23 +35,24 @@ func (s *Session) Enter() bool {
 	return true
 }
 
-// Leave ends the count of a place that is gone. The place does not rest.
-func (s *Session) Leave() {
+// Leave ends the count of a place that is gone. The place does not rest. A session that retires
+// ends with its last place.
+func (s *life) Leave() {
+	after := func() {}
 	s.mu.Lock()
 	s.tallyLocked(-1, -1)
-	idle := s.work == 0
-	if idle {
-		s.lease.Until = time.Time{}
+	if s.work == 0 {
+		if s.lease.Until = (time.Time{}); s.retiring {
+			after = s.endLocked(driver.Closed, errs.ErrSessionEnded)
+		}
 	}
 	s.mu.Unlock()
-	if idle {
-		s.pool.retire(s)
-	}
+	after()
 }
 
 // Rest counts a place as one that does not need the lease for now. The place has no hold,
 // and gets none before the caller has called Stir.
-func (s *Session) Rest() {
+func (s *life) Rest() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.tallyLocked(0, -1)
@@ -59,7 +60,7 @@ func (s *Session) Rest() {
 
 // Stir counts a place that rested as one that needs the lease again. If too little of the
 // lease is left for a grant, the next heartbeat is early.
-func (s *Session) Stir() {
+func (s *life) Stir() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.tallyLocked(0, 1)
@@ -69,7 +70,7 @@ func (s *Session) Stir() {
 // tallyLocked changes the number of places, and of those that need the lease. The lease counts
 // from the first of these to the last, if enough of it is left. With less the session might end
 // before a heartbeat could be answered: then it counts from the next committed write. mu is held.
-func (s *Session) tallyLocked(places, needing int) {
+func (s *life) tallyLocked(places, needing int) {
 	before := s.needing
 	s.work, s.needing = s.work+places, s.needing+needing
 	switch {
@@ -85,8 +86,40 @@ func (s *Session) tallyLocked(places, needing int) {
 	}
 }
 
+// noteAnswer extends the lease by what an exchange proves that was sent at an instant on the connection
+// of generation gen, and was answered on it just now. committed says that it was a write. The exchange
+// counts only if the lease's chain belongs to that connection.
+func (s *life) noteAnswer(gen uint64, sent time.Time, committed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over != nil || gen != s.gen {
+		return
+	}
+	answered := lease.Now()
+	if s.heard = answered; committed {
+		s.latency = answered.Sub(sent)
+	}
+	if s.counting && !answered.Before(s.lease.Until) {
+		Poke(s.look) // the reply came too late: the overseer ends the session
+		return
+	}
+	if committed || !s.counting {
+		s.pause = ""
+	}
+	before := s.lease.Until
+	s.lease.Acknowledged(sent, answered, committed)
+	// A lease that is too short does not begin to count: the session might end with it
+	// although all heartbeats are answered.
+	switch {
+	case s.counting && !s.lease.Until.Equal(before):
+		s.renewedLocked()
+	case committed && !s.counting && s.needing > 0 && s.lease.Lasts(answered):
+		s.countLocked() // wake AwaitLease, even if the end of the lease is the same
+	}
+}
+
 // countLocked makes the lease count. mu is held.
-func (s *Session) countLocked() {
+func (s *life) countLocked() {
 	s.counting = true
 	s.renewedLocked()
 	Poke(s.look)
@@ -94,7 +127,7 @@ func (s *Session) countLocked() {
 
 // renewedLocked reports that the end of the lease has changed. It need not wake the overseer: a
 // lease only grows while it counts, and the overseer looks for its end when it wakes. mu is held.
-func (s *Session) renewedLocked() {
+func (s *life) renewedLocked() {
 	s.publishLocked()
 	close(s.renewed)
 	s.renewed = make(chan struct{})
@@ -102,19 +135,19 @@ func (s *Session) renewedLocked() {
 
 // endsLocked returns how long it takes until the session ends if nothing happens before, and the
 // cause. mu is held.
-func (s *Session) endsLocked() (left time.Duration, cause error) {
+func (s *life) endsLocked() (left time.Duration, cause error) {
 	now := lease.Now()
 	if s.counting {
 		return s.lease.Until.Sub(now), errs.ErrLeaseOver
 	}
 	// When the server falls silent, the newest exchange may be older than the server's last answer to a
 	// ping, by an interval. The rest is for finding another server.
-	return s.Timeout + s.lease.SyncEvery() - s.quietLocked(now), errs.ErrSilent
+	return s.timeout + s.lease.SyncEvery() - s.quietLocked(now), errs.ErrSilent
 }
 
 // quietLocked returns how long ago an exchange was answered; the opening of the session counts as one.
 // mu is held.
-func (s *Session) quietLocked(now time.Time) time.Duration {
+func (s *life) quietLocked(now time.Time) time.Duration {
 	if s.heard.After(s.born) {
 		return now.Sub(s.heard)
 	}
@@ -123,14 +156,14 @@ func (s *Session) quietLocked(now time.Time) time.Duration {
 
 // Silent reports whether places wait without a lease, and the ensemble has not answered for
 // half a session timeout. Then a lease would probably have run out.
-func (s *Session) Silent() bool {
+func (s *life) Silent() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return !s.counting && s.work > 0 && s.quietLocked(lease.Now()) >= s.Timeout/2
+	return !s.counting && s.work > 0 && s.quietLocked(lease.Now()) >= s.timeout/2
 }
 
 // publishLocked copies the end of the lease to where Alive reads it.
-func (s *Session) publishLocked() {
+func (s *life) publishLocked() {
 	proven := int64(0)
 	if s.over == nil && s.counting {
 		proven = int64(s.lease.Until.Sub(s.born))
@@ -141,7 +174,7 @@ func (s *Session) publishLocked() {
 // Alive reports whether the lease counts and has not run out. While that is so, Alive locks no
 // mutex. Otherwise it looks again with mu locked. The lease is extended under mu too, so a caller
 // that has seen the lease's end never sees it extended.
-func (s *Session) Alive() bool {
+func (s *life) Alive() bool {
 	if proven := s.proven.Load(); proven > 0 && lease.Now().Sub(s.born) < time.Duration(proven) {
 		return true
 	}
@@ -151,14 +184,14 @@ func (s *Session) Alive() bool {
 
 // Left returns how much of the lease is left, and a channel that is closed when the lease
 // has changed. The duration is 0 if the lease does not count or the session is over.
-func (s *Session) Left() (time.Duration, <-chan struct{}) {
+func (s *life) Left() (time.Duration, <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.leftLocked(), s.renewed
 }
 
 // leftLocked is Left without the channel, for a caller that holds mu.
-func (s *Session) leftLocked() time.Duration {
+func (s *life) leftLocked() time.Duration {
 	if s.over != nil || !s.counting {
 		return 0
 	}
@@ -170,45 +203,26 @@ func (s *Session) leftLocked() time.Duration {
 	return d
 }
 
-// AwaitLease returns nil when enough of the lease is left to hand out a lock. If it is not
-// enough, AwaitLease makes the next heartbeat come early. It returns errs.ErrSessionOver
-// when the session ends, the error of WaitEnded when ctx ends, and errs.LeaseUnproven after
-// connect_timeout.
-func (s *Session) AwaitLease(ctx context.Context) error {
-	if s.Leased() {
-		return nil
-	}
-	began, limit := lease.Now(), time.NewTimer(s.settings.ConnectTimeout)
-	defer limit.Stop()
-	s.mu.Lock()
-	s.urgent = true
-	s.mu.Unlock()
-	Poke(s.rouse)
-	for {
-		left, renewed := s.Left()
-		if left >= s.Least() {
-			return nil
-		}
-		select {
-		case <-renewed:
-			continue
-		case <-s.Ctx.Done():
-		case <-ctx.Done():
-		case <-limit.C:
-			return errs.LeaseUnproven(s.settings.ConnectTimeout)
-		}
-		return s.WaitEnded(ctx, began)
-	}
-}
-
 // Leased reports whether enough of the lease is left to hand out a lock.
-func (s *Session) Leased() bool {
+func (s *life) Leased() bool {
 	left, _ := s.Left()
 	return left >= s.Least()
 }
 
 // Least returns how much of the lease must be left to hand out a lock. It never changes.
-func (s *Session) Least() time.Duration { return s.lease.Least() }
+func (s *life) Least() time.Duration { return s.lease.Least() }
 
 // LeastKept returns how much of the lease is left at least while heartbeats are answered.
-func (s *Session) LeastKept() time.Duration { return s.lease.LeastKept() }
+func (s *life) LeastKept() time.Duration { return s.lease.LeastKept() }
+
+// provenUntil returns the instant until which isProven is true for what the session has shown so
+// far; the zero time if it is not.
+func (s *life) provenUntil() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over != nil || s.counting && s.leftLocked() <= 0 {
+		return time.Time{}
+	}
+	now := lease.Now()
+	return now.Add(s.timeout - s.quietLocked(now))
+}

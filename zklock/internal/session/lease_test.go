@@ -108,23 +108,23 @@ func TestSilentSessionEnds(t *testing.T) {
 			if left, cause := s.endsLocked(); left != want || cause != why {
 				t.Errorf("%s: the session ends after %v, with cause %v; want %v and %v", when, left, cause, want, why)
 			}
-			if silent := why == errs.ErrSilent && s.work > 0 && want <= s.Timeout/2+s.lease.SyncEvery(); s.Silent() != silent {
+			if silent := why == errs.ErrSilent && s.work > 0 && want <= s.timeout/2+s.lease.SyncEvery(); s.Silent() != silent {
 				t.Errorf("%s: Silent is %v, want %v", when, !silent, silent)
 			}
 		}
 		ends("with a lease", time.Second, errs.ErrLeaseOver)
-		limit := s.Timeout + s.lease.SyncEvery()
+		limit := s.timeout + s.lease.SyncEvery()
 		s.Rest()
 		ends("at the beginning of a rest", limit, errs.ErrSilent)
 		time.Sleep(time.Second)
 		ends("after a second", limit-time.Second, errs.ErrSilent)
 		exchange(s, false)
-		time.Sleep(s.Timeout / 2)
-		ends("half a session timeout after a Sync", limit-s.Timeout/2, errs.ErrSilent)
+		time.Sleep(s.timeout / 2)
+		ends("half a session timeout after a Sync", limit-s.timeout/2, errs.ErrSilent)
 		s.Stir()
 		s.Leave()
-		ends("without a place", limit-s.Timeout/2, errs.ErrSilent)
-		time.Sleep(s.Timeout / 2)
+		ends("without a place", limit-s.timeout/2, errs.ErrSilent)
+		time.Sleep(s.timeout / 2)
 		ends("without a place, a session timeout after a Sync", s.lease.SyncEvery(), errs.ErrSilent)
 		s.Enter()
 		ends("with a new place", s.lease.SyncEvery(), errs.ErrSilent)
@@ -144,11 +144,11 @@ func TestUrgentHeartbeatWaitsForAWriteOnly(t *testing.T) {
 		now := lease.Now()
 		last := attempt{at: now, wrote: now.Add(-lease.MinPeriod / 2)}
 		never := func(time.Duration) time.Duration { return 0 }
-		if next := (heart{s}).plan(now, last, never); !next.write || !next.at.Equal(last.wrote.Add(lease.MinPeriod)) {
+		if next := (heart{&s.requests}).plan(now, last, never); !next.write || !next.at.Equal(last.wrote.Add(lease.MinPeriod)) {
 			t.Errorf("next %+v, want a heartbeat %v after the last one", next, lease.MinPeriod)
 		}
 		s.Rest()
-		if next := (heart{s}).plan(now, last, never); next.write || !next.at.Equal(now.Add(lease.MinPeriod)) {
+		if next := (heart{&s.requests}).plan(now, last, never); next.write || !next.at.Equal(now.Add(lease.MinPeriod)) {
 			t.Errorf("at rest: next %+v, want a Sync %v after the last exchange", next, lease.MinPeriod)
 		}
 	})

@@ -19,6 +19,10 @@ import (
 type order struct {
 	newest atomic.Int64          // the greatest id of a write
 	back   atomic.Pointer[error] // why tokens cannot be trusted; nil: they can
+
+	// regressed is closed after back was set. The sessions of that moment end then: such an ensemble may
+	// have forgotten a queue node of theirs that still holds, or have one again that was deleted.
+	regressed chan struct{}
 }
 
 // note records the id of a transaction that the ensemble has committed. seen is the newest id that was

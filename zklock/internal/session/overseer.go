@@ -8,20 +8,26 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/lease"
 )
 
-// oversee is the overseer: the goroutine of a session that ends it when its lease has run out,
-// when the ensemble does not answer while callers wait, or when the driver reports its end.
+// overseer ends a session when its lease has run out, when the ensemble does not answer while callers
+// wait, when the driver reports the session's end, or when the ensemble has lost transactions.
+type overseer struct {
+	*life
+	regressed <-chan struct{} // closed when the ensemble has lost transactions; nil if that was known when the session was opened
+}
+
+// oversee returns when the session is over. It is the session's goroutine in the pool: see Pool.run.
 //
 // suspendedThen is a reading of lease.Suspended from before the next reconnect began, at first
 // from before the session was opened. Each turn of the loop reads lease.Suspended first and the
 // session's state second. If the session is connected then, the next reconnect had not begun at
 // the time of the reading, which replaces suspendedThen.
-func (s *Session) oversee(suspendedThen time.Duration) {
+func (s overseer) oversee(suspendedThen time.Duration) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	reported := driver.Connected
 	for {
 		suspendedNow := lease.Suspended()
-		state, changed := s.DS.State()
+		state, changed := s.ds.State()
 		switch state {
 		case driver.Expired:
 			s.End(driver.Expired, errs.ErrSessionExpired)
@@ -64,7 +70,7 @@ func (s *Session) oversee(suspendedThen time.Duration) {
 			report := s.notices.expectLocked(false)
 			s.mu.Unlock()
 			report <- func() {
-				s.settings.Log().Warn("zklock: connected again, no lock was lost", "session", HexID(s.DS.ID()), "disconnected", d.Round(time.Millisecond))
+				s.settings.Log().Warn("zklock: connected again, no lock was lost", "session", HexID(s.ds.ID()), "disconnected", d.Round(time.Millisecond))
 			}
 		}
 		timer.Reset(left)
@@ -72,7 +78,10 @@ func (s *Session) oversee(suspendedThen time.Duration) {
 		case <-changed:
 		case <-s.look:
 		case <-timer.C:
-		case <-s.Ctx.Done():
+		case <-s.regressed:
+			s.End(driver.Expired, errs.ErrTransactionsLost)
+			return
+		case <-s.gone:
 			return
 		}
 	}
@@ -85,12 +94,12 @@ func (s *Session) oversee(suspendedThen time.Duration) {
 // Whether that was the reason is shown by the session's own exchanges, which are a third of the
 // timeout apart at most: one of them is unanswered then. If even more of them should have been
 // answered, the process or its machine did not run for a while, and has tried nothing.
-func (s *Session) silenceLocked() time.Duration {
+func (s overseer) silenceLocked() time.Duration {
 	quiet := lease.Now().Sub(s.heard)
-	if s.heard.IsZero() || quiet <= s.Timeout/2 || quiet > s.Timeout*5/4 {
+	if s.heard.IsZero() || quiet <= s.timeout/2 || quiet > s.timeout*5/4 {
 		return 0
 	}
-	return min(quiet, s.Timeout*2/3)
+	return min(quiet, s.timeout*2/3)
 }
 
 // noticeConnection checks whether there is a new connection. If so, it starts a new chain of
@@ -99,14 +108,14 @@ func (s *Session) silenceLocked() time.Duration {
 // The driver dates a handshake by the monotonic clock. To make an instant of that time,
 // noticeConnection adds for how long the machine was suspended before the handshake. With
 // a suspension between the handshake and its reply the lease would be too long.
-func (s *Session) noticeConnection(suspendedThen time.Duration) {
-	gen, handshake := s.DS.Conn()
+func (s overseer) noticeConnection(suspendedThen time.Duration) {
+	gen, handshake := s.ds.Conn()
 	s.mu.Lock()
 	if gen == s.gen || s.over != nil {
 		s.mu.Unlock()
 		return
 	}
-	if s.DS.Timeout() < s.Timeout {
+	if s.ds.Timeout() < s.timeout {
 		s.mu.Unlock()
 		s.End(driver.Expired, errs.ErrShrunk)
 		return
@@ -118,6 +127,6 @@ func (s *Session) noticeConnection(suspendedThen time.Duration) {
 	s.lease.Connected(handshake.Add(suspendedThen), lease.Now(), false)
 	s.urgent = true
 	s.mu.Unlock()
-	s.pool.Reconnects.Add(1)
+	s.common.Reconnects.Add(1)
 	Poke(s.rouse)
 }

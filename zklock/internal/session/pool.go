@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
@@ -27,117 +25,106 @@ import (
 //     because of its age keeps its nodes, and is closed when the last of them is gone.
 //   - wg counts every session until it has been shut down and its last notice was
 //     delivered. So Close waits for all sessions, for whatever reason they end.
-type Pool struct {
-	Settings  *Settings
-	connector driver.Connector
-	Prepare   func(context.Context, driver.Session) error // checks or creates the root, before a session is used
-	Attend    func(*Session) any                          // called with each new session; its result becomes Session.User
-	Ctx       context.Context                             // ends with the pool
-	stop      context.CancelFunc
-	wg        sync.WaitGroup
-
-	Opened, Lost atomic.Uint64 // sessions
-	Reconnects   atomic.Uint64 // connections of sessions after their first
-	order        order         // of the transactions of all sessions
+type Pool[M Member] struct {
+	common
+	Prepare func(context.Context, driver.Session) error // checks or creates the root, before a session is used
+	Attend  func(*Session) M                            // makes the member of each new session, before a caller has it
+	Ctx     context.Context                             // ends with the pool
+	stop    context.CancelFunc
 
 	mu      mutex.Mutex[mutex.Outer]
-	slots   []slot                // guarded by mu
-	retired map[*Session]struct{} // guarded by mu; sessions that were replaced and still have places
-	proven  time.Time             // guarded by mu; an instant: until then a session that was replaced because of its age stands for the next one in Healthy
-	closed  bool                  // guarded by mu
+	slots   []slot[M]      // guarded by mu
+	retired map[*Session]M // guarded by mu; sessions that were replaced and still have places
+	proven  time.Time      // guarded by mu; an instant: until then a session that was replaced because of its age stands for the next one in Healthy
+	closed  bool           // guarded by mu
 }
 
-// Patient derives the context of a caller that has had no usable session since that time.
-// The context ends connect_timeout after since, with cause errs.ErrNoSession.
-func (p *Pool) Patient(ctx context.Context, since time.Time) (context.Context, context.CancelFunc) {
-	return context.WithDeadlineCause(ctx, since.Add(p.Settings.ConnectTimeout), errs.ErrNoSession)
-}
+// Member is a type of another package that embeds a *Session, and adds what that package keeps of the
+// session. A pool makes a member of each session, and returns members to its callers.
+type Member interface{ itself() *Session }
 
 // NewPool returns a pool that opens a session when one is asked for, and not before. The
 // caller has to set Prepare and Attend before that.
-func NewPool(set *Settings, connector driver.Connector) *Pool {
-	p := &Pool{
-		Settings:  set,
-		connector: connector,
-		slots:     make([]slot, set.PoolMaxSessions),
-		retired:   make(map[*Session]struct{}),
-	}
+func NewPool[M Member](set *Settings, connector driver.Connector) *Pool[M] {
+	p := &Pool[M]{slots: make([]slot[M], set.PoolMaxSessions), retired: make(map[*Session]M)}
+	p.Settings, p.connector, p.order.regressed = set, connector, make(chan struct{})
 	p.Ctx, p.stop = context.WithCancel(context.Background())
 	return p
 }
 
 // Session returns the session for a path. If there is none, it opens one, and waits until ctx
 // ends; see Patient for a context that ends after connect_timeout.
-func (p *Pool) Session(ctx context.Context, path string) (*Session, error) {
+func (p *Pool[M]) Session(ctx context.Context, path string) (M, error) {
 	n := p.slot(path)
 	for {
-		s, o, err := p.look(n)
-		if s != nil || err != nil {
-			return s, err
+		found, m, o, err := p.look(n)
+		if found || err != nil {
+			return m, err
 		}
 		select {
 		case <-o.done:
 			if o.err != nil && Permanent(o.err) {
-				return nil, o.refusal()
+				return m, o.refusal()
 			}
 		case <-ctx.Done():
 			if cause := context.Cause(ctx); cause == errs.ErrNoSession || cause == errs.ErrCut {
-				return nil, o.unavailable(p.Settings.ConnectTimeout, p.connector.Diagnose())
+				return m, o.unavailable(p.Settings.ConnectTimeout, p.connector.Diagnose())
 			}
-			err := errs.WaitEnded(ctx, errs.ErrUnavailable)
+			err = errs.WaitEnded(ctx, errs.ErrUnavailable)
 			if why := p.diagnose(o); why != nil {
 				err = fmt.Errorf("%w (%v)", err, why) // why as text only: ctx has ended the wait
 			}
-			return nil, err
+			return m, err
 		}
 	}
 }
 
-// look returns the session in slot n. If there is none that can be used, it returns the
+// look returns the session in slot n, if found. If there is none that can be used, it returns the
 // attempt to open one, and starts that attempt if none is under way.
-func (p *Pool) look(n int) (*Session, *opening, error) {
+func (p *Pool[M]) look(n int) (found bool, m M, o *opening, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
-		return nil, nil, errs.ErrClosed
+		return false, m, nil, errs.ErrClosed
 	}
 	sl := &p.slots[n]
 	switch s := sl.session; {
 	case s == nil || s.IsOver(): // if it is over, it is about to leave the slot
-	case s.Worn():
-		sl.session = nil
+	case s.PastLifetime():
 		if until := s.provenUntil(); until.After(p.proven) { // another slot's may be later
 			p.proven = until
 		}
-		p.retired[s] = struct{}{}
-		p.wg.Go(func() { p.retire(s) }) // closes it at once if it is idle
+		p.retired[s] = sl.member
+		sl.empty()
+		s.retire() // ends it at once if it is idle: it has no holds then
 	default:
-		return s, nil, nil
+		return true, sl.member, nil, nil
 	}
 	if sl.opening == nil {
-		o, before := &opening{done: make(chan struct{})}, sl.session
+		before := sl.session
+		o = &opening{done: make(chan struct{})}
 		sl.opening = o
 		if time.Since(sl.wanted) > cutMemory {
 			sl.cut, sl.failure = time.Now(), nil
 		}
 		if before != nil { // discard is about to record that
-			sl.failure = before.loss()
+			sl.failure = lossOf(before)
 		}
 		o.last.Store(sl.failure) // until the new attempt has a reason of its own
 		p.wg.Go(func() { p.open(n, o, before) })
 	}
-	return nil, sl.opening, nil
+	return false, m, sl.opening, nil
 }
 
 // open tries to open a session for slot n. It gives up shortly before connect_timeout, so that
 // callers that wait for that long learn why it failed. before, if not nil, is a session that is
 // over and still in the slot: open waits until it has left, and then for the pause after a loss.
-func (p *Pool) open(n int, o *opening, before *Session) {
+func (p *Pool[M]) open(n int, o *opening, before *Session) {
 	ctx, cancel := context.WithTimeout(p.Ctx, p.Settings.ConnectTimeout*19/20)
 	defer cancel()
 	if before != nil {
 		select {
-		case <-before.Ctx.Done():
+		case <-before.ctx.Done():
 		case <-ctx.Done():
 		}
 	}
@@ -173,7 +160,8 @@ func (p *Pool) open(n int, o *opening, before *Session) {
 
 // fill puts a session into slot n. It returns an error instead if the session has ended
 // since it was opened, or if the pool is closed.
-func (p *Pool) fill(n int, s *Session) error {
+func (p *Pool[M]) fill(n int, m M) error {
+	s := m.itself()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
@@ -184,12 +172,12 @@ func (p *Pool) fill(n int, s *Session) error {
 		return fmt.Errorf("a session ended as soon as it was opened: %v", cause)
 	}
 	sl := &p.slots[n]
-	sl.session, sl.wanted, sl.failure, sl.pause = s, time.Time{}, nil, 0
+	sl.session, sl.member, sl.wanted, sl.failure, sl.pause = s, m, time.Time{}, nil, 0
 	return nil
 }
 
 // connect opens one session for slot n and prepares it: see Pool.Prepare.
-func (p *Pool) connect(ctx context.Context, n int) error {
+func (p *Pool[M]) connect(ctx context.Context, n int) error {
 	suspendedThen := lease.Suspended()
 	ds, err := p.connector.Connect(ctx, p.Settings.SessionTimeout)
 	if err != nil {
@@ -210,74 +198,72 @@ func (p *Pool) connect(ctx context.Context, n int) error {
 	}
 	p.Settings.reportTimeout(ds.ID(), ds.Timeout())
 	p.Opened.Add(1)
-	s := newSession(p, ds, suspendedThen)
-	s.User = p.Attend(s)
-	return p.fill(n, s)
+	s := newSession(&p.common, ds, suspendedThen)
+	o := overseer{life: &s.life}
+	if p.Regressed() == nil {
+		o.regressed = p.order.regressed
+	}
+	p.wg.Go(func() { p.run(s, o, suspendedThen) })
+	return p.fill(n, p.Attend(s))
 }
 
-// retire ends a session that was replaced because of its age, if it has no places.
-func (p *Pool) retire(s *Session) {
-	p.mu.Lock()
-	_, draining := p.retired[s]
-	p.mu.Unlock()
-	if !draining {
-		return
-	}
-	after := func() {}
-	s.mu.Lock()
-	if s.work == 0 {
-		after = s.endLocked(driver.Closed, errs.ErrSessionEnded)
-	}
-	s.mu.Unlock()
-	after()
+// run runs a session until it has been closed at the ensemble. Callers are promised the order of the
+// steps:
+//
+//   - First every handle on the session ends: see life.End.
+//   - Then the session leaves its slot, and its waiters are woken. Only after that it is closed at the
+//     ensemble, so that other clients may be granted its locks.
+//   - The losses and the end are reported by the goroutine of the notices: hooks and loggers may be
+//     slow.
+func (p *Pool[M]) run(s *Session, o overseer, suspendedThen time.Duration) {
+	o.oversee(suspendedThen)
+	<-s.gone
+	p.discard(s, isLoss(s.Cause()))
+	s.announceEnd()
+	s.shutdown(p.Ctx.Done())
 }
 
-// discard takes a session that is over out of the pool, and starts its shutdown in the
-// background. The session calls it exactly once, after its handles have ended.
-func (p *Pool) discard(s *Session, lost bool) {
+// discard takes a session that is over out of the pool. It is called exactly once for each session,
+// after its handles have ended.
+func (p *Pool[M]) discard(s *Session, lost bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i := range p.slots {
 		if sl := &p.slots[i]; sl.session == s {
-			sl.session = nil
+			sl.empty()
 			if sl.wanted = time.Now(); lost {
-				sl.backOff(lease.Now().Sub(s.born), s.Timeout, p.Settings.ConnectTimeout/4, p.Settings.Jitter)
-				sl.failure, p.proven = s.loss(), time.Time{}
+				sl.backOff(lease.Now().Sub(s.born), s.timeout, p.Settings.ConnectTimeout/4, p.Settings.Jitter)
+				sl.failure, p.proven = lossOf(s), time.Time{}
 			}
 			sl.cut = s.CutSince()
 		}
 	}
 	delete(p.retired, s)
-	p.wg.Go(s.shutdown)
 }
 
-// loss returns why there is no session after one that is over, for callers that wait for the next. It
+// lossOf returns why there is no session after s, which is over, for callers that wait for the next. It
 // has the cause as text only: such a caller has lost no lock.
-func (s *Session) loss() *error {
+func lossOf(s *Session) *error {
 	err := fmt.Errorf("the last session was lost: %v", s.Cause())
 	return &err
 }
 
-// isLoss reports whether a session with this cause is lost. The others are that
-// the client was closed, and that the session was ended on purpose.
-func isLoss(cause error) bool { return cause != errs.ErrClosed && cause != errs.ErrSessionEnded }
-
 // All returns every session of the pool.
-func (p *Pool) All() []*Session {
+func (p *Pool[M]) All() []M {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var all []*Session
+	var all []M
 	for _, sl := range p.slots {
 		if sl.session != nil {
-			all = append(all, sl.session)
+			all = append(all, sl.member)
 		}
 	}
-	return slices.AppendSeq(all, maps.Keys(p.retired))
+	return slices.AppendSeq(all, maps.Values(p.retired))
 }
 
 // Spawn runs f in a goroutine that Close waits for. f has to return soon after p.Ctx has
 // ended. Spawn returns false, and does not run f, if the pool is closed.
-func (p *Pool) Spawn(f func()) bool {
+func (p *Pool[M]) Spawn(f func()) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
@@ -287,15 +273,8 @@ func (p *Pool) Spawn(f func()) bool {
 	return true
 }
 
-// Worn reports whether a session is as old as pool_max_lifetime allows. The pool has replaced
-// it, or replaces it when a caller next asks for its slot.
-func (s *Session) Worn() bool {
-	life := s.settings.PoolMaxLifetime
-	return life > 0 && lease.Now().Sub(s.born) >= life
-}
-
 // Draining returns how many sessions were replaced and still have places.
-func (p *Pool) Draining() int {
+func (p *Pool[M]) Draining() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.retired)
@@ -303,36 +282,13 @@ func (p *Pool) Draining() int {
 
 // Close ends every session, even if locks are held on it, and waits until all of them are
 // closed. Callers that wait for a session get ErrClosed.
-func (p *Pool) Close() {
+func (p *Pool[M]) Close() {
 	p.mu.Lock()
 	p.closed = true
 	p.mu.Unlock()
 	p.stop()
-	for _, s := range p.All() {
-		s.End(driver.Closed, errs.ErrClosed)
+	for _, m := range p.All() {
+		m.itself().End(driver.Closed, errs.ErrClosed)
 	}
 	p.wg.Wait()
-}
-
-// Regressed returns an error that matches errs.ErrTokenRegression if a session of the pool has found
-// that the ensemble's transaction ids went back; else nil.
-func (p *Pool) Regressed() error { return p.order.err() }
-
-// giveUp logs that the ensemble has lost transactions, and ends all sessions. Such an ensemble may have
-// forgotten a queue node of theirs that still holds, or have one again that was deleted.
-func (p *Pool) giveUp(seen, zxid int64) {
-	p.Settings.Log().Error("zklock: the ensemble has lost transactions, and tokens would go back: this client acquires no more locks",
-		"transaction", HexID(zxid), "seen", HexID(seen),
-		"advice", "restart this process when no holder from before is at work; docs/runbook.md has an entry about it")
-	p.Spawn(func() {
-		for _, s := range p.All() {
-			s.End(driver.Expired, errs.ErrTransactionsLost)
-		}
-	})
-}
-
-// mayFollowALoss reports whether the ensemble may have lost transactions that this client knows, since
-// its earlier sessions saw it last. A session survives no such loss, or its next write finds it.
-func (p *Pool) mayFollowALoss() bool {
-	return p.Lost.Load() > 0 && p.order.newest.Load() != 0 && p.Regressed() == nil
 }

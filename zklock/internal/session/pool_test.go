@@ -17,22 +17,24 @@ import (
 func TestSessionThatIsOverIsNeverGivenOut(t *testing.T) {
 	set := &Settings{}
 	set.Jitter = func(d time.Duration) time.Duration { return d }
-	p := &Pool{Settings: set, slots: make([]slot, 1)}
-	over := &Session{over: errs.ErrSessionExpired}
+	p := &Pool[*Session]{slots: make([]slot[*Session], 1)}
+	p.Settings = set
+	over := assemble(t.Context(), &p.common, &onConn{})
+	over.over = errs.ErrSessionExpired
 	if err := p.fill(0, over); err == nil || p.slots[0].session != nil {
 		t.Errorf("fill with a session that is over: error %v, and the slot has %p; want an error and no session", err, p.slots[0].session)
 	}
-	alive := &Session{settings: set}
+	alive := assemble(t.Context(), &p.common, &onConn{})
 	if err := p.fill(0, alive); err != nil {
 		t.Fatal(err)
 	}
-	if got, _, _ := p.look(0); got != alive {
+	if _, got, _, _ := p.look(0); got != alive {
 		t.Errorf("look returned %p, want the session that lives", got)
 	}
 	alive.over = errs.ErrSessionExpired
 	opening := &opening{done: make(chan struct{})}
 	p.slots[0].opening = opening
-	if got, o, err := p.look(0); got != nil || o != opening || err != nil {
+	if _, got, o, err := p.look(0); got != nil || o != opening || err != nil {
 		t.Errorf("look returned %p, %v, %v, want the attempt to open another session", got, o, err)
 	}
 }
@@ -41,7 +43,7 @@ func TestSessionThatIsOverIsNeverGivenOut(t *testing.T) {
 // longer. After a session that has lived for a timeout there is none.
 func TestSlotBacksOff(t *testing.T) {
 	whole := func(d time.Duration) time.Duration { return d }
-	var sl slot
+	var sl slot[*Session]
 	var got []time.Duration
 	for range 5 {
 		sl.backOff(time.Second, 10*time.Second, time.Minute, whole)
@@ -58,7 +60,7 @@ func TestSlotBacksOff(t *testing.T) {
 	if sl.backOff(time.Second, 10*time.Second, time.Minute, whole); sl.backoff != 500*time.Millisecond {
 		t.Errorf("after a further loss, the slot stays empty for up to %v, want 500ms", sl.backoff)
 	}
-	sl = slot{}
+	sl = slot[*Session]{}
 	for range 5 {
 		if sl.backOff(time.Second, 40*time.Second, 250*time.Millisecond, whole); sl.backoff > 250*time.Millisecond {
 			t.Errorf("the slot stays empty for up to %v, want at most 250ms, a quarter of a connect_timeout of 1s", sl.backoff)

@@ -19,13 +19,12 @@ type onConn struct {
 }
 
 func (c *onConn) Conn() (uint64, time.Time) { return c.generation, time.Time{} }
+func (c *onConn) Timeout() time.Duration    { return 10 * time.Second }
 
 // busySession returns a session with one place, on connection 1, whose lease ends after left.
 func busySession(ds driver.Session, left time.Duration) *Session {
-	s := &Session{
-		pool: &Pool{}, DS: ds, Timeout: 10 * time.Second, born: lease.Now(), gen: 1, work: 1, needing: 1, counting: true,
-		look: make(chan struct{}, 1), renewed: make(chan struct{}),
-	}
+	s := Inert(context.Background(), ds)
+	s.gen, s.work, s.needing, s.counting = 1, 1, 1, true
 	s.lease = lease.Lease{Timeout: 10 * time.Second, Tick: 2 * time.Second}
 	s.lease.Connected(lease.Now(), lease.Now(), false)
 	s.lease.Until = lease.Now().Add(left)

@@ -2,33 +2,47 @@ package session
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/hook"
 	"github.com/zklock/go-zklock/zklock/internal/lease"
-	"github.com/zklock/go-zklock/zklock/internal/mutex"
 )
+
+// requests sends a session's requests, each with a deadline, the Operation hook and what its answer
+// proves of the session.
+type requests struct {
+	*life
+	deadline deadline
+	lone     chan struct{} // cap MaxLone: one element for each request of Once, or write that is sent apart, that is under way
+
+	// unchecked is set in a session that follows a loss until a write was committed: it shows whether the
+	// ensemble has lost transactions. See order.
+	unchecked atomic.Bool
+}
+
+// Request sends the requests of one turn of an operation to the ensemble.
+type Request func(ctx context.Context, ds driver.Session) error
 
 // Repeat runs an operation until its outcome is definite, and returns the operation's error.
 // It is the retry loop of all requests but creates of queue nodes: the operation must be one
 // that can be executed twice without harm.
 //
 // It gives up when the session is over, with errs.ErrSessionOver; when ctx ends, with the
-// error of Session.WaitEnded; and after connect_timeout, with errs.ErrUnavailable.
+// error of WaitEnded; and after connect_timeout, with errs.ErrUnavailable.
 // Operations that clean up run with the session's own context as ctx, and go on until they
 // succeed or the session is over.
-func (s *Session) Repeat(ctx context.Context, kind string, op func(ctx context.Context) error) error {
+func (s *requests) Repeat(ctx context.Context, kind string, op Request) error {
 	limited, cancel := ctx, context.CancelFunc(func() {})
-	if ctx != s.Ctx {
+	if ctx != s.ctx {
 		limited, cancel = context.WithTimeout(ctx, s.settings.ConnectTimeout)
 	}
 	defer cancel()
 	began := lease.Now()
-	for pause := 5 * time.Millisecond; ; pause = min(2*pause, s.Timeout/10) {
+	for pause := 5 * time.Millisecond; ; pause = min(2*pause, s.timeout/10) {
 		err := s.Once(limited, kind, op)
 		if err == nil {
 			return nil
@@ -39,16 +53,16 @@ func (s *Session) Repeat(ctx context.Context, kind string, op func(ctx context.C
 			}
 			return err
 		}
-		Sleep(limited, s.settings.Jitter(pause), s.Ctx.Done())
+		Sleep(limited, s.settings.Jitter(pause), s.ctx.Done())
 		switch {
-		case s.Ctx.Err() != nil:
+		case s.ctx.Err() != nil:
 			return errs.ErrSessionOver
 		case ctx.Err() != nil:
 			return s.WaitEnded(ctx, began)
 		case limited.Err() != nil:
 			// err is included as text only: a request's deadline must not be taken for
 			// the caller's deadline.
-			if why := s.pool.connector.Diagnose(); why != nil {
+			if why := s.common.connector.Diagnose(); why != nil {
 				err = why
 			}
 			return fmt.Errorf("%w for %v: %v", errs.ErrUnavailable, s.settings.ConnectTimeout, err)
@@ -57,24 +71,12 @@ func (s *Session) Repeat(ctx context.Context, kind string, op func(ctx context.C
 }
 
 // Read is Repeat for the read of a node.
-func (s *Session) Read(ctx context.Context, kind, path string) (n driver.Node, err error) {
-	err = s.Repeat(ctx, kind, func(ctx context.Context) (err error) {
-		n, err = s.DS.Get(ctx, path)
+func (s *requests) Read(ctx context.Context, kind, path string) (n driver.Node, err error) {
+	err = s.Repeat(ctx, kind, func(ctx context.Context, ds driver.Session) (err error) {
+		n, err = ds.Get(ctx, path)
 		return err
 	})
 	return n, err
-}
-
-// Await waits until done is closed. It returns an error if ctx or the session ends before.
-func (s *Session) Await(ctx context.Context, done <-chan struct{}) error {
-	began := lease.Now()
-	select {
-	case <-done:
-		return nil
-	case <-ctx.Done():
-	case <-s.Ctx.Done():
-	}
-	return s.WaitEnded(ctx, began)
 }
 
 // MaxLone is how many requests of a session may be under way at once, not counting group
@@ -85,17 +87,17 @@ const MaxLone = 64
 
 // Once runs an operation one time, with a request's deadline and the Operation hook. Before
 // that it waits until fewer than MaxLone operations are under way.
-func (s *Session) Once(ctx context.Context, kind string, op func(ctx context.Context) error) error {
+func (s *requests) Once(ctx context.Context, kind string, op Request) error {
 	select {
 	case s.lone <- struct{}{}:
 		defer func() { <-s.lone }()
 	case <-ctx.Done():
 		return fmt.Errorf("%w: %w", driver.ErrNotSent, context.Cause(ctx))
 	}
-	ctx, end := hook.Start(s.settings.Operation, ctx, Operation{Kind: kind, Group: 1, Server: s.DS.Server(), Session: s.DS.ID()})
+	ctx, end := hook.Start(s.settings.Operation, ctx, Operation{Kind: kind, Group: 1, Server: s.ds.Server(), Session: s.ds.ID()})
 	ctx, cancel := context.WithTimeout(ctx, s.requestTimeout())
 	defer cancel()
-	err := op(ctx)
+	err := op(ctx, s.ds)
 	if end.Call(err); err == nil {
 		s.mu.Lock()
 		s.replied = lease.Now()
@@ -104,43 +106,37 @@ func (s *Session) Once(ctx context.Context, kind string, op func(ctx context.Con
 	return err
 }
 
-// Transient reports whether an operation that failed with err may succeed the next time.
-func Transient(err error) bool {
-	return errors.Is(err, driver.ErrConnLoss) || errors.Is(err, driver.ErrNotSent) || errors.Is(err, driver.ErrThrottled) ||
-		errors.Is(err, context.DeadlineExceeded)
-}
-
-// Ended reports whether a definite error means that the session is over. If so, it ends the
-// session for this client.
-func (s *Session) Ended(err error) bool {
-	switch {
-	case errors.Is(err, driver.ErrSessionExpired):
-		s.End(driver.Expired, errs.ErrSessionExpired)
-	case errors.Is(err, driver.ErrClosed):
-		s.End(driver.Closed, errs.ErrSessionEnded)
-	default:
-		return false
-	}
-	return true
-}
-
 // requestTimeout returns how long a request may stay unanswered before its outcome is
 // unknown. It is two thirds of the time that leases are computed from; ZooKeeper's clients
 // allow a silent server two thirds of the session timeout.
-func (s *Session) requestTimeout() time.Duration {
+func (s *requests) requestTimeout() time.Duration {
 	return s.lease.Timeout * 2 / 3
 }
 
 // multi runs one transaction of the committer.
-func (s *Session) multi(ctx context.Context, kind string, group int, ops []driver.Op) ([]driver.OpResult, error) {
-	_, end := hook.Start(s.settings.Operation, ctx, Operation{Kind: kind, Group: group, Server: s.DS.Server(), Session: s.DS.ID()})
-	results, err := s.Transact(s.deadline.context(s.Ctx, s.requestTimeout()), ops)
+func (s *requests) multi(ctx context.Context, kind string, group int, ops []driver.Op) ([]driver.OpResult, error) {
+	_, end := hook.Start(s.settings.Operation, ctx, Operation{Kind: kind, Group: group, Server: s.ds.Server(), Session: s.ds.ID()})
+	results, err := s.Transact(s.deadline.context(s.ctx, s.requestTimeout()), ops)
 	end.Call(err)
 	return results, err
 }
 
+// prove runs a request. If it is answered without an error, prove extends the lease by what that
+// proves; committed says that the request is a write. The exchange counts only if it began and
+// ended on the connection of the lease's chain.
+func (s *requests) prove(committed bool, request func() error) error {
+	gen, _ := s.ds.Conn()
+	sent := lease.Now()
+	err := request()
+	if after, _ := s.ds.Conn(); err != nil || after != gen {
+		return err
+	}
+	s.noteAnswer(gen, sent, committed)
+	return nil
+}
+
 // Transact sends a transaction. If it is committed, it proves the lease.
-func (s *Session) Transact(ctx context.Context, ops []driver.Op) (results []driver.OpResult, err error) {
+func (s *requests) Transact(ctx context.Context, ops []driver.Op) (results []driver.OpResult, err error) {
 	err = s.prove(true, func() (err error) {
 		results, err = s.commit(ctx, ops)
 		return err
@@ -148,68 +144,27 @@ func (s *Session) Transact(ctx context.Context, ops []driver.Op) (results []driv
 	return results, err
 }
 
-// deadline makes the contexts that bound how long a session's transactions may stay unanswered.
-// Transactions that are sent within an eighth of that time share one context, so each has at least
-// seven eighths of the time: a context and a timer for each would cost more than the whole rest
-// of a request.
-type deadline struct {
-	mu      mutex.Mutex[mutex.Inner]
-	ctx     context.Context    // guarded by mu
-	release context.CancelFunc // guarded by mu; never called: ctx ends at its deadline, or with the session
-	until   time.Time          // guarded by mu; from then on, requests get another context
-}
-
-// context returns the context of a request that is sent now and may take as long as limit.
-func (d *deadline) context(parent context.Context, limit time.Duration) context.Context {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if now := time.Now(); d.ctx == nil || !now.Before(d.until) {
-		d.until = now.Add(limit / 8)
-		d.ctx, d.release = context.WithDeadline(parent, now.Add(limit))
-	}
-	return d.ctx
-}
-
-// Sleep waits for d. It returns false if ctx ends or stop is closed before; stop may be nil.
-func Sleep(ctx context.Context, d time.Duration, stop <-chan struct{}) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-stop:
-	case <-ctx.Done():
-	}
-	return false
-}
-
-// Poke wakes the goroutine that receives from ch, which has a capacity of 1. It never waits:
-// if a wake-up is pending already, one is enough.
-func Poke(ch chan struct{}) {
-	select {
-	case ch <- struct{}{}:
-	default:
-	}
-}
-
 // Newest returns the greatest transaction id of a write that the client knows.
-func (s *Session) Newest() int64 { return s.pool.order.newest.Load() }
+func (s *requests) Newest() int64 { return s.common.order.newest.Load() }
 
 // Note records the id of a committed transaction. seen is what Newest returned before the transaction
 // was sent. The error matches errs.ErrTokenRegression: no lock may be granted with this id.
-func (s *Session) Note(seen, zxid int64) error {
-	first, err := s.pool.order.note(seen, zxid)
+func (s *requests) Note(seen, zxid int64) error {
+	first, err := s.common.order.note(seen, zxid)
 	if first {
-		s.pool.giveUp(seen, zxid)
+		s.settings.Log().Error("zklock: the ensemble has lost transactions, and tokens would go back: this client acquires no more locks",
+			"transaction", HexID(zxid), "seen", HexID(seen),
+			"advice", "restart this process when no holder from before is at work; docs/runbook.md has an entry about it")
+		close(s.common.order.regressed)
 	}
 	return err
 }
 
 // commit sends a transaction, and records its id if it was committed. A driver of another project may
 // not report ids: they are 0 then.
-func (s *Session) commit(ctx context.Context, ops []driver.Op) (results []driver.OpResult, err error) {
+func (s *requests) commit(ctx context.Context, ops []driver.Op) (results []driver.OpResult, err error) {
 	seen := s.Newest()
-	results, err = s.DS.Multi(ctx, ops)
+	results, err = s.ds.Multi(ctx, ops)
 	if err == nil && len(results) > 0 {
 		s.unchecked.Store(false)
 		if zxid := results[0].Zxid; zxid != 0 {
@@ -220,11 +175,11 @@ func (s *Session) commit(ctx context.Context, ops []driver.Op) (results []driver
 }
 
 // CheckOrder sends a write if none was committed on this session, and it follows a loss: see unchecked.
-func (s *Session) CheckOrder(ctx context.Context) error {
+func (s *requests) CheckOrder(ctx context.Context) error {
 	if !s.unchecked.Load() {
 		return nil
 	}
-	return s.Repeat(ctx, "verify", func(ctx context.Context) error {
+	return s.Repeat(ctx, "verify", func(ctx context.Context, _ driver.Session) error {
 		_, err := s.Transact(ctx, []driver.Op{driver.CheckOp(s.settings.Root, driver.AnyVersion)})
 		return err
 	})

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -15,8 +14,9 @@ import (
 )
 
 // slot is one position of a pool, for one session at a time.
-type slot struct {
+type slot[M Member] struct {
 	session *Session
+	member  M        // the session's, if there is one
 	opening *opening // the attempt that is under way; nil if there is none
 
 	// After losses, the next session is opened no earlier than notBefore: see backOff.
@@ -67,6 +67,12 @@ func (o *opening) unavailable(d time.Duration, why error) error {
 	}
 }
 
+// empty takes the session out of the slot.
+func (sl *slot[M]) empty() {
+	var none M
+	sl.session, sl.member = nil, none
+}
+
 // cutMemory is how long after wanted a slot's cut still counts, if no caller has asked for a
 // session since.
 const cutMemory = time.Second
@@ -74,14 +80,14 @@ const cutMemory = time.Second
 // CutSince returns since when there has been no connection for a path: because its session
 // has none, or because no session could be opened. It returns the zero time if there is a
 // connection, or if no session has been wanted lately.
-func (p *Pool) CutSince(path string) time.Time {
+func (p *Pool[M]) CutSince(path string) time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.slots[p.slot(path)].cutSince()
 }
 
 // cutSince is Pool.CutSince for a slot. The pool's mu is held.
-func (sl *slot) cutSince() time.Time {
+func (sl *slot[M]) cutSince() time.Time {
 	switch {
 	case sl.session != nil: // it may be over, and about to leave the slot: see discard
 		return sl.session.CutSince()
@@ -94,7 +100,7 @@ func (sl *slot) cutSince() time.Time {
 // slot returns the number of the slot of a path, by its FNV-1a hash. That needs no random seed
 // against names that were chosen to collide: names in one slot share a session and its losses, and
 // nothing gets slow.
-func (p *Pool) slot(path string) int {
+func (p *Pool[M]) slot(path string) int {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(path)) // never fails
 	return int(h.Sum64() % uint64(len(p.slots)))
@@ -104,7 +110,7 @@ func (p *Pool) slot(path string) int {
 // after one that has lived for a timeout: tries to reach an ensemble that was away are spread already.
 // The pause is random, up to a twentieth of the timeout; that limit doubles with each further loss, up
 // to an eighth, and to most: callers that wait for a session wait for the pause, too.
-func (sl *slot) backOff(lived, timeout, most time.Duration, jitter func(time.Duration) time.Duration) {
+func (sl *slot[M]) backOff(lived, timeout, most time.Duration, jitter func(time.Duration) time.Duration) {
 	if lived >= timeout {
 		sl.backoff, sl.pause, sl.notBefore = 0, 0, time.Time{}
 		return
@@ -117,16 +123,8 @@ func (sl *slot) backOff(lived, timeout, most time.Duration, jitter func(time.Dur
 // errPausing is why no session is being opened at this moment.
 var errPausing = errors.New("a session was lost, and the next one is opened after a short pause")
 
-// Permanent reports whether trying again does not help against err.
-func Permanent(err error) bool {
-	return slices.ContainsFunc([]error{
-		errs.ErrSessionTimeout, errs.ErrRootMissing, errs.ErrNoAuth, errs.ErrConflict, driver.ErrAuthFailed, driver.ErrInvalidACL,
-		driver.ErrBadArguments, driver.ErrQuotaExceeded, driver.ErrProtocol, driver.ErrTLS, driver.ErrClosed,
-	}, func(permanent error) bool { return errors.Is(err, permanent) })
-}
-
 // diagnose returns why an attempt has not succeeded so far; nil if that is not known.
-func (p *Pool) diagnose(o *opening) error {
+func (p *Pool[M]) diagnose(o *opening) error {
 	if err := p.connector.Diagnose(); err != nil {
 		return err
 	}
@@ -136,26 +134,14 @@ func (p *Pool) diagnose(o *opening) error {
 	return nil
 }
 
-// Outage returns the error of a wait, for a session that works, that ctx has ended. Its text has the
-// reason why a session has no connection, if that is known.
-func (p *Pool) Outage(ctx context.Context) error {
-	err := errs.WaitEnded(ctx, errs.ErrUnavailable)
-	if !errors.Is(err, errs.ErrUnavailable) {
-		return err // the client was closed, for example
-	}
-	if why := p.connector.Diagnose(); why != nil {
-		return fmt.Errorf("%w (%v)", err, why) // why as text only: ctx has ended the wait
-	}
-	return err
-}
-
 // Healthy returns nil if the ensemble has answered on one of the pool's sessions within that
 // session's timeout, and no lease that counts there has run out. That may be a session that was
 // replaced because of its age, while the next one is being opened. It makes no request. Without a
 // session it starts to open one, and does not wait for it.
-func (p *Pool) Healthy() error {
+func (p *Pool[M]) Healthy() error {
 	living := false
-	for _, s := range p.All() {
+	for _, m := range p.All() {
+		s := m.itself()
 		if isProven(s) {
 			return nil
 		}
@@ -164,11 +150,11 @@ func (p *Pool) Healthy() error {
 	if living {
 		return fmt.Errorf("%w: the ensemble has not answered for a session timeout", errs.ErrUnavailable)
 	}
-	s, o, err := p.look(p.slot(""))
+	found, _, o, err := p.look(p.slot(""))
 	p.mu.Lock()
 	proven := p.proven
 	p.mu.Unlock()
-	if s != nil || err != nil || lease.Now().Before(proven) { // s, if there is one, has just been opened
+	if found || err != nil || lease.Now().Before(proven) { // what was found has just been opened
 		return err
 	}
 	text := "%w: none has been opened yet"
@@ -184,15 +170,3 @@ func (p *Pool) Healthy() error {
 // isProven reports whether a session has had an answer within its timeout, and its lease has
 // not run out while it counts. A session that was opened just now has had answers.
 func isProven(s *Session) bool { return lease.Now().Before(s.provenUntil()) }
-
-// provenUntil returns the instant until which isProven is true for what the session has shown so
-// far; the zero time if it is not.
-func (s *Session) provenUntil() time.Time {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.over != nil || s.counting && s.leftLocked() <= 0 {
-		return time.Time{}
-	}
-	now := lease.Now()
-	return now.Add(s.Timeout - s.quietLocked(now))
-}

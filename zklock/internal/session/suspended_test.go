@@ -1,7 +1,6 @@
 package session
 
 import (
-	"context"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -52,13 +51,10 @@ func TestSuspensionDuringAReconnectShortensTheLease(t *testing.T) {
 		ds := &reconnecting{state: driver.Connected, gen: 1, handshake: time.Now(), changed: make(chan struct{})}
 		s := busySession(ds, 5*time.Second)
 		s.counting = false // as on a session whose places are gone, and which gets one again
-		s.pool, s.rouse = &Pool{}, make(chan struct{}, 1)
-		var stop context.CancelFunc
-		s.Ctx, stop = context.WithCancel(t.Context())
 		var wg sync.WaitGroup
-		wg.Go(func() { s.oversee(lease.Suspended()) })
+		wg.Go(func() { overseer{life: &s.life}.oversee(lease.Suspended()) })
 		defer wg.Wait()
-		defer stop()
+		defer close(s.gone)
 		synctest.Wait()
 
 		ds.set(driver.Suspended, 1, ds.handshake)
@@ -73,7 +69,7 @@ func TestSuspensionDuringAReconnectShortensTheLease(t *testing.T) {
 
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if latest := sent.Add(before + s.Timeout); s.lease.Until.IsZero() || s.lease.Until.After(latest) {
+		if latest := sent.Add(before + s.timeout); s.lease.Until.IsZero() || s.lease.Until.After(latest) {
 			t.Errorf("the lease ends %v after a session timeout from the handshake", s.lease.Until.Sub(latest))
 		}
 	})
@@ -99,14 +95,11 @@ func TestCutBeginsWithTheSilenceOfTheServer(t *testing.T) {
 				ds := &reconnecting{state: driver.Connected, gen: 1, handshake: time.Now(), changed: make(chan struct{})}
 				s := busySession(ds, 5*time.Second)
 				s.lease.Until = lease.Now().Add(time.Hour) // it does not end in this test
-				s.pool, s.rouse = &Pool{}, make(chan struct{}, 1)
 				s.heard = lease.Now()
-				var stop context.CancelFunc
-				s.Ctx, stop = context.WithCancel(t.Context())
 				var wg sync.WaitGroup
-				wg.Go(func() { s.oversee(lease.Suspended()) })
+				wg.Go(func() { overseer{life: &s.life}.oversee(lease.Suspended()) })
 				defer wg.Wait()
-				defer stop()
+				defer close(s.gone)
 
 				time.Sleep(c.silence)
 				lease.AddSuspended(c.stopped)

@@ -18,7 +18,7 @@ import (
 // has fired. So there are never more entries than paths that were waited on and still
 // exist, or whose creation was waited for.
 type watches struct {
-	s *Session
+	r *requests
 
 	mu      mutex.Mutex[mutex.Inner]
 	byKey   map[watchKey]*Watched // guarded by mu
@@ -62,8 +62,8 @@ const minSweep = 64
 // true, or an event is about to report its change. read says that this call has read the
 // data. If the znode does not exist, the error matches ErrNoNode, and nothing is armed.
 func (ws *watches) Watch(ctx context.Context, path string) (w *Watched, read bool, err error) {
-	return ws.join(ctx, watchKey{path, ofData}, func(ctx context.Context, w *Watched) (event <-chan driver.Event, err error) {
-		w.Node, event, err = ws.s.DS.Watch(ctx, path)
+	return ws.join(ctx, watchKey{path, ofData}, func(ctx context.Context, ds driver.Session, w *Watched) (event <-chan driver.Event, err error) {
+		w.Node, event, err = ds.Watch(ctx, path)
 		return event, err
 	})
 }
@@ -72,15 +72,15 @@ func (ws *watches) Watch(ctx context.Context, path string) (w *Watched, read boo
 // and lists them then: an entry keeps no names, which may be many. In both cases a later
 // change of the children is about to fire the watch.
 func (ws *watches) WatchChildren(ctx context.Context, path string) (w *Watched, names []string, err error) {
-	w, read, err := ws.join(ctx, watchKey{path, ofChildren}, func(ctx context.Context, _ *Watched) (event <-chan driver.Event, err error) {
-		names, _, event, err = ws.s.DS.WatchChildren(ctx, path)
+	w, read, err := ws.join(ctx, watchKey{path, ofChildren}, func(ctx context.Context, ds driver.Session, _ *Watched) (event <-chan driver.Event, err error) {
+		names, _, event, err = ds.WatchChildren(ctx, path)
 		return event, err
 	})
 	if err != nil || read {
 		return w, names, err
 	}
-	err = ws.s.Repeat(ctx, "list", func(ctx context.Context) (err error) {
-		names, _, err = ws.s.DS.Children(ctx, path)
+	err = ws.r.Repeat(ctx, "list", func(ctx context.Context, ds driver.Session) (err error) {
+		names, _, err = ds.Children(ctx, path)
 		return err
 	})
 	return w, names, err
@@ -89,8 +89,8 @@ func (ws *watches) WatchChildren(ctx context.Context, path string) (w *Watched, 
 // WatchExists asks whether path exists and arms a watch on that, or joins such a watch that
 // was armed on the present connection and has not fired.
 func (ws *watches) WatchExists(ctx context.Context, path string) (w *Watched, err error) {
-	w, _, err = ws.join(ctx, watchKey{path, ofExistence}, func(ctx context.Context, w *Watched) (event <-chan driver.Event, err error) {
-		_, w.Found, event, err = ws.s.DS.WatchExists(ctx, path)
+	w, _, err = ws.join(ctx, watchKey{path, ofExistence}, func(ctx context.Context, ds driver.Session, w *Watched) (event <-chan driver.Event, err error) {
+		_, w.Found, event, err = ds.WatchExists(ctx, path)
 		return event, err
 	})
 	return w, err
@@ -98,10 +98,10 @@ func (ws *watches) WatchExists(ctx context.Context, path string) (w *Watched, er
 
 // join returns the armed watch on a key. If there is none, it arms one with request, which
 // also sets the fields of the entry that have what was read.
-func (ws *watches) join(ctx context.Context, key watchKey, request func(context.Context, *Watched) (<-chan driver.Event, error)) (w *Watched, read bool, err error) {
-	s := ws.s
+func (ws *watches) join(ctx context.Context, key watchKey, request func(context.Context, driver.Session, *Watched) (<-chan driver.Event, error)) (w *Watched, read bool, err error) {
+	r := ws.r
 	for {
-		gen, _ := s.DS.Conn()
+		gen, _ := r.ds.Conn()
 		ws.mu.Lock()
 		w := ws.byKey[key]
 		if w == nil || w.stale(gen) {
@@ -119,7 +119,7 @@ func (ws *watches) join(ctx context.Context, key watchKey, request func(context.
 		ws.mu.Unlock()
 
 		if arming != nil {
-			if err := s.Await(ctx, arming); err != nil {
+			if err := r.Await(ctx, arming); err != nil {
 				return nil, false, err
 			}
 		}
@@ -133,14 +133,14 @@ func (ws *watches) join(ctx context.Context, key watchKey, request func(context.
 }
 
 // arm does the read of a new entry.
-func (ws *watches) arm(ctx context.Context, w *Watched, request func(context.Context, *Watched) (<-chan driver.Event, error)) {
-	s, purpose := ws.s, "watch"
+func (ws *watches) arm(ctx context.Context, w *Watched, request func(context.Context, driver.Session, *Watched) (<-chan driver.Event, error)) {
+	r, purpose := ws.r, "watch"
 	if w.key.of == ofChildren {
 		purpose = "list"
 	}
-	w.err = s.Repeat(ctx, purpose, func(ctx context.Context) error {
-		before, _ := s.DS.Conn()
-		event, err := request(ctx, w)
+	w.err = r.Repeat(ctx, purpose, func(ctx context.Context, ds driver.Session) error {
+		before, _ := ds.Conn()
+		event, err := request(ctx, ds, w)
 		if err != nil {
 			return err
 		}
@@ -148,7 +148,7 @@ func (ws *watches) arm(ctx context.Context, w *Watched, request func(context.Con
 		// connection is certain only if there is no other one afterwards. Else
 		// the entry belongs to no connection: each waiter reads again, and does not combine
 		// this read with what it has seen on an earlier connection.
-		if after, _ := s.DS.Conn(); after != before {
+		if after, _ := ds.Conn(); after != before {
 			before = 0
 		}
 		w.Event, w.Gen = event, before
