@@ -159,7 +159,7 @@ func onDesk(ctx context.Context, c *Client, path string, op func(*place.Desk) er
 		if err != nil {
 			return err
 		}
-		if err = op(place.DeskOf(s)); !errors.Is(err, errs.ErrSessionOver) {
+		if err = op(s.Desk); !errors.Is(err, errs.ErrSessionOver) {
 			return err
 		}
 		// The silence that has ended the session counts, too. But some time is left to open another

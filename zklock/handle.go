@@ -128,7 +128,7 @@ func (hd *handle) forgotten() {
 	}
 	ts := hd.hold.turnstiles
 	defer ts.counters.forgotten.Add(1) // last: a program that sees the count finds the line in the log
-	attrs := []any{"name", hd.hold.name, "held", time.Since(hd.acquired), "session", session.HexID(hd.hold.place.Desk.DS.ID())}
+	attrs := []any{"name", hd.hold.name, "held", time.Since(hd.acquired), "session", session.HexID(hd.hold.place.Desk.ID())}
 	if at := acquireStack(hd.hookCtx); at != nil {
 		attrs = append(attrs, "acquired", at)
 	} else {
@@ -171,10 +171,10 @@ func acquireStack(ctx context.Context) (at []string) {
 	return at
 }
 
-// Review implements session.Tenant: it calls letGo for handles that have been held for a
+// Review implements session.Hold: it calls letGo for handles that have been held for a
 // tenth of the session timeout.
 func (h *hold) Review() {
-	before := time.Now().Add(-h.place.Desk.Timeout / 10)
+	before := time.Now().Add(-h.place.Desk.Timeout() / 10)
 	var old []*handle
 	h.mu.Lock()
 	if h.live && !h.over {
@@ -190,10 +190,10 @@ func (h *hold) Review() {
 	}
 }
 
-// Name implements session.Tenant.
+// Name implements session.Hold.
 func (h *hold) Name() string { return h.name }
 
-// Since implements session.Tenant.
+// Since implements session.Hold.
 func (h *hold) Since() time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -203,5 +203,5 @@ func (h *hold) Since() time.Time {
 	return h.handles[0].acquired // the first handle is the oldest
 }
 
-// Candidacy implements session.Tenant.
+// Candidacy implements session.Hold.
 func (h *hold) Candidacy() bool { return h.candidacy }

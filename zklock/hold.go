@@ -162,11 +162,11 @@ func (h *hold) drop(l *Lock) {
 		return
 	}
 	if last, _ := h.part(l.handle); last {
-		_, _, _ = h.giveBack(h.place.Desk.Ctx, true)
+		_, _, _ = h.giveBack(h.place.Desk.Context(), true)
 	}
 }
 
-// MarkLost implements session.Tenant.
+// MarkLost implements session.Hold.
 func (h *hold) MarkLost() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -177,7 +177,7 @@ func (h *hold) MarkLost() bool {
 	return h.live
 }
 
-// Finish implements session.Tenant. It does not report the loss of handles that were released by
+// Finish implements session.Hold. It does not report the loss of handles that were released by
 // then. It locks no mutex except those of the handles, so that no other operation can keep a
 // handle from ending.
 func (h *hold) Finish(cause error, at time.Time) {
@@ -185,7 +185,7 @@ func (h *hold) Finish(cause error, at time.Time) {
 	h.handles = slices.DeleteFunc(h.handles, func(hd *handle) bool { return !hd.end(err) })
 }
 
-// Vacate implements session.Tenant.
+// Vacate implements session.Hold.
 func (h *hold) Vacate() {
 	if h.turnstile != nil {
 		h.turnstile.serve(h)
@@ -193,7 +193,7 @@ func (h *hold) Vacate() {
 	h.turnstiles.vacated(h)
 }
 
-// Report implements session.Tenant. Afterwards the hold refers to no handle; see part for
+// Report implements session.Hold. Afterwards the hold refers to no handle; see part for
 // the reason.
 func (h *hold) Report() {
 	lost := h.handles
@@ -229,7 +229,7 @@ func (h *hold) endTxn() {
 // be applied while the next holder has the lock. So awaitTxns marks the place, which is then not
 // passed on: its node is deleted, and the check at the beginning of the Txn fails.
 func (h *hold) awaitTxns(ctx context.Context) (left time.Duration) {
-	limit := h.place.Desk.Timeout
+	limit := h.place.Desk.Timeout()
 	h.mu.Lock()
 	settled, busy := h.settled, h.txns > 0
 	h.mu.Unlock()

@@ -114,11 +114,11 @@ func (ts *turnstiles) oldest() (s *standby, stays time.Duration) {
 // Revoke implements place.Revocable: no caller uses the place, so it leaves the queue.
 func (s *standby) Revoke(string) { s.end(true) }
 
-// Vacate implements session.Tenant.
+// Vacate implements session.Hold.
 func (s *standby) Vacate() { s.end(false) }
 
 // The loss of a standby is not reported, since no caller has a Lock of it. MarkLost, Finish,
-// Report, Review, Name, Since and Candidacy implement session.Tenant.
+// Report, Review, Name, Since and Candidacy implement session.Hold.
 
 func (s *standby) MarkLost() bool          { return true }
 func (s *standby) Finish(error, time.Time) {}

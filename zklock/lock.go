@@ -84,7 +84,7 @@ func (l *Lock) Until() time.Time {
 
 // SessionTimeout returns the session timeout that the servers have granted to the lock's
 // session. It may be shorter than session_timeout asks for.
-func (l *Lock) SessionTimeout() time.Duration { return l.hold.place.Desk.Timeout }
+func (l *Lock) SessionTimeout() time.Duration { return l.hold.place.Desk.Timeout() }
 
 // MinLease returns how much of the lease is left at least while heartbeats are answered:
 // [Lock.Until] does not come closer than that, except for the time that an answer takes. Work
@@ -159,7 +159,7 @@ func (l *Lock) Release(ctx context.Context) (err error) {
 		handed, deleted, err = h.giveBack(ctx, l.async)
 	}
 	if err != nil {
-		h.turnstiles.cfg.Log().Warn("zklock: release not confirmed by the ensemble; other contenders wait for the lock until the queue node or its session is gone", "name", h.name, "session", session.HexID(h.place.Desk.DS.ID()))
+		h.turnstiles.cfg.Log().Warn("zklock: release not confirmed by the ensemble; other contenders wait for the lock until the queue node or its session is gone", "name", h.name, "session", session.HexID(h.place.Desk.ID()))
 	}
 	if deleted {
 		var lost error = &LostError{Name: h.name, Cause: errs.ErrNodeDeleted, At: time.Now()}

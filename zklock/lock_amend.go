@@ -48,7 +48,7 @@ func (l *Lock) Downgrade(ctx context.Context) (err error) {
 	}
 
 	done, mode := make(chan error, 1), l.Mode().String()
-	if !s.Spawn(func() { done <- p.Amend(s.Ctx, func(d *queue.Data) { d.Mode = mode }) }) {
+	if !s.Spawn(func() { done <- p.Amend(s.Context(), func(d *queue.Data) { d.Mode = mode }) }) {
 		return l.endedError()
 	}
 	if h.turnstile != nil {

@@ -44,7 +44,7 @@ func TestHoldLostBeforeItIsLive(t *testing.T) {
 	if h.Begin(7) || r.lock != nil || r.served || name.uses != 1 {
 		t.Errorf("a lost hold became live: the request has the lock %v, counts as served: %t, and its name is used %d times, want 1", r.lock, r.served, name.uses)
 	}
-	h = r.NewHold(&place.Place{Zxid: 5, Desk: &place.Desk{Session: &session.Session{Timeout: time.Second}}}).(*hold)
+	h = r.NewHold(&place.Place{Zxid: 5, Desk: &place.Desk{Session: session.Inert(t.Context(), timed{timeout: time.Second})}}).(*hold)
 	h.first.acquired = time.Now().Add(-time.Minute) // the process did not run for a while
 	h.Review()                                      // a session looks for locks that were dropped
 	if !h.Begin(7) || r.lock.Token() != (Token{Zxid: 5, Turn: 7}) || name.uses != 2 || !h.MarkLost() {
@@ -165,7 +165,7 @@ func TestDowngradeOfAHoldThatIsBeingLost(t *testing.T) {
 // code that looks at the session's handles, for Stats or for handles that the program dropped,
 // finds none of them.
 func TestHandlesThatAreBeingLostAreNotLookedAt(t *testing.T) {
-	p := &place.Place{Desk: &place.Desk{Session: &session.Session{Timeout: time.Second}}}
+	p := &place.Place{Desk: &place.Desk{Session: session.Inert(t.Context(), timed{timeout: time.Second})}}
 	for range 1000 {
 		h := &hold{turnstiles: &turnstiles{}, place: p, live: true}
 		r := &request{Request: place.Request{Ctx: t.Context()}}

@@ -3,6 +3,7 @@ package zklock
 import (
 	"github.com/zklock/go-zklock/internal/testkit/mutant"
 	"github.com/zklock/go-zklock/zklock/internal/place"
+	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
 var _ = []mutant.Mutant{
@@ -149,7 +150,8 @@ var _ = []mutant.Mutant{
 		Breaks: "Release does not wait for Txns under way, which are then applied while the next holder has the lock",
 		In:     (*hold).giveBack,
 		Find:   "h.$awaitTxns(ctx)",
-		Put:    "h.place.Desk.Timeout",
+		Put:    "h.place.Desk.$timeout()",
+		With:   map[string]any{"timeout": (*session.Session).Timeout},
 		Tests:  []string{"TestReleaseWaitsForTxns"},
 	},
 	{

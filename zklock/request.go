@@ -53,7 +53,7 @@ func (r *request) Waits(position int, ahead place.Entry) {
 	if r.Try { // a try is not a waiter
 		if id := ahead.GUID.Session; ahead.Data == nil && ahead.Ours() {
 			c.Foreign, c.Host = false, "session "+session.HexID(id)
-			if slices.ContainsFunc(r.turnstiles.pool.All(), func(s *session.Session) bool { return s.DS.ID() == id }) {
+			if slices.ContainsFunc(r.turnstiles.pool.All(), func(s *place.Session) bool { return s.ID() == id }) {
 				c.Host = "this client"
 			}
 		}

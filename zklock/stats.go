@@ -118,7 +118,7 @@ func (c *Client) Stats() Stats {
 		st.Open++
 		held, leading, longest := s.Held()
 		st.Held, st.Leading, st.LongestHold = st.Held+held, st.Leading+leading, max(st.LongestHold, longest)
-		switch state, _ := s.DS.State(); state {
+		switch state, _ := s.State(); state {
 		case driver.Connected:
 			st.Connected++
 		case driver.Suspended:

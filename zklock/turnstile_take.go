@@ -36,19 +36,19 @@ func (t *turnstile) take(r *request, start *place.Place) (left *place.Place, err
 			}
 			return nil, r.outage(ctx, err)
 		}
-		d := place.DeskOf(s)
-		if start != nil && start.Desk != d {
+		on := s
+		if start != nil && start.Desk != on.Desk {
 			if start.Granted.IsZero() && !start.Desk.IsOver() {
-				d = start.Desk // the session is being replaced; the place still waits for its turn on it
+				on = start.Session() // the session is being replaced; the place still waits for its turn on it
 			} else {
 				start.Remove()
 				start = nil
 			}
 		}
 		if r.turnstile != nil {
-			t.leaderAsks(d)
+			t.leaderAsks(on.Desk)
 		}
-		left, err = place.Attempt{Desk: d, Request: &r.Request}.Take(ctx, patient, cancel, start)
+		left, err = place.Attempt{Session: on, Request: &r.Request}.Take(ctx, patient, cancel, start)
 		start = nil
 		if errors.Is(err, errs.ErrUnanswered) && s.CutSince().IsZero() {
 			err = errs.WaitEnded(ctx, errs.ErrNotAcquired) // there was a connection, so the wait was one for the lock
@@ -68,7 +68,7 @@ func (t *turnstile) take(r *request, start *place.Place) (left *place.Place, err
 // session returns a session for a request, and the context that bounds how long the request goes on
 // without a place in the queue. In an outage that has lasted for longer than the request's limit, it
 // fails at once.
-func (t *turnstile) session(ctx context.Context, r *request) (s *session.Session, patient context.Context, cancel context.CancelFunc, err error) {
+func (t *turnstile) session(ctx context.Context, r *request) (s *place.Session, patient context.Context, cancel context.CancelFunc, err error) {
 	path := r.Wants[0].Path
 	for again := true; ; again = false {
 		patient, cancel = t.patientFor(ctx, r)

@@ -143,7 +143,7 @@ func (t *turnstile) waitEnded(ctx context.Context, tk *ticket) error {
 		if err != nil {
 			return err // as the leader would get it, with the reason
 		}
-		desk = place.DeskOf(s)
+		desk = s.Desk
 	}
 	if cut := desk.CutSince(); !cut.IsZero() {
 		return withoutConnection(errs.WaitEnded(ctx, errs.ErrUnavailable), cut)

@@ -19,7 +19,7 @@ type turnstiles struct {
 	cfg      config
 	hooks    Hooks
 	places   *place.Shared
-	pool     *session.Pool
+	pool     *session.Pool[*place.Session]
 	counters counters
 
 	closing context.Context         // ends, with cause ErrClosed, when the client acquires nothing more
@@ -55,7 +55,7 @@ type counters struct {
 // init makes what turnstiles consist of. Their settings are set.
 func (ts *turnstiles) init(connector driver.Connector) {
 	ts.places = place.NewShared(&ts.cfg.Settings)
-	ts.pool = session.NewPool(&ts.cfg.Settings.Settings, connector)
+	ts.pool = session.NewPool[*place.Session](&ts.cfg.Settings.Settings, connector)
 	ts.standbys.previous, ts.standbys.next = &ts.standbys, &ts.standbys
 	ts.byPath, ts.underway = make(map[string]*turnstile), make(map[*request]struct{})
 	ts.closing, ts.close = context.WithCancelCause(context.Background())

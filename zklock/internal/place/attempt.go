@@ -41,8 +41,8 @@ func (r *Request) data(cfg *Settings, keep bool) queue.Data {
 
 // Attempt is a request's attempt to acquire its names on one session.
 type Attempt struct {
-	Desk    *Desk
-	Request *Request
+	*Session // that the attempt is made on
+	Request  *Request
 
 	// recalls is set for a try that finds only places ahead that their clients may keep. It
 	// waits for them to be recalled, but no longer than recallWait.
@@ -118,7 +118,7 @@ func (a Attempt) Take(ctx, patient context.Context, cancel context.CancelFunc, p
 		// Grant failed: wait, if only for a longer lease.
 	}
 	if a.recalls && context.Cause(ctx) == errs.ErrTaken {
-		if state, _ := desk.DS.State(); state != driver.Connected {
+		if state, _ := desk.State(); state != driver.Connected {
 			err = errCutOff // the place ahead may have been recalled: the lock is not known to be taken
 		}
 	}
@@ -160,7 +160,7 @@ func (a *Attempt) begin(ctx, patient context.Context, p *Place) (_ *Place, alone
 // by that change. The write is repeated until it is done or the node is gone, which wakes the
 // contender, too.
 func (p *Place) markGranted() {
-	p.Desk.Spawn(func() { _ = p.Amend(p.Desk.Ctx, func(d *queue.Data) { d.Granted = true }) })
+	p.Desk.Spawn(func() { _ = p.Amend(p.Desk.Context(), func(d *queue.Data) { d.Granted = true }) })
 }
 
 // awaitTurn returns when it is the place's turn and the lease is long enough for a grant.

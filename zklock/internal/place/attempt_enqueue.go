@@ -53,7 +53,7 @@ func (a Attempt) enqueue(ctx, caller context.Context, replaces *Place) (p *Place
 			err = desk.cfg.explain(err, r.Wants[0].Path)
 			break
 		}
-		if !session.Sleep(ctx, desk.cfg.Jitter(time.Duration(reaped)*5*time.Millisecond), desk.Ctx.Done()) {
+		if !session.Sleep(ctx, desk.cfg.Jitter(time.Duration(reaped)*5*time.Millisecond), desk.Context().Done()) {
 			err = desk.WaitEnded(ctx, began)
 			break
 		}
@@ -75,7 +75,7 @@ func (a Attempt) create(ctx, caller context.Context, replaces *Place) (_ *Place,
 			return nil, false, err
 		}
 	}
-	p, ok := newPlace(desk, r.Wants, r.Keep && replaces == nil && mayKeep(desk, r.Wants))
+	p, ok := newPlace(a.Session, r.Wants, r.Keep && replaces == nil && mayKeep(desk, r.Wants))
 	if !ok {
 		return nil, false, errs.ErrSessionOver
 	}
@@ -85,7 +85,7 @@ func (a Attempt) create(ctx, caller context.Context, replaces *Place) (_ *Place,
 	c := creation{Attempt: a, p: p, replaces: replaces, parents: parents, caller: caller, began: lease.Now()}
 	// Read before the first try: that try may turn out to have created the nodes.
 	seen := desk.Newest()
-	for pause := 5 * time.Millisecond; ; pause = min(2*pause, desk.Timeout/10) {
+	for pause := 5 * time.Millisecond; ; pause = min(2*pause, desk.Timeout()/10) {
 		applied, children, err := c.try(ctx, pause)
 		switch {
 		case err != nil:
@@ -122,7 +122,7 @@ func (c *creation) try(ctx context.Context, pause time.Duration) (applied bool, 
 		applied, err = c.lookFor(ctx, w)
 		return applied, nil, err
 	case session.Transient(err):
-		if session.Sleep(ctx, c.Desk.cfg.Jitter(pause), c.Desk.Ctx.Done()) {
+		if session.Sleep(ctx, c.Desk.cfg.Jitter(pause), c.Desk.Context().Done()) {
 			return false, nil, nil
 		}
 		c.abandon(w)
@@ -153,7 +153,7 @@ func (c *creation) send(ctx context.Context) (*session.Write, error) {
 		case <-w.Done:
 			desk.freshNames.note(w, unclear)
 			return w, nil
-		case <-desk.Ctx.Done():
+		case <-desk.Context().Done():
 			return nil, errs.ErrSessionOver
 		case <-ctx.Done():
 			more, cancel := desk.Patient(c.caller, c.began) // the creates of others may come first
@@ -225,7 +225,7 @@ func (c *creation) submit(ctx context.Context) *session.Write {
 	if w.Risky {
 		w.Joins = desk.freshNames.mayShare()
 	}
-	desk.Commits.Submit(w)
+	desk.Submit(w)
 	return w
 }
 

@@ -147,7 +147,7 @@ func (a Attempt) blocked(ctx context.Context, replaces *Place) (recalls bool, er
 				return false, err
 			}
 		}
-		if id := desk.parents.get(want.Path).releasedOn; id != 0 && id != desk.DS.ID() {
+		if id := desk.parents.get(want.Path).releasedOn; id != 0 && id != desk.ID() {
 			if err := z.Sync(ctx); err != nil && !errors.Is(err, driver.ErrNoNode) {
 				return false, err
 			}

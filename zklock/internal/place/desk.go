@@ -114,24 +114,24 @@ func (d *Desk) awaitChange(ctx context.Context, ahead, own []*session.Watched) (
 	all := append(slices.Clip(ahead), own...)
 	armed := slices.MinFunc(all, func(a, b *session.Watched) int { return cmp.Compare(a.Gen, b.Gen) }).Gen
 	for {
-		_, moved := d.DS.State() // closed when there is another connection
-		gen, _ := d.DS.Conn()
+		_, moved := d.State() // closed when there is another connection
+		gen := d.Generation()
 		survived := gen > armed
 		var look time.Duration
 		switch {
 		case survived:
-			look, moved = d.cfg.Jitter(d.Timeout/6), nil
+			look, moved = d.cfg.Jitter(d.Timeout()/6), nil
 		case own == nil:
-			look = d.Timeout / 40 // shorter waits do without a watch on our own node, which costs a read
+			look = d.Timeout() / 40 // shorter waits do without a watch on our own node, which costs a read
 		}
-		fired, late := awaitEvent(ctx, all, look, moved, d.Ctx.Done())
+		fired, late := awaitEvent(ctx, all, look, moved, d.Context().Done())
 		switch {
 		case fired != nil:
-			d.Watches.Drop(fired)
+			d.DropWatch(fired)
 			e := fired.Fires()
-			now, _ := d.DS.Conn() // an event of an older connection proves nothing: the node is read again
+			now := d.Generation() // an event of an older connection proves nothing: the node is read again
 			return true, fired == ahead[0] && !survived && e.Err == nil && e.Type == driver.EventDeleted && now == fired.Gen, nil
-		case ctx.Err() != nil || d.Ctx.Err() != nil:
+		case ctx.Err() != nil || d.Context().Err() != nil:
 			return false, false, d.waitError(ctx)
 		case late:
 			return false, false, nil

@@ -74,13 +74,13 @@ type RecallHandler interface {
 
 // Keep keeps a spent place in the queue. Until the place is handed over or given up, standby is
 // its hold. Keep returns false, and does nothing, if the place has to leave the queue.
-func (p *Place) Keep(standby session.Tenant, onRecall RecallHandler) bool {
+func (p *Place) Keep(standby session.Hold, onRecall RecallHandler) bool {
 	desk := p.Desk
 	if !desk.Hold(standby, 0) {
 		return false
 	}
 	desk.mu.Lock()
-	keeps := p.standingLocked().MayBeKept() && !desk.Worn() && p.life.moveLocked(kept)
+	keeps := p.standingLocked().MayBeKept() && !desk.PastLifetime() && p.life.moveLocked(kept)
 	queueWatched := p.queueWatched
 	if keeps {
 		p.hold, p.wasKept, p.queueWatched = standby, true, true

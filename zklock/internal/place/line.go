@@ -75,7 +75,7 @@ func (l *line) refresh(ctx context.Context) ([]queue.Node, error) {
 		return q, nil
 	}
 	desk := l.p.Desk
-	l.sight.Gen, _ = desk.DS.Conn()
+	l.sight.Gen = desk.Generation()
 	q, err := l.p.listQueue(ctx, l.c)
 	if err != nil {
 		return nil, err
@@ -91,9 +91,9 @@ func (l *line) watchAhead(ctx context.Context) ([]*session.Watched, error) {
 	permits := c.kind.Permits
 	ahead := make([]*session.Watched, len(l.watched))
 	for i := range ahead {
-		w, read, err := desk.Watches.Watch(ctx, c.dir+"/"+l.watched[i].Name)
+		w, read, err := desk.Watch(ctx, c.dir+"/"+l.watched[i].Name)
 		if errors.Is(err, driver.ErrNoNode) {
-			if gen, _ := desk.DS.Conn(); l.seen(gen, true) {
+			if gen := desk.Generation(); l.seen(gen, true) {
 				l.removeGone(i, gen, false)
 			}
 			return nil, nil
@@ -133,7 +133,7 @@ func (l *line) reset(q []queue.Node) {
 	if !l.known {
 		return
 	}
-	id := desk.DS.ID()
+	id := desk.ID()
 	desk.mu.Lock()
 	defer desk.mu.Unlock()
 	peers := desk.peers[l.c.dir]

@@ -1,25 +1,29 @@
 package place
 
 import (
+	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
-// identified is a driver's session that only knows its id.
+// identified is a driver's session that only knows its id and its timeout.
 type identified struct {
 	driver.Session
-	id int64
+	id      int64
+	timeout time.Duration
 }
 
-func (s identified) ID() int64 { return s.id }
+func (s identified) ID() int64              { return s.id }
+func (s identified) Timeout() time.Duration { return s.timeout }
 
 // lineOf returns a line with no list yet, of a session with the id 1.
 func lineOf() *line {
-	desk := &Desk{Session: &session.Session{DS: identified{id: 1}}, Shared: NewShared(&Settings{Dialect: queue.Default}), enqueued: map[uint64]*contender{}, peers: map[string][]queue.Node{}}
+	desk := &Desk{Session: session.Inert(context.Background(), identified{id: 1}), Shared: NewShared(&Settings{Dialect: queue.Default}), enqueued: map[uint64]*contender{}, peers: map[string][]queue.Node{}}
 	return &line{p: &Place{Desk: desk}, c: &contender{dir: "/orders"}, sight: Sight{Gen: 7}}
 }
 

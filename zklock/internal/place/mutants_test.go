@@ -3,6 +3,7 @@ package place
 import (
 	"github.com/zklock/go-zklock/internal/testkit/mutant"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
+	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
 var _ = []mutant.Mutant{
@@ -112,7 +113,7 @@ var _ = []mutant.Mutant{
 		Name:   "own-node-of-any-session",
 		Breaks: "a node with the name of the waiter's node counts as the waiter's, whichever session owns it",
 		In:     (*Place).watchNodes,
-		Find:   "n.Stat.EphemeralOwner != desk.DS.ID()",
+		Find:   "n.Stat.EphemeralOwner != desk.$id()",
 		Put:    "n.Stat.Czxid < 0",
 		Tests:  []string{"TestNodePutInPlaceOfOursIsNotOurs"},
 		By:     "zklock",
@@ -133,7 +134,7 @@ var _ = []mutant.Mutant{
 		Name:   "watch-by-exists",
 		Breaks: "a waiter that wants to watch a node which is gone already waits instead of going on",
 		In:     (*line).watchAhead,
-		Find:   "if gen, _ := desk.DS.Conn(); l.$seen(gen, true) { $$body }",
+		Find:   "if gen := desk.$generation(); l.$seen(gen, true) { $$body }",
 		Put:    "<-ctx.Done(); return nil, desk.$waitError(ctx)",
 		With:   map[string]any{"waitError": (*Desk).waitError},
 		Tests:  []string{"TestPredecessorGoneBetweenListAndWatch"},
@@ -188,7 +189,7 @@ var _ = []mutant.Mutant{
 		Name:   "recovery-without-sync",
 		Breaks: "after a create whose reply was lost, the queue is read from a server that may lag behind",
 		In:     (*Place).recover,
-		Find:   "if err := desk.DS.Sync(ctx, c.dir); err != nil { return err }",
+		Find:   "if err := ds.Sync(ctx, c.dir); err != nil { return err }",
 		Put:    "",
 		Tests:  []string{"TestLostCreateIsFoundAgain"},
 		By:     "zklock",
@@ -233,7 +234,7 @@ var _ = []mutant.Mutant{
 		Name:   "nodes-of-other-clients-are-strays",
 		Breaks: "a session is asked about a GUID that it has not made: a client deletes nodes of other clients",
 		In:     straysIn,
-		Find:   "s.DS.ID() == q[i].GUID.Session && $owned",
+		Find:   "s.$id() == q[i].GUID.Session && $owned",
 		Put:    "$owned",
 		Tests:  []string{"TestOpenCreateIsLeftAloneByTheOtherSession"},
 		By:     "zklock",
@@ -243,7 +244,8 @@ var _ = []mutant.Mutant{
 		Breaks: "a session of a client waits behind a late node that another session of the client has made and no place owns",
 		In:     Znode.strays,
 		Find:   "paths = append(paths, $node)",
-		Put:    "if q[i].GUID.Session == z.DS.ID() { paths = append(paths, $node) }",
+		Put:    "if q[i].GUID.Session == z.$id() { paths = append(paths, $node) }",
+		With:   map[string]any{"id": (*session.Session).ID},
 		Tests:  []string{"TestLateCreateSeenByTheOtherSession"},
 		By:     "zklock",
 	},
@@ -269,8 +271,8 @@ var _ = []mutant.Mutant{
 		Name:   "horizon-too-near",
 		Breaks: "a node stays whose create a server reads from an old connection after two session timeouts, if the name is not used again",
 		In:     (*Desk).horizon,
-		Find:   "2*d.Timeout + bucket",
-		Put:    "d.Timeout",
+		Find:   "2*d.$timeout() + bucket",
+		Put:    "d.$timeout()",
 		Tests:  []string{"TestLateCreateOfNamesThatAreNotUsedAgain"},
 		By:     "zklock",
 	},
@@ -296,8 +298,8 @@ var _ = []mutant.Mutant{
 		Name:   "lookouts-without-a-longest-pause",
 		Breaks: "a node whose create is some hours late stays for hours",
 		In:     (*Desk).dueDoubts,
-		Find:   "min(d.Timeout<<x.pause, longestPause)",
-		Put:    "d.Timeout<<x.pause",
+		Find:   "min(d.$timeout()<<x.pause, longestPause)",
+		Put:    "d.$timeout()<<x.pause",
 		Tests:  []string{"TestLookoutsGetRarer", "TestLateCreateBeyondTheHorizon"},
 		By:     "zklock",
 	},
@@ -452,7 +454,7 @@ var _ = []mutant.Mutant{
 	{
 		Name:   "own-node-unwatched",
 		Breaks: "the client does not watch the node of a lock that it holds",
-		In:     (*ownWatches).give,
+		In:     (*Session).give,
 		Find:   "own.$Spawn(g.$run)",
 		Put:    "_ = g.$run",
 		Tests:  []string{"TestReleaseOfADeletedNode"},
@@ -669,11 +671,11 @@ var _ = []mutant.Mutant{
 		Breaks: "a waiter uses a list that began before its own node was created",
 		In:     Znode.runLists,
 		Find:   "z.mu.Lock()",
-		Put:    "q, err := z.$list(z.Ctx); z.mu.Lock()",
+		Put:    "q, err := z.$list(z.$context()); z.mu.Lock()",
 		And: []mutant.Change{
 			{In: Znode.runLists, Find: "l.q, l.err = z.$list(l.ctx)", Put: "l.q, l.err = q, err"},
 		},
-		With:  map[string]any{"list": Znode.listAlone},
+		With:  map[string]any{"list": Znode.listAlone, "context": (*session.Session).Context},
 		Tests: []string{"TestWaitersShareLists"},
 		By:    "zklock",
 	},

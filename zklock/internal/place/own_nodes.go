@@ -20,21 +20,21 @@ func (p *Place) watchNodes(ctx context.Context, grants bool) (own []*session.Wat
 	desk := p.Desk
 	own = make([]*session.Watched, len(p.nodes))
 	for i, c := range p.nodes {
-		w, read, err := desk.Watches.Watch(ctx, c.path)
+		w, read, err := desk.Watch(ctx, c.path)
 		var n driver.Node
 		var seen uint64
 		if err == nil {
 			n, seen = w.Node, w.Gen
 		}
 		if grants && !read && err == nil {
-			before, _ := desk.DS.Conn()
+			before := desk.Generation()
 			n, err = desk.Read(ctx, "watch", c.path)
-			if seen, _ = desk.DS.Conn(); seen != before {
+			if seen = desk.Generation(); seen != before {
 				seen = 0
 			}
 		}
 		switch {
-		case errors.Is(err, driver.ErrNoNode), err == nil && n.Stat.EphemeralOwner != desk.DS.ID():
+		case errors.Is(err, driver.ErrNoNode), err == nil && n.Stat.EphemeralOwner != desk.ID():
 			return nil, 0, errs.ErrNodeGone // or another session has created a node with this name
 		case err != nil:
 			return nil, 0, desk.cfg.explainList(err, c.dir)

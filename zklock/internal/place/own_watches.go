@@ -13,7 +13,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
-// ownWatches watches the nodes of granted places, so that a holder learns when another
+// Session is a session of the pool, with its desk: what Acquire needs of a session. A pool makes one of
+// each session: see Serve. It watches the nodes of granted places, so that a holder learns when another
 // client, an operator's for example, deletes its node. The lease alone would not show that. It also
 // watches the queues of places that are or may be kept, for other contenders.
 //
@@ -27,7 +28,7 @@ import (
 //   - A granted place is among the due ones until it is due, or until its end was noticed.
 //   - A guard in withRoom has room and has not ended: the guard decides under the desk's mu
 //     whether it has room and whether it ends.
-type ownWatches struct {
+type Session struct {
 	*Desk
 	added chan struct{} // cap 1: wakes run for a new place, if its timer is not set for that
 
@@ -41,29 +42,26 @@ const minSweep = 64
 
 // Serve prepares a pool so that its sessions can have places. inUse reports whether this client
 // holds, waits for or keeps the name with a path.
-func Serve(sh *Shared, pool *session.Pool, inUse func(path string) bool) {
+func Serve(sh *Shared, pool *session.Pool[*Session], inUse func(path string) bool) {
 	sh.inUse = inUse
 	sh.straysIn = func(q []queue.Node) []int { return straysIn(pool.All(), q) }
 	pool.Prepare = func(ctx context.Context, ds driver.Session) error { return ensureRoot(ctx, ds, sh.cfg) }
-	pool.Attend = func(s *session.Session) any {
+	pool.Attend = func(s *session.Session) *Session {
 		desk := &Desk{Session: s, Shared: sh, enqueued: make(map[uint64]*contender),
 			peers: make(map[string][]queue.Node), lists: make(map[string]*listing), reads: make(chan struct{}, maxReads)}
 		desk.freshNames.shares, desk.doubts.added = make(chan struct{}), make(chan struct{}, 1)
-		own := &ownWatches{Desk: desk, added: make(chan struct{}, 1)}
+		own := &Session{Desk: desk, added: make(chan struct{}, 1)}
 		s.Spawn(own.run)
 		s.Spawn(desk.reap)
 		return own
 	}
 }
 
-// DeskOf returns a session's desk.
-func DeskOf(s *session.Session) *Desk { return s.User.(*ownWatches).Desk }
-
 // straysIn returns the indexes of the nodes that one of these sessions has made, and disowns.
-func straysIn(sessions []*session.Session, q []queue.Node) (at []int) {
+func straysIn(sessions []*Session, q []queue.Node) (at []int) {
 	for i := range q {
 		for _, s := range sessions {
-			if s.DS.ID() == q[i].GUID.Session && DeskOf(s).disowns(q[i]) {
+			if s.ID() == q[i].GUID.Session && s.disowns(q[i]) {
 				at = append(at, i)
 			}
 		}
@@ -72,10 +70,10 @@ func straysIn(sessions []*session.Session, q []queue.Node) (at []int) {
 }
 
 // delay is how long after its grant a place is due.
-func (own *ownWatches) delay() time.Duration { return own.Timeout / 6 }
+func (own *Session) delay() time.Duration { return own.Timeout() / 6 }
 
 // addLocked takes over a place that has just been granted for the first time.
-func (own *ownWatches) addLocked(p *Place) {
+func (own *Session) addLocked(p *Place) {
 	if len(own.due) == cap(own.due) { // make room, for as many as remain at least, so that this costs little on average
 		own.due = slices.DeleteFunc(own.due, func(p *Place) bool { return p.life.ending() })
 		own.due = slices.Grow(own.due, max(minSweep, len(own.due)))
@@ -87,7 +85,7 @@ func (own *ownWatches) addLocked(p *Place) {
 
 // next takes out a place that is due. If there is none, it returns nil and the time until
 // the next one is due; a long time if there are no places.
-func (own *ownWatches) next() (*Place, time.Duration) {
+func (own *Session) next() (*Place, time.Duration) {
 	own.mu.Lock()
 	defer own.mu.Unlock()
 	for len(own.due) > 0 {
@@ -107,7 +105,7 @@ func (own *ownWatches) next() (*Place, time.Duration) {
 
 // run gives the nodes of due places to guards, and looks after the places, until the
 // session ends.
-func (own *ownWatches) run() {
+func (own *Session) run() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
@@ -121,7 +119,7 @@ func (own *ownWatches) run() {
 		select {
 		case <-timer.C:
 		case <-own.added:
-		case <-own.Ctx.Done():
+		case <-own.Context().Done():
 			return
 		}
 	}
@@ -165,7 +163,7 @@ func (p *Place) lookAfter() {
 }
 
 // give gives a node to a guard that has room, or to a new one.
-func (own *ownWatches) give(n guarded) {
+func (own *Session) give(n guarded) {
 	own.mu.Lock()
 	fresh := len(own.withRoom) == 0
 	if fresh {
@@ -196,7 +194,7 @@ const maxGuarded = 64
 // queue: if another contender may be there, the guard recalls the place. The guard ends when it has no nodes left,
 // or when the session ends.
 type guard struct {
-	watches *ownWatches
+	watches *Session
 	wake    chan struct{} // cap 1: entrusted has a node
 
 	count     int       // guarded by the desk's mu; how many nodes it has, including those in entrusted
@@ -221,13 +219,13 @@ type guarded struct {
 func (g *guard) run() {
 	desk := g.watches.Desk
 	for g.gather() {
-		_, moved := desk.DS.State() // closed when there is another connection
-		gen, _ := desk.DS.Conn()
+		_, moved := desk.State() // closed when there is another connection
+		gen := desk.Generation()
 		if slices.ContainsFunc(g.nodes, func(n guarded) bool { return n.event != nil && n.gen < gen }) {
 			// A watch may not survive a new connection, so the nodes are read again.
 			// Many clients may reconnect at the same time, so each waits for a random
 			// time first.
-			if !session.Sleep(desk.Ctx, desk.cfg.Jitter(desk.Timeout/6), nil) {
+			if !session.Sleep(desk.Context(), desk.cfg.Jitter(desk.Timeout()/6), nil) {
 				return
 			}
 		}
@@ -235,7 +233,7 @@ func (g *guard) run() {
 			if n := &g.nodes[i]; n.event == nil || n.gen < gen {
 				g.look(n)
 			}
-			if desk.Ctx.Err() != nil {
+			if desk.Context().Err() != nil {
 				return
 			}
 		}
@@ -271,22 +269,22 @@ func (g *guard) look(n *guarded) {
 	var node driver.Node
 	var names []string
 	n.shared, n.event = nil, nil
-	err := desk.Repeat(desk.Ctx, "watch", func(ctx context.Context) (err error) {
+	err := desk.Repeat(desk.Context(), "watch", func(ctx context.Context, ds driver.Session) (err error) {
 		// If the connection changes before the reply, the guard takes the watch for one of the older
 		// connection, and looks once more.
-		if n.gen, _ = desk.DS.Conn(); n.onRecall != nil {
-			names, _, n.event, err = desk.DS.WatchChildren(ctx, c.dir)
+		if n.gen = desk.Generation(); n.onRecall != nil {
+			names, _, n.event, err = ds.WatchChildren(ctx, c.dir)
 		} else {
-			node, n.event, err = desk.DS.Watch(ctx, c.path)
+			node, n.event, err = ds.Watch(ctx, c.path)
 		}
 		return err
 	})
 	failed := err != nil && !errors.Is(err, driver.ErrNoNode)
 	log := func(text string) {
-		desk.cfg.Log().Warn(text, "session", session.HexID(desk.DS.ID()), "cause", logged(err))
+		desk.cfg.Log().Warn(text, "session", session.HexID(desk.ID()), "cause", logged(err))
 	}
 	switch {
-	case p.life.ending() || desk.Ctx.Err() != nil || errors.Is(err, errs.ErrSessionOver):
+	case p.life.ending() || desk.Context().Err() != nil || errors.Is(err, errs.ErrSessionOver):
 		n.place, n.event = nil, nil
 	case n.onRecall == nil && err == nil:
 		p.noteRevocation(node.Data)
@@ -308,7 +306,7 @@ func (g *guard) look(n *guarded) {
 // entrusted to it, or when the connection has changed. It returns false if the session is over.
 func (g *guard) wait(moved <-chan struct{}) bool {
 	const others = 3
-	g.cases = append(g.cases[:0], receive(g.watches.Ctx.Done()), receive(moved), receive(g.wake))
+	g.cases = append(g.cases[:0], receive(g.watches.Context().Done()), receive(moved), receive(g.wake))
 	for i := range g.nodes {
 		if g.nodes[i].event == nil {
 			return true // its watch failed, or is not needed: gather removes the node
@@ -322,7 +320,7 @@ func (g *guard) wait(moved <-chan struct{}) bool {
 		e, _ := value.Interface().(driver.Event)
 		if n.shared != nil {
 			n.shared.Received(e, ok)
-			g.watches.Watches.Drop(n.shared)
+			g.watches.DropWatch(n.shared)
 		}
 		if n.onRecall != nil && ok && e.Err == nil && !n.place.life.ending() {
 			// As a rule another contender has arrived. If it has left again, or our own node was

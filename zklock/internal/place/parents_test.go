@@ -17,7 +17,7 @@ func TestForeignZnodesAreForgotten(t *testing.T) {
 		sh := NewShared(&Settings{})
 		var held atomic.Bool
 		sh.inUse = func(path string) bool { return held.Load() && path == "/held" }
-		desk := &Desk{Session: &session.Session{Ctx: t.Context()}, Shared: sh}
+		desk := &Desk{Session: session.Inert(t.Context(), identified{}), Shared: sh}
 		go desk.reap()
 		known := func() int {
 			sh.parents.mu.Lock()

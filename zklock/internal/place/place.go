@@ -27,19 +27,23 @@ type Place struct {
 	doubtful     bool // a create's outcome was unknown at some time: twins may appear
 	entrusted    bool // guarded by Desk.mu; guards have had its nodes
 
-	watches     *ownWatches        // of the session
+	watches     *Session           // of the session
 	nodeWatches []*session.Watched // watches on the nodes, armed before the grant; nil if it was granted at once
 
 	tenure  // its hand-over, from one hold to the next
 	keeping // whether the client may keep it between two holds
 }
 
+// Session returns the session that the place is on.
+func (p *Place) Session() *Session { return p.watches }
+
 // newPlace registers a place for some wants, before its nodes are created. keepable says
 // that it may be kept. newPlace returns false if the session is over.
-func newPlace(desk *Desk, wants []Want, keepable bool) (*Place, bool) {
+func newPlace(s *Session, wants []Want, keepable bool) (*Place, bool) {
 	nodes := make([]contender, len(wants))
+	desk := s.Desk
 	p := &Place{Desk: desk, nodes: make([]*contender, len(wants))}
-	p.watches, p.keepable, p.shown = desk.User.(*ownWatches), keepable, 1
+	p.watches, p.keepable, p.shown = s, keepable, 1
 	if !desk.Enter() {
 		return nil, false
 	}
@@ -48,7 +52,7 @@ func newPlace(desk *Desk, wants []Want, keepable bool) (*Place, bool) {
 	for i, w := range wants {
 		desk.serial++
 		c := &nodes[i]
-		c.dir, c.kind, c.guid = w.Path, w.Kind, queue.GUID{Session: desk.DS.ID(), Serial: desk.serial}
+		c.dir, c.kind, c.guid = w.Path, w.Kind, queue.GUID{Session: desk.ID(), Serial: desk.serial}
 		if keepable {
 			c.guid, p.shown = c.guid.Keepable(), 0
 		}

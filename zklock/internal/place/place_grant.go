@@ -10,9 +10,9 @@ import (
 
 // tenure is the hand-over of a place: which hold has it, and how often it was passed on.
 type tenure struct {
-	Granted time.Time      // set once, under Desk.mu; when it was first granted; zero if it was not
-	hold    session.Tenant // guarded by Desk.mu; the hold that has it now; nil if none has
-	share   *time.Timer    // guarded by Desk.mu; see ShareAt
+	Granted time.Time    // set once, under Desk.mu; when it was first granted; zero if it was not
+	hold    session.Hold // guarded by Desk.mu; the hold that has it now; nil if none has
+	share   *time.Timer  // guarded by Desk.mu; see ShareAt
 
 	handovers uint32 // guarded by Desk.mu; how often it was handed over since its grant or its recall
 	turn      uint32 // guarded by Desk.mu; the turn of the next hold
@@ -75,7 +75,7 @@ func (p *Place) MayJoin(within time.Duration) bool {
 
 // EndHold takes a hold that is over off the place and its session. It does nothing to the
 // place if another hold has it.
-func (p *Place) EndHold(h session.Tenant) {
+func (p *Place) EndHold(h session.Hold) {
 	p.Desk.Drop(h)
 	p.Desk.mu.Lock()
 	defer p.Desk.mu.Unlock()
@@ -86,7 +86,7 @@ func (p *Place) EndHold(h session.Tenant) {
 }
 
 // Holder returns the hold that has the place; nil if none has it.
-func (p *Place) Holder() session.Tenant {
+func (p *Place) Holder() session.Hold {
 	p.Desk.mu.Lock()
 	defer p.Desk.mu.Unlock()
 	return p.hold
@@ -128,9 +128,9 @@ type Requester interface {
 	NewHold(p *Place) Holder
 }
 
-// Holder is the tenant of a place while callers have Locks of it.
+// Holder is the hold of a place while callers have Locks of it.
 type Holder interface {
-	session.Tenant
+	session.Hold
 
 	// Begin makes the hold live. turn goes into its token. It returns false if the hold was lost.
 	Begin(turn uint32) bool

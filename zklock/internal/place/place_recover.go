@@ -20,11 +20,11 @@ func (p *Place) recover(ctx context.Context) (found bool, err error) {
 	desk := p.Desk
 	for i, c := range p.nodes {
 		var q []queue.Node
-		err = desk.Repeat(ctx, "recover", func(ctx context.Context) error {
-			if err := desk.DS.Sync(ctx, c.dir); err != nil {
+		err = desk.Repeat(ctx, "recover", func(ctx context.Context, ds driver.Session) error {
+			if err := ds.Sync(ctx, c.dir); err != nil {
 				return err
 			}
-			q, _, err = Znode{desk, c.dir}.listOnce(ctx)
+			q, _, err = Znode{desk, c.dir}.listOnce(ctx, ds)
 			return err
 		})
 		if err != nil && !errors.Is(err, driver.ErrNoNode) { // no parent: no node
@@ -53,9 +53,9 @@ func (c *creation) abandon(w *session.Write) {
 		<-w.Done // soon: it runs on the session's context
 		if errors.Is(w.Err, driver.ErrConnLoss) {
 			p.doubtful = true
-			_, err := p.recover(desk.Ctx)
-			for errors.Is(err, driver.ErrReplyTooLarge) && session.Sleep(desk.Ctx, desk.Timeout, nil) {
-				_, err = p.recover(desk.Ctx) // other programs may have removed children
+			_, err := p.recover(desk.Context())
+			for errors.Is(err, driver.ErrReplyTooLarge) && session.Sleep(desk.Context(), desk.Timeout(), nil) {
+				_, err = p.recover(desk.Context()) // other programs may have removed children
 			}
 		}
 		desk.mu.Lock()

@@ -15,7 +15,7 @@ import (
 // session is over, and the session's end waits for it.
 
 // Remove takes a place without a holder out of its queues, in the background.
-func (p *Place) Remove() { p.releaseAsync(p.Desk.Ctx, false) }
+func (p *Place) Remove() { p.releaseAsync(p.Desk.Context(), false) }
 
 // ReleaseAsync is Place.Release without the wait: the nodes are deleted in the background.
 func (p *Place) ReleaseAsync(ctx context.Context) { p.releaseAsync(ctx, true) }
@@ -28,7 +28,7 @@ func (p *Place) releaseAsync(ctx context.Context, wasHeld bool) {
 	finish := func() {
 		defer done()
 		if p.finishDelete(w) == nil && wasHeld && errors.Is(w.Err, driver.ErrNoNode) {
-			desk.cfg.Log().Warn("zklock: another program had deleted the queue node of a lock before it was released: the lock was lost, and its holder did not learn of it", "session", session.HexID(desk.DS.ID()))
+			desk.cfg.Log().Warn("zklock: another program had deleted the queue node of a lock before it was released: the lock was lost, and its holder did not learn of it", "session", session.HexID(desk.ID()))
 		}
 	}
 	if !desk.Spawn(finish) {
@@ -82,7 +82,7 @@ func (p *Place) submitDelete(ctx context.Context) *session.Write {
 	for i, c := range p.nodes {
 		w.Ops[i] = driver.DeleteOp(c.path, driver.AnyVersion)
 	}
-	p.Desk.Commits.Submit(w)
+	p.Desk.Submit(w)
 	return w
 }
 
@@ -109,7 +109,7 @@ func (p *Place) deleteNodes() error {
 			return err
 		}
 		if err != nil {
-			p.Desk.cfg.Log().Error("zklock: a queue node could not be removed; other contenders wait for it until its session ends", "session", session.HexID(p.Desk.DS.ID()), "cause", logged(err))
+			p.Desk.cfg.Log().Error("zklock: a queue node could not be removed; other contenders wait for it until its session ends", "session", session.HexID(p.Desk.ID()), "cause", logged(err))
 			return p.Desk.cfg.explain(err, c.path)
 		}
 	}
@@ -122,7 +122,7 @@ func (p *Place) deleteNodes() error {
 func (p *Place) released() {
 	p.unregister()
 	for _, c := range p.nodes {
-		p.Desk.parents.known(c.dir, func(known *parent) { known.releasedOn = p.Desk.DS.ID() })
+		p.Desk.parents.known(c.dir, func(known *parent) { known.releasedOn = p.Desk.ID() })
 	}
 }
 
@@ -136,7 +136,7 @@ func (p *Place) removeAfterLoss() {
 	}
 	p.giveUp()
 	desk.Spawn(func() {
-		if session.Sleep(desk.Ctx, delay, nil) {
+		if session.Sleep(desk.Context(), delay, nil) {
 			_ = p.deleteNodes()
 		}
 	})

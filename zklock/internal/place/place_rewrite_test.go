@@ -7,9 +7,9 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
-// described is a tenant that asked for its place at a time.
+// described is a hold that asked for its place at a time.
 type described struct {
-	tenant
+	standby
 	since int64
 }
 

@@ -30,7 +30,7 @@ import (
 //	resumed  deleted  another client has deleted a node
 //
 // Invariants:
-//   - A place has a hold, its tenant on the session, if and only if it is held or kept. While it is
+//   - A place has a hold, which its session counts, if and only if it is held or kept. While it is
 //     kept, the client itself has that hold, and no caller has a Lock of it.
 //   - No move leads out of leaving and deleted. The session's end moves kept places only, to spent.
 //   - Moves are made under the desk's mu.

@@ -69,8 +69,8 @@ func TestPlaceMovesAsTheTableSays(t *testing.T) {
 	}
 }
 
-// tenant is a hold whose methods are never called.
-type tenant struct{ session.Tenant }
+// standby is a hold whose methods are never called.
+type standby struct{ session.Hold }
 
 // A place has a hold if and only if its state is held, and none after it was given up.
 func TestPlaceHasAHoldWhileItIsHeld(t *testing.T) {
@@ -82,8 +82,8 @@ func TestPlaceHasAHoldWhileItIsHeld(t *testing.T) {
 			t.Fatalf("the place is %s and its hold is %v, want %s", stateNames[is], p.Holder(), stateNames[want])
 		}
 	}
-	hold := func() *tenant { // Grant, without a lease
-		h := &tenant{}
+	hold := func() *standby { // Grant, without a lease
+		h := &standby{}
 		if !p.move(held) {
 			t.Fatalf("a place that is %s cannot be held", stateNames[p.life.state()])
 		}

@@ -29,7 +29,7 @@ func (p *Place) Txn(ctx context.Context, kind string, ops []driver.Op, again boo
 	}
 	all = append(all, ops...)
 	var results []driver.OpResult
-	op := func(ctx context.Context) (err error) {
+	op := func(ctx context.Context, _ driver.Session) (err error) {
 		results, err = desk.Transact(ctx, all)
 		return err
 	}

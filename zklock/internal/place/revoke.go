@@ -14,15 +14,15 @@ import "github.com/zklock/go-zklock/zklock/internal/queue"
 //   - A holder that attends finds the revocation when it begins to attend, or is notified
 //     later, or both. It is never missed: the read that arms a watch on a node has its data.
 
-// Revocable is the tenant of a place, if it can be asked to give the place back.
+// Revocable is the hold of a place, if it can be asked to give the place back.
 type Revocable interface {
 	// Revoke asks for the place. It is called on a goroutine of its own, at most once for
-	// each tenant, which may have left the place by then.
+	// each hold, which may have left the place by then.
 	Revoke(reason string)
 }
 
 // Attend makes the client watch the nodes of a granted place at once, for a holder that wants
-// to learn of a revocation. If the place is revoked already, revoked is true. Else its tenant's
+// to learn of a revocation. If the place is revoked already, revoked is true. Else its hold's
 // Revoke is called when it is.
 func (p *Place) Attend() (reason string, revoked bool) {
 	p.entrust()
@@ -34,7 +34,7 @@ func (p *Place) Attend() (reason string, revoked bool) {
 	return "", false
 }
 
-// noteRevocation revokes a place if the data of one of its nodes says so, and asks its tenant
+// noteRevocation revokes a place if the data of one of its nodes says so, and asks its hold
 // to give it back.
 func (p *Place) noteRevocation(data []byte) {
 	reason := queue.Revocation(data)

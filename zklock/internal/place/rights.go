@@ -110,8 +110,8 @@ func (d *Desk) Ping(ctx context.Context) error {
 		}
 		ops = append(ops, driver.CheckOp(path+"~never", driver.AnyVersion))
 		var results []driver.OpResult
-		err := d.Repeat(ctx, "verify", func(ctx context.Context) (err error) {
-			results, err = d.DS.Multi(ctx, ops)
+		err := d.Repeat(ctx, "verify", func(ctx context.Context, ds driver.Session) (err error) {
+			results, err = ds.Multi(ctx, ops)
 			return err
 		})
 		i := session.AtFault(results)
@@ -152,8 +152,8 @@ func (d *Desk) lookForContainers(ctx context.Context, path string) {
 	if d.cfg.Dialect.ParentMode() != driver.Container {
 		return
 	}
-	err := d.Repeat(ctx, "verify", func(ctx context.Context) error {
-		_, err := d.DS.Create(ctx, path+"~never/container", nil, driver.Container, d.cfg.ACL)
+	err := d.Repeat(ctx, "verify", func(ctx context.Context, ds driver.Session) error {
+		_, err := ds.Create(ctx, path+"~never/container", nil, driver.Container, d.cfg.ACL)
 		return err
 	})
 	if errors.Is(err, driver.ErrUnimplemented) {

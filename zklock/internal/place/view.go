@@ -52,23 +52,23 @@ func (v *View) Look(ctx context.Context) (Queue, error) {
 			return v.last, v.cfg.explain(err, v.Path)
 		}
 		// The children have changed since they were listed.
-		v.Watches.Drop(v.queue)
+		v.DropWatch(v.queue)
 		v.queue, v.head = nil, nil // a server that lags may still list the first node: then it is read
 	}
 }
 
 // list lists the queue, arms the watch on that, and reads the nodes that are new.
 func (v *View) list(ctx context.Context) error {
-	w, names, err := v.Watches.WatchChildren(ctx, v.Path)
+	w, names, err := v.WatchChildren(ctx, v.Path)
 	for errors.Is(err, driver.ErrNoNode) {
-		if w, err = v.Watches.WatchExists(ctx, v.Path); err != nil {
+		if w, err = v.WatchExists(ctx, v.Path); err != nil {
 			return err
 		}
 		if !w.Found {
 			v.queue, v.head, v.last = w, nil, Queue{}
 			return nil
 		}
-		w, names, err = v.Watches.WatchChildren(ctx, v.Path) // it was created in between
+		w, names, err = v.WatchChildren(ctx, v.Path) // it was created in between
 	}
 	if err != nil {
 		return err
@@ -102,7 +102,7 @@ func (v *View) watchHead(ctx context.Context) (gone bool, err error) {
 			return e != nil, nil // once it is deleted, the event of the children is on its way
 		}
 	}
-	w, _, err := v.Watches.Watch(ctx, v.Path+"/"+first.Name)
+	w, _, err := v.Watch(ctx, v.Path+"/"+first.Name)
 	if err != nil {
 		return errors.Is(err, driver.ErrNoNode), err
 	}
@@ -122,19 +122,19 @@ func (v *View) Changed(ctx context.Context) error {
 		watched = append(watched, v.head)
 	}
 	for {
-		state, changed := v.DS.State()
+		state, changed := v.State()
 		var patience time.Duration
 		if state == driver.Suspended {
 			patience = v.cfg.ConnectTimeout
 		}
-		fired, late := awaitEvent(ctx, watched, patience, changed, v.Ctx.Done())
+		fired, late := awaitEvent(ctx, watched, patience, changed, v.Context().Done())
 		switch {
 		case fired != nil:
-			v.Watches.Drop(fired)
+			v.DropWatch(fired)
 			return nil
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case v.Ctx.Err() != nil:
+		case v.Context().Err() != nil:
 			return errs.ErrSessionOver
 		case late:
 			return fmt.Errorf("%w for %v", errs.ErrUnavailable, patience)

@@ -50,7 +50,7 @@ func (z Znode) ensure(ctx context.Context, occupied bool) (parent, error) {
 func (z Znode) make(ctx context.Context) (parent, error) {
 	mode, err := z.create(ctx, parentMark)
 	if errors.Is(err, driver.ErrNoNode) { // the root was removed
-		err = z.Repeat(ctx, "parent", func(ctx context.Context) error { return ensureRoot(ctx, z.DS, z.cfg) })
+		err = z.Repeat(ctx, "parent", func(ctx context.Context, ds driver.Session) error { return ensureRoot(ctx, ds, z.cfg) })
 		if err == nil {
 			mode, err = z.create(ctx, parentMark)
 		}
@@ -108,8 +108,8 @@ func (z Znode) create(ctx context.Context, data []byte) (mode driver.Mode, err e
 		}
 	}
 	for _, mode = range []driver.Mode{cfg.Dialect.ParentMode(), driver.Persistent} {
-		err = z.Repeat(ctx, "parent", func(ctx context.Context) error {
-			_, err := z.DS.Create(ctx, z.Path, data, mode, cfg.ACL)
+		err = z.Repeat(ctx, "parent", func(ctx context.Context, ds driver.Session) error {
+			_, err := ds.Create(ctx, z.Path, data, mode, cfg.ACL)
 			return err
 		})
 		if !errors.Is(err, driver.ErrUnimplemented) {
@@ -190,8 +190,8 @@ func (d *Desk) makeAll(ctx context.Context, parents []parent) error {
 // deleteNode repeats the delete of a node until the node is gone. errs.ErrSessionOver means
 // that the node goes with its session.
 func (d *Desk) deleteNode(path string) error {
-	err := d.Repeat(d.Ctx, "release", func(ctx context.Context) error {
-		return d.DS.Delete(ctx, path, driver.AnyVersion)
+	err := d.Repeat(d.Context(), "release", func(ctx context.Context, ds driver.Session) error {
+		return ds.Delete(ctx, path, driver.AnyVersion)
 	})
 	if errors.Is(err, driver.ErrNoNode) {
 		return nil
@@ -217,15 +217,15 @@ const (
 // The deletes are transactions of their own: a delete of a container that is in use is refused,
 // and must not fail any other request. If a delete fails, the servers remove the container later.
 func (d *Desk) reap() {
-	for full := false; full || session.Sleep(d.Ctx, reapEvery, nil); {
+	for full := false; full || session.Sleep(d.Context(), reapEvery, nil); {
 		idle, more := d.parents.takeIdle(time.Now().Add(-reapIdle), reapBatch, d.inUse)
-		full = more && d.Ctx.Err() == nil
+		full = more && d.Context().Err() == nil
 		var writes []*session.Write
 		for _, p := range idle {
 			if p.createdHere {
-				writes = append(writes, &session.Write{Kind: "reap", Ctx: d.Ctx, Ops: []driver.Op{driver.DeleteOp(p.path, p.version)}, Done: make(chan struct{})})
+				writes = append(writes, &session.Write{Kind: "reap", Ctx: d.Context(), Ops: []driver.Op{driver.DeleteOp(p.path, p.version)}, Done: make(chan struct{})})
 			}
 		}
-		d.Commits.Apart(writes) // until soon after the end of the session, at the latest
+		d.SubmitApart(writes) // until soon after the end of the session, at the latest
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
@@ -78,8 +79,8 @@ func (z Znode) runLists() {
 // listAlone is list for one waiter, or for all that share the list.
 func (z Znode) listAlone(ctx context.Context) (q []queue.Node, err error) {
 	var foreign *queue.Dialect
-	err = z.Repeat(ctx, "list", func(ctx context.Context) error {
-		q, foreign, err = z.listOnce(ctx)
+	err = z.Repeat(ctx, "list", func(ctx context.Context, ds driver.Session) error {
+		q, foreign, err = z.listOnce(ctx, ds)
 		return err
 	})
 	if err == nil && foreign != nil {
@@ -91,8 +92,8 @@ func (z Znode) listAlone(ctx context.Context) (q []queue.Node, err error) {
 // listOnce lists the contenders of a lock once, in order, and has stray nodes of this
 // client deleted in the background: see strays. foreign is the dialect of a contender
 // that does not wait for ours; nil if there is none.
-func (z Znode) listOnce(ctx context.Context) (q []queue.Node, foreign *queue.Dialect, err error) {
-	names, _, err := z.DS.Children(ctx, z.Path)
+func (z Znode) listOnce(ctx context.Context, ds driver.Session) (q []queue.Node, foreign *queue.Dialect, err error) {
+	names, _, err := ds.Children(ctx, z.Path)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -20,13 +20,13 @@ func TestNodesOfASessionThatIsOverAreNoStrays(t *testing.T) {
 		set := &place.Settings{Dialect: queue.Default, CreateRoot: true, ACL: driver.OpenACL(driver.PermAll)}
 		set.Settings = session.Settings{Root: "/zklock", SessionTimeout: 10 * time.Second, TickTime: time.Second,
 			ConnectTimeout: 10 * time.Second, PoolMaxSessions: 1, Jitter: session.Jitter}
-		pool := session.NewPool(&set.Settings, memdriver.New().Connector())
+		pool := session.NewPool[*place.Session](&set.Settings, memdriver.New().Connector())
 		place.Serve(place.NewShared(set), pool, func(string) bool { return false })
 		s, err := pool.Session(context.Background(), "/zklock/orders")
 		if err != nil {
 			t.Fatal(err)
 		}
-		desk, node := place.DeskOf(s), queue.Node{GUID: queue.GUID{Session: s.DS.ID(), Serial: 7}, Name: "of a place that is gone"}
+		desk, node := s.Desk, queue.Node{GUID: queue.GUID{Session: s.ID(), Serial: 7}, Name: "of a place that is gone"}
 		if !desk.Disowns(node) {
 			t.Error("a session that lives does not disown a node that no place owns")
 		}

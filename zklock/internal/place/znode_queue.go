@@ -59,7 +59,7 @@ func (z Znode) Contenders(ctx context.Context) (Queue, error) {
 
 // Sync waits until the session's server knows what the ensemble has committed.
 func (z Znode) Sync(ctx context.Context) error {
-	return z.cfg.explain(z.Repeat(ctx, "list", func(ctx context.Context) error { return z.DS.Sync(ctx, z.Path) }), z.Path)
+	return z.cfg.explain(z.Repeat(ctx, "list", func(ctx context.Context, ds driver.Session) error { return ds.Sync(ctx, z.Path) }), z.Path)
 }
 
 // children lists the znode's children for an operator.
@@ -68,8 +68,8 @@ func (z Znode) children(ctx context.Context) (names []string, err error) {
 		return nil, err
 	}
 	defer func() { <-z.reads }()
-	err = z.Repeat(ctx, "list", func(ctx context.Context) (err error) {
-		names, _, err = z.DS.Children(ctx, z.Path)
+	err = z.Repeat(ctx, "list", func(ctx context.Context, ds driver.Session) (err error) {
+		names, _, err = ds.Children(ctx, z.Path)
 		return err
 	})
 	return names, err
@@ -183,19 +183,19 @@ func entryOf(q queue.Node, n driver.Node, foreign bool) Entry {
 // transaction must have created the node: else the error matches ErrNoNode.
 func (z Znode) Delete(ctx context.Context, node string, zxid int64) error {
 	path := z.Path + "/" + node
-	return z.cfg.explain(z.Repeat(ctx, "release", func(ctx context.Context) error {
+	return z.cfg.explain(z.Repeat(ctx, "release", func(ctx context.Context, ds driver.Session) error {
 		if zxid == 0 {
-			return z.DS.Delete(ctx, path, driver.AnyVersion)
+			return ds.Delete(ctx, path, driver.AnyVersion)
 		}
 		for {
-			n, err := z.DS.Get(ctx, path)
+			n, err := ds.Get(ctx, path)
 			if err == nil {
 				err = sameNode(n, zxid)
 			}
 			if err != nil {
 				return err
 			}
-			if err = z.DS.Delete(ctx, path, n.Stat.Version); !errors.Is(err, driver.ErrBadVersion) {
+			if err = ds.Delete(ctx, path, n.Stat.Version); !errors.Is(err, driver.ErrBadVersion) {
 				return err
 			}
 		}
@@ -225,9 +225,9 @@ func sameNode(n driver.Node, zxid int64) error {
 // rewrite is Place.Amend for one node and any data. change returns the new data of the node
 // that was read, or an error for the caller.
 func (d *Desk) rewrite(ctx context.Context, kind, path string, change func(driver.Node) ([]byte, error)) error {
-	return d.Repeat(ctx, kind, func(ctx context.Context) error {
+	return d.Repeat(ctx, kind, func(ctx context.Context, ds driver.Session) error {
 		for {
-			n, err := d.DS.Get(ctx, path)
+			n, err := ds.Get(ctx, path)
 			if err != nil {
 				return err
 			}
@@ -235,7 +235,7 @@ func (d *Desk) rewrite(ctx context.Context, kind, path string, change func(drive
 			if err != nil || bytes.Equal(data, n.Data) {
 				return err // nil: an earlier try of this call was applied, or there is nothing to change
 			}
-			if _, err = d.DS.Set(ctx, path, data, n.Stat.Version); !errors.Is(err, driver.ErrBadVersion) {
+			if _, err = ds.Set(ctx, path, data, n.Stat.Version); !errors.Is(err, driver.ErrBadVersion) {
 				return err
 			}
 		}
