@@ -226,6 +226,14 @@ var _ = []mutant.Mutant{
 		By:     "zklock",
 	},
 	{
+		Name:   "retired-session-stays",
+		Breaks: "a session that was replaced because of its age does not end when its last place is gone",
+		In:     (*life).Leave,
+		Find:   "s.retiring",
+		Put:    "false",
+		Tests:  []string{"TestRetiredSessionEndsWithItsLastPlace"},
+	},
+	{
 		Name:   "dying-session-given-out",
 		Breaks: "a session that is over is given to callers until it has left its slot in the pool",
 		In:     (*Pool[*Session]).look,

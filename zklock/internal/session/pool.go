@@ -81,11 +81,12 @@ func (p *Pool[M]) Session(ctx context.Context, path string) (M, error) {
 
 // look returns the session in slot n, if found. If there is none that can be used, it returns the
 // attempt to open one, and starts that attempt if none is under way.
-func (p *Pool[M]) look(n int) (found bool, m M, o *opening, err error) {
+func (p *Pool[M]) look(n int) (found bool, _ M, _ *opening, _ error) {
+	var none M
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
-		return false, m, nil, errs.ErrClosed
+		return false, none, nil, errs.ErrClosed
 	}
 	sl := &p.slots[n]
 	switch s := sl.session; {
@@ -101,8 +102,7 @@ func (p *Pool[M]) look(n int) (found bool, m M, o *opening, err error) {
 		return true, sl.member, nil, nil
 	}
 	if sl.opening == nil {
-		before := sl.session
-		o = &opening{done: make(chan struct{})}
+		o, before := &opening{done: make(chan struct{})}, sl.session
 		sl.opening = o
 		if time.Since(sl.wanted) > cutMemory {
 			sl.cut, sl.failure = time.Now(), nil
@@ -113,7 +113,7 @@ func (p *Pool[M]) look(n int) (found bool, m M, o *opening, err error) {
 		o.last.Store(sl.failure) // until the new attempt has a reason of its own
 		p.wg.Go(func() { p.open(n, o, before) })
 	}
-	return false, m, sl.opening, nil
+	return false, none, sl.opening, nil
 }
 
 // open tries to open a session for slot n. It gives up shortly before connect_timeout, so that

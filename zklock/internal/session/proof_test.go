@@ -12,7 +12,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/lease"
 )
 
-// onConn is a driver.Session that has only the method Conn.
+// onConn is a driver.Session that has a connection, and sends no request.
 type onConn struct {
 	driver.Session
 	generation uint64
@@ -20,6 +20,8 @@ type onConn struct {
 
 func (c *onConn) Conn() (uint64, time.Time) { return c.generation, time.Time{} }
 func (c *onConn) Timeout() time.Duration    { return 10 * time.Second }
+func (c *onConn) ID() int64                 { return 1 }
+func (c *onConn) Server() string            { return "" }
 
 // busySession returns a session with one place, on connection 1, whose lease ends after left.
 func busySession(ds driver.Session, left time.Duration) *Session {

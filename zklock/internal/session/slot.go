@@ -97,13 +97,16 @@ func (sl *slot[M]) cutSince() time.Time {
 	return time.Time{}
 }
 
-// slot returns the number of the slot of a path, by its FNV-1a hash. That needs no random seed
+// slot returns the number of the slot of a path.
+func (p *Pool[M]) slot(path string) int { return slotOf(path, len(p.slots)) }
+
+// slotOf chooses one of many slots for a path, by its FNV-1a hash. That needs no random seed
 // against names that were chosen to collide: names in one slot share a session and its losses, and
 // nothing gets slow.
-func (p *Pool[M]) slot(path string) int {
+func slotOf(path string, many int) int {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(path)) // never fails
-	return int(h.Sum64() % uint64(len(p.slots)))
+	return int(h.Sum64() % uint64(many))
 }
 
 // backOff keeps a slot empty for a while after the loss of a session that has lived for lived, but not
