@@ -49,7 +49,7 @@ func TestCirclesStaySmall(t *testing.T) {
 		"../../zklock":                  {12, 12},
 		"../../zklock/internal/place":   {7, 7},
 		"../../zklock/internal/session": {2, 3},
-		"../../zklock/internal/queue":   {0, 2},
+		"../../zklock/internal/queue":   {3, 2},
 	} {
 		g, err := draw(dir)
 		if err != nil {
