@@ -74,13 +74,13 @@ func TestTwinOfAllOnItsSecondName(t *testing.T) {
 			t.Fatal("the gate held no request back")
 		}
 		gotB := acquiring(t, all(b), t.Context())
-		time.Sleep(time.Minute)
+		time.Sleep(time.Second) // a lookout for late creates would find the twin much later
 		select {
 		case l := <-gotB:
 			mustRelease(t, l)
 			mustRelease(t, <-gotA)
 		default:
-			t.Errorf("client B has not acquired the locks within a minute:\n%s", e.Dump())
+			t.Errorf("client B has not acquired the locks within a second:\n%s", e.Dump())
 		}
 	})
 }

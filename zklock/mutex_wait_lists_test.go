@@ -236,7 +236,7 @@ func TestLostReplyAndATooLongListLeaveNoOrphan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
 		lost := faultdriver.NewCounter(faultdriver.Once(about(faultdriver.On(faultdriver.Multi, faultdriver.LoseReply()))))
-		faults := faultdriver.Any(lost, faultdriver.First(5, tooLong()))
+		faults := faultdriver.Any(lost, faultdriver.First(12, tooLong())) // so many that lookouts have given up before
 		a, b := connect(t, faultdriver.Wrap(e.Connector(), faults), nil), connect(t, e.Connector(), nil)
 		if _, err := a.Mutex("x").Acquire(t.Context()); !errors.Is(err, driver.ErrReplyTooLarge) || lost.Struck() != 1 {
 			t.Errorf("acquire: %v, want ErrReplyTooLarge after one lost reply", err)

@@ -184,7 +184,7 @@ func (t *turnstile) serveLocked(start *place.Place) *place.Place {
 // such a node keeps readers of other processes out already, and the writer gets it when they release
 // it.
 func (t *turnstile) passableLocked(r *request) bool {
-	return t.sharedLocked() && (r.Mode.Joins() || t.current == nil || !t.current.place.Standing().Mode.Covers(r.Mode))
+	return t.sharedLocked() && (r.Mode.Joins() || t.current == nil || !t.current.place.Handover().Mode.Covers(r.Mode))
 }
 
 // sharedLocked reports whether all holds are shared; it is true if there are none. An

@@ -49,7 +49,7 @@ func (t *turnstile) pass(h *hold) (taken, handed bool) {
 func (t *turnstile) grantLocked(p *place.Place, r *request) (passable, granted bool) {
 	t.grants = r
 	t.mu.Unlock()
-	if passable = p.Standing().MayPass(r.Mode, t.turnstiles.cfg.handoverLimit, t.turnstiles.cfg.handoverTime); passable {
+	if passable = p.Handover().MayPass(r.Mode, t.turnstiles.cfg.handoverLimit, t.turnstiles.cfg.handoverTime); passable {
 		if granted = p.Grant(r); !granted {
 			p.Reserve()
 		} else if r.Mode.Joins() {
@@ -83,7 +83,7 @@ func (ts *turnstiles) reportHandover(ctx context.Context, lock *Lock, from strin
 // this client without a request. A reader of another process that queues by then waits no longer
 // than it would for those writers.
 func (t *turnstile) shareWhenDue(p *place.Place) {
-	switch s := p.Standing(); {
+	switch s := p.Handover(); {
 	case s.Others:
 		p.BecomeShared(nil)
 	case !s.IsOpen():
@@ -96,7 +96,7 @@ func (t *turnstile) shareWhenDue(p *place.Place) {
 func (t *turnstile) shareForGood(p *place.Place) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !p.Standing().IsOpen() {
+	if !p.Handover().IsOpen() {
 		t.shareForGoodLocked(p)
 	}
 }

@@ -80,7 +80,7 @@ func (p *Place) Keep(standby session.Hold, onRecall RecallHandler) bool {
 		return false
 	}
 	desk.mu.Lock()
-	keeps := p.standingLocked().MayBeKept() && !desk.PastLifetime() && p.life.moveLocked(kept)
+	keeps := p.handoverLocked().MayBeKept() && !desk.PastLifetime() && p.life.moveLocked(kept)
 	queueWatched := p.queueWatched
 	if keeps {
 		p.hold, p.wasKept, p.queueWatched = standby, true, true

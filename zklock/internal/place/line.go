@@ -41,7 +41,6 @@ type line struct {
 	before  int64        // the sequence number of the nearest contender that has gone, or of self: what is between the two does not count
 	lowered []string     // writers' nodes ahead that were found to be readers', and stay so; a list shows them as writers'
 	known   bool         // the line may be walked; else the queue is listed when the watched contenders have changed
-	far     bool         // the place cannot be granted next, because another contender waits ahead of it
 	ahead   int          // how many contenders are ahead
 	passed  int          // how many of them ours need not wait for
 }

@@ -111,7 +111,7 @@ func (own *Session) run() {
 	for {
 		p, wait := own.next()
 		if p != nil {
-			p.entrust()
+			p.guardNodes()
 			p.lookAfter()
 			continue
 		}
@@ -125,13 +125,13 @@ func (own *Session) run() {
 	}
 }
 
-// entrust gives the nodes of a granted place to guards, once.
-func (p *Place) entrust() {
+// guardNodes gives the nodes of a granted place to guards, once.
+func (p *Place) guardNodes() {
 	p.Desk.mu.Lock()
-	entrusted := p.entrusted
-	p.entrusted = true
+	before := p.guarded
+	p.guarded = true
 	p.Desk.mu.Unlock()
-	if entrusted {
+	if before {
 		return
 	}
 	for i := range p.nodes {
@@ -151,7 +151,7 @@ func (p *Place) lookAfter() {
 	p.Desk.mu.Lock()
 	h, held := p.hold.(Holder) // else it is a standby, or there is none
 	keepable := p.keepable && !p.others
-	act := held && p.shown != p.turn && !(keepable && p.queueWatched)
+	act := held && p.dataTurn != p.turn && !(keepable && p.queueWatched)
 	p.queueWatched = p.queueWatched || act && keepable
 	p.Desk.mu.Unlock()
 	switch {
@@ -171,7 +171,7 @@ func (own *Session) give(n guarded) {
 	}
 	last := len(own.withRoom) - 1
 	g := own.withRoom[last]
-	g.entrusted = append(g.entrusted, n)
+	g.added = append(g.added, n)
 	if g.count++; g.count == maxGuarded {
 		own.withRoom = own.withRoom[:last]
 	}
@@ -195,10 +195,10 @@ const maxGuarded = 64
 // or when the session ends.
 type guard struct {
 	watches *Session
-	wake    chan struct{} // cap 1: entrusted has a node
+	wake    chan struct{} // cap 1: added has a node
 
-	count     int       // guarded by the desk's mu; how many nodes it has, including those in entrusted
-	entrusted []guarded // guarded by the desk's mu; new ones, which gather moves to nodes
+	count int       // guarded by the desk's mu; how many nodes it has, including those in added
+	added []guarded // guarded by the desk's mu; new ones, which gather moves to nodes
 
 	nodes []guarded            // used by run's goroutine only
 	cases []reflect.SelectCase // likewise
@@ -243,14 +243,14 @@ func (g *guard) run() {
 	}
 }
 
-// gather adds the entrusted nodes and removes those that need no watching. It
+// gather takes over the added nodes and removes those that need no watching. It
 // returns false if no node is left: then the guard ends.
 func (g *guard) gather() bool {
 	g.watches.mu.Lock()
 	defer g.watches.mu.Unlock()
 	own, full := g.watches, g.count == maxGuarded
-	g.nodes = slices.DeleteFunc(append(g.nodes, g.entrusted...), func(n guarded) bool { return n.place == nil || n.place.life.ending() })
-	g.entrusted = nil
+	g.nodes = slices.DeleteFunc(append(g.nodes, g.added...), func(n guarded) bool { return n.place == nil || n.place.life.ending() })
+	g.added = nil
 	switch g.count = len(g.nodes); {
 	case g.count == 0:
 		own.withRoom = slices.DeleteFunc(own.withRoom, func(other *guard) bool { return other == g })
@@ -303,7 +303,7 @@ func (g *guard) look(n *guarded) {
 }
 
 // wait returns true when the guard has something to do: after an event, when a node was
-// entrusted to it, or when the connection has changed. It returns false if the session is over.
+// added to it, or when the connection has changed. It returns false if the session is over.
 func (g *guard) wait(moved <-chan struct{}) bool {
 	const others = 3
 	g.cases = append(g.cases[:0], receive(g.watches.Context().Done()), receive(moved), receive(g.wake))

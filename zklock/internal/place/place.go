@@ -25,13 +25,13 @@ type Place struct {
 
 	limitChecked bool // no list needs to apply max_contenders: there is no limit, or it was applied
 	doubtful     bool // a create's outcome was unknown at some time: twins may appear
-	entrusted    bool // guarded by Desk.mu; guards have had its nodes
+	guarded      bool // guarded by Desk.mu; guards have had its nodes
 
 	watches     *Session           // of the session
 	nodeWatches []*session.Watched // watches on the nodes, armed before the grant; nil if it was granted at once
 
-	tenure  // its hand-over, from one hold to the next
-	keeping // whether the client may keep it between two holds
+	handoverState // its hand-over, from one hold to the next
+	keeping       // whether the client may keep it between two holds
 }
 
 // Session returns the session that the place is on.
@@ -43,7 +43,7 @@ func newPlace(s *Session, wants []Want, keepable bool) (*Place, bool) {
 	nodes := make([]contender, len(wants))
 	desk := s.Desk
 	p := &Place{Desk: desk, nodes: make([]*contender, len(wants))}
-	p.watches, p.keepable, p.shown = s, keepable, 1
+	p.watches, p.keepable, p.dataTurn = s, keepable, 1
 	if !desk.Enter() {
 		return nil, false
 	}
@@ -54,7 +54,7 @@ func newPlace(s *Session, wants []Want, keepable bool) (*Place, bool) {
 		c := &nodes[i]
 		c.dir, c.kind, c.guid = w.Path, w.Kind, queue.GUID{Session: desk.ID(), Serial: desk.serial}
 		if keepable {
-			c.guid, p.shown = c.guid.Keepable(), 0
+			c.guid, p.dataTurn = c.guid.Keepable(), 0
 		}
 		desk.enqueued[c.guid.Serial] = c
 		p.nodes[i] = c
@@ -76,12 +76,6 @@ func (p *Place) move(to state) bool {
 	p.Desk.mu.Lock()
 	defer p.Desk.mu.Unlock()
 	return p.life.moveLocked(to)
-}
-
-// mustRequeue reports whether the place was held before and is not reserved. Then
-// a new place replaces it at the tail of the queue.
-func (p *Place) mustRequeue() bool {
-	return !p.Granted.IsZero() && p.life.state() != reserved
 }
 
 // Reserve reserves a spent place for the next goroutine of this process, which may hold it

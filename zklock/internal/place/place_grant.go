@@ -8,15 +8,15 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
-// tenure is the hand-over of a place: which hold has it, and how often it was passed on.
-type tenure struct {
+// handoverState is the hand-over of a place: which hold has it, and how often it was passed on.
+type handoverState struct {
 	Granted time.Time    // set once, under Desk.mu; when it was first granted; zero if it was not
 	hold    session.Hold // guarded by Desk.mu; the hold that has it now; nil if none has
 	share   *time.Timer  // guarded by Desk.mu; see ShareAt
 
 	handovers uint32 // guarded by Desk.mu; how often it was handed over since its grant or its recall
 	turn      uint32 // guarded by Desk.mu; the turn of the next hold
-	shown     uint32 // guarded by Desk.mu; equal to turn if the nodes' data describe the newest hold
+	dataTurn  uint32 // guarded by Desk.mu; 1 more than the turn of the hold that the nodes' data describe; 0 if they describe none
 
 	doubtfulTxn atomic.Bool            // a Txn under it may still be applied
 	revocation  atomic.Pointer[string] // set under Desk.mu; why the holder is asked to give the lock back; nil: it is not
@@ -70,7 +70,7 @@ func (p *Place) take(h Holder) (turn uint32, ok bool) {
 // is long enough, the place is not revoked, and the time within has not passed since the
 // limits of hand-over count.
 func (p *Place) MayJoin(within time.Duration) bool {
-	return p.Desk.Leased() && p.Standing().MayJoin(within)
+	return p.Desk.Leased() && p.Handover().MayJoin(within)
 }
 
 // EndHold takes a hold that is over off the place and its session. It does nothing to the
@@ -142,15 +142,15 @@ type Holder interface {
 	RecallHandler() RecallHandler
 }
 
-// Standing returns what the client knows of a place at the moment.
-func (p *Place) Standing() Standing {
+// Handover returns what the client knows of a place at the moment.
+func (p *Place) Handover() Handover {
 	p.Desk.mu.Lock()
 	defer p.Desk.mu.Unlock()
-	return p.standingLocked()
+	return p.handoverLocked()
 }
 
-func (p *Place) standingLocked() Standing {
-	s := Standing{
+func (p *Place) handoverLocked() Handover {
+	s := Handover{
 		Mode:      p.nodes[0].kind.Mode,
 		Doubtful:  p.doubtfulTxn.Load(),
 		Revoked:   p.isRevoked(),

@@ -16,7 +16,7 @@ func TestDowngradedPlaceIsPassedOnToReadersOnly(t *testing.T) {
 	desk := &Desk{Session: &session.Session{}}
 	p := &Place{Desk: desk, nodes: []*contender{{kind: queue.Kind{Mode: queue.Exclusive}}}}
 	p.Granted = time.Now()
-	mayPass := func(m queue.Mode) bool { return p.Standing().MayPass(m, 10, time.Hour) }
+	mayPass := func(m queue.Mode) bool { return p.Handover().MayPass(m, 10, time.Hour) }
 	if !mayPass(queue.Exclusive) || !mayPass(queue.Shared) {
 		t.Error("a writer's place cannot be handed over to writers and readers")
 	}
@@ -40,14 +40,14 @@ func TestTurnsEnd(t *testing.T) {
 	p.Granted, p.keepable, p.wasKept = time.Now(), true, true
 	p.life.current.Store(int32(spent))
 	p.turn = lastTurn - 1
-	if !p.Standing().MayPass(queue.Exclusive, 10, time.Hour) {
+	if !p.Handover().MayPass(queue.Exclusive, 10, time.Hour) {
 		t.Error("a place with turns left cannot be handed over")
 	}
 	p.turn = lastTurn
-	if p.Standing().MayPass(queue.Exclusive, 10, time.Hour) {
+	if p.Handover().MayPass(queue.Exclusive, 10, time.Hour) {
 		t.Error("a place can be handed over after its last turn")
 	}
-	if p.Standing().MayBeKept() {
+	if p.Handover().MayBeKept() {
 		t.Error("a place is kept after its last turn")
 	}
 }
@@ -81,12 +81,12 @@ func TestDescriptionDuringADowngrade(t *testing.T) {
 	p := &Place{Desk: &Desk{Session: &session.Session{}}, nodes: []*contender{{kind: queue.Kind{Mode: queue.Exclusive}}}}
 	h := &holder{}
 	h.origin = func() Origin { p.Advance(h); return Origin{Label: "second"} }
-	p.hold, p.turn, p.shown = h, 2, 1 // the data describe the first holder
+	p.hold, p.turn, p.dataTurn = h, 2, 1 // the data describe the first holder
 	d := queue.Data{Label: "first"}
 	if p.describe(&d, nil); d.Label != "second" {
 		t.Errorf("Describe leaves the label %q", d.Label)
 	}
-	p.turn, p.shown = 2, 1
+	p.turn, p.dataTurn = 2, 1
 	d = queue.Data{Label: "first", Trace: "trace of the first"}
 	if p.Relabel(&d); d.Label != "second" || d.Trace != "" {
 		t.Errorf("Relabel leaves the label %q with the trace %q", d.Label, d.Trace)

@@ -8,7 +8,6 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
-	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
 // recover finds out whether a creation whose reply was lost was applied. It lists after a
@@ -42,37 +41,4 @@ func (p *Place) recover(ctx context.Context) (found bool, err error) {
 		desk.mu.Unlock()
 	}
 	return true, nil
-}
-
-// abandon removes a place in the background, although its creation, w, may still be under way, or
-// may have had an unknown outcome. The place that it replaces leaves the queue with it.
-func (c *creation) abandon(w *session.Write) {
-	desk, p, old := c.Desk, c.p, c.replaces
-	p.giveUp()
-	desk.Spawn(func() {
-		<-w.Done // soon: it runs on the session's context
-		if errors.Is(w.Err, driver.ErrConnLoss) {
-			p.doubtful = true
-			_, err := p.recover(desk.Context())
-			for errors.Is(err, driver.ErrReplyTooLarge) && session.Sleep(desk.Context(), desk.Timeout(), nil) {
-				_, err = p.recover(desk.Context()) // other programs may have removed children
-			}
-		}
-		desk.mu.Lock()
-		applied := p.nodes[0].path != ""
-		desk.mu.Unlock()
-		switch {
-		case old == nil:
-		case applied:
-			old.unregister()
-		default:
-			old.Remove()
-		}
-		if applied {
-			desk.addMade(c.parents)
-			_ = p.deleteNodes()
-		} else {
-			p.unregister()
-		}
-	})
 }

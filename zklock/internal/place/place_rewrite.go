@@ -63,12 +63,12 @@ func (p *Place) BecomeShared(waiting *Origin) bool {
 func (p *Place) Describe(waiting *Origin) {
 	desk := p.Desk
 	desk.Spawn(func() {
-		var shown uint32
-		if p.Amend(desk.Context(), func(d *queue.Data) { shown = p.describe(d, waiting) }) != nil {
+		var turn uint32
+		if p.Amend(desk.Context(), func(d *queue.Data) { turn = p.describe(d, waiting) }) != nil {
 			return // the node or the session is gone
 		}
 		desk.mu.Lock()
-		p.shown = max(p.shown, shown)
+		p.dataTurn = max(p.dataTurn, turn)
 		recalled := p.recalled > 0
 		desk.mu.Unlock()
 		if recalled && session.Sleep(desk.Context(), p.watches.delay(), nil) {
@@ -77,9 +77,9 @@ func (p *Place) Describe(waiting *Origin) {
 	})
 }
 
-// describe is the change of Describe. It returns the new value of Place.shown; 0 if that does
+// describe is the change of Describe. It returns the new value of dataTurn; 0 if that does
 // not change. The data of a place that may be kept describe no holder: none writes anything.
-func (p *Place) describe(d *queue.Data, waiting *Origin) (shown uint32) {
+func (p *Place) describe(d *queue.Data, waiting *Origin) (dataTurn uint32) {
 	h, o := p.holder()
 	p.Desk.mu.Lock()
 	defer p.Desk.mu.Unlock()
@@ -90,14 +90,14 @@ func (p *Place) describe(d *queue.Data, waiting *Origin) (shown uint32) {
 	case h == nil:
 		o = waiting
 	case p.hold == h: // else the next holder has the place by now, and is described later
-		shown = p.turn
+		dataTurn = p.turn
 	}
-	if o == nil || shown > 0 && p.shown == shown || p.keepable && !p.others {
+	if o == nil || dataTurn > 0 && p.dataTurn == dataTurn || p.keepable && !p.others {
 		return 0
 	}
 	d.Label, d.Trace, d.Keep = o.Label, o.Trace, false
 	d.Asked(o.Since)
-	return shown
+	return dataTurn
 }
 
 // holder returns the present holder, and what others read of it; nil if there is none. It reads the
@@ -123,7 +123,7 @@ func (p *Place) Relabel(d *queue.Data) {
 	}
 	p.Desk.mu.Lock()
 	defer p.Desk.mu.Unlock()
-	if d.Label = o.Label; p.hold != h || p.shown != p.turn {
+	if d.Label = o.Label; p.hold != h || p.dataTurn != p.turn {
 		d.Trace = o.Trace
 		d.Asked(o.Since)
 	}
@@ -151,7 +151,7 @@ func (p *Place) Advance(h session.Hold) (turn uint32, ok bool) {
 	}
 	turn = p.turn
 	p.turn++
-	p.shown++ // as it was: the hold stays
+	p.dataTurn++ // as it was: the hold stays
 	return turn, true
 }
 

@@ -7,15 +7,15 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
-// described is a hold that asked for its place at a time.
-type described struct {
+// asked is a hold that asked for its place at a time.
+type asked struct {
 	standby
 	since int64
 }
 
-func (d described) Begin(uint32) bool            { return true }
-func (d described) Origin() Origin               { return Origin{Label: "next", Since: d.since} }
-func (d described) RecallHandler() RecallHandler { return nil }
+func (d asked) Begin(uint32) bool            { return true }
+func (d asked) Origin() Origin               { return Origin{Label: "next", Since: d.since} }
+func (d asked) RecallHandler() RecallHandler { return nil }
 
 // A place's node was created a minute late. Whatever describes another holder in its data, they still
 // say so.
@@ -26,10 +26,10 @@ func TestDataOfAnotherHolderStillSayHowLateTheNodeIs(t *testing.T) {
 		"Relabel":  (*Place).Relabel,
 	} {
 		p := &Place{Desk: &Desk{Session: &session.Session{}}, nodes: []*contender{{}}}
-		p.hold, p.turn = described{since: created + 5000}, 2
+		p.hold, p.turn = asked{since: created + 5000}, 2
 		d := queue.Data{Since: sent}
 		if change(p, &d); d.Since != created+5000 || d.Label != "next" {
-			t.Fatalf("%s has not described the holder: %+v", what, d)
+			t.Fatalf("%s has not asked the holder: %+v", what, d)
 		}
 		if late := d.Late(created); late != created-sent {
 			t.Errorf("%s: the node is shown as %d ms late, want %d: %+v", what, late, created-sent, d)

@@ -25,7 +25,7 @@ type Revocable interface {
 // to learn of a revocation. If the place is revoked already, revoked is true. Else its hold's
 // Revoke is called when it is.
 func (p *Place) Attend() (reason string, revoked bool) {
-	p.entrust()
+	p.guardNodes()
 	p.Desk.mu.Lock() // a revocation that is not seen here finds the hold
 	defer p.Desk.mu.Unlock()
 	if r := p.revocation.Load(); r != nil {

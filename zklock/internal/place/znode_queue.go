@@ -241,30 +241,3 @@ func (d *Desk) rewrite(ctx context.Context, kind, path string, change func(drive
 		}
 	})
 }
-
-// blockedBy returns how many contenders are ahead of the last of q, and the one that it would
-// wait for; 0 if it would not wait. A writer that blocks a reader may have been downgraded to a
-// reader: only the data of its node says so, which blockedBy reads.
-func (z Znode) blockedBy(ctx context.Context, kind queue.Kind, q []queue.Node) (position int, ahead Entry, err error) {
-	for {
-		held, watch := queue.Decide(q, len(q)-1)
-		if held {
-			return 0, Entry{}, nil
-		}
-		nearest := &q[watch[0]]
-		if mode := nearest.Kind.Mode; !mode.Lowers() || kind.Mode.Excludes(mode.Lowered()) {
-			return len(q) - 1, Entry{Node: *nearest}, nil
-		}
-		n, err := z.Read(ctx, "list", z.Path+"/"+nearest.Name)
-		switch d, _ := queue.Decode(n.Data); {
-		case errors.Is(err, driver.ErrNoNode):
-			q = append(q[:watch[0]], q[watch[0]+1:]...)
-		case err != nil:
-			return 0, Entry{}, z.cfg.explainList(err, z.Path)
-		case kind.Mode.Excludes(queue.Effective(nearest.Kind, d).Mode):
-			return len(q) - 1, entryOf(*nearest, n, false), nil
-		default:
-			nearest.Kind.Mode = nearest.Kind.Mode.Lowered()
-		}
-	}
-}

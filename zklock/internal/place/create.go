@@ -14,102 +14,65 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
-// enqueue takes a place in the queue of every wanted name, usually in one round trip. replaces, if
-// not nil, is a place whose nodes the same transaction deletes.
+// creation is the creation of a place's nodes, in as many tries as it takes.
 //
-// alone means that the transaction proves that no other contender is in the queue: each
-// parent's count of children, right after the create, was 1. A larger count proves
-// nothing: the other children may be readers, or not be contenders at all.
-//
-// caller is the context of the acquisition, and ctx also ends after connect_timeout. A create may outlast
-// ctx while the session answers, because creates below one znode take a transaction each, and
-// there may be thousands of them.
-//
-// On an error neither the new place nor replaces stays queued: each is being removed in
-// the background, or its session is over.
-func (a Attempt) enqueue(ctx, caller context.Context, replaces *Place) (p *Place, alone bool, err error) {
-	desk, r := a.Desk, a.Request
-	const maxReaped = 8 // if the parent was removed this often in a row, that is not a coincidence
-	began := lease.Now()
-	for reaped := 0; ; {
-		p, alone, err = a.create(ctx, caller, replaces)
-		if err == nil {
-			return p, alone, nil
-		}
-		if !errors.Is(err, driver.ErrNoNode) {
-			break
-		}
-		// A parent was removed, as idle containers are, or the node to replace is gone. Nothing of
-		// the transaction was applied.
-		for _, w := range r.Wants {
-			desk.parents.forget(w.Path)
-		}
-		if replaces != nil {
-			replaces.Remove()
-			replaces = nil
-			continue
-		}
-		if reaped++; reaped == maxReaped {
-			err = desk.cfg.explain(err, r.Wants[0].Path)
-			break
-		}
-		if !session.Sleep(ctx, desk.cfg.Jitter(time.Duration(reaped)*5*time.Millisecond), desk.Context().Done()) {
-			err = desk.WaitEnded(ctx, began)
-			break
-		}
-	}
-	if replaces != nil {
-		replaces.Remove()
-	}
-	return nil, false, err
+// Invariants:
+//   - If it succeeds, its place becomes the attempt's, instead of the one that it replaces. If it fails, end
+//     ends the new place, and the attempt has the place that it had.
+//   - The place that it replaces is not held again, whatever the outcome. It stays registered until the
+//     transaction that deletes its nodes is known to be applied, or until its attempt removes it.
+//   - While open is nil, none of the new nodes exists. One that appears nevertheless is a late create, which
+//     lookouts find: see doubts.
+type creation struct {
+	desk     *Desk
+	request  *Request
+	p        *Place
+	replaces *Place          // the place whose nodes the same transaction deletes; nil if none
+	parents  []parent        // as far as is known; a try may show that one is different
+	caller   context.Context // of the acquisition
+	began    time.Time
+	open     *session.Write // the newest write, until it is known that it was not applied; else nil
+	doubt    error          // why the outcome of a try was unknown; nil: no outcome was
 }
 
-// create creates the nodes of a new place, and finds out whether they exist when a
-// reply is lost. If it fails, the caller removes replaces. Where the outcome is still unknown
-// then, abandon ends replaces too, which is harmless.
-func (a Attempt) create(ctx, caller context.Context, replaces *Place) (_ *Place, alone bool, err error) {
-	desk, r := a.Desk, a.Request
+// create creates the nodes of a new place, which replaces the one that the attempt has, and finds out
+// whether they exist when a reply is lost. ctx bounds it, and caller does while the session answers.
+//
+// alone means that the transaction proves that no other contender is in the queue: see created.
+func (a *Attempt) create(ctx, caller context.Context) (alone bool, err error) {
+	desk, r, replaces := a.Desk, a.Request, a.place
 	parents := make([]parent, len(r.Wants))
 	for i, w := range r.Wants {
 		if parents[i], err = (Znode{desk, w.Path}).ensure(ctx, replaces != nil); err != nil {
-			return nil, false, err
+			return false, err
 		}
 	}
 	p, ok := newPlace(a.Session, r.Wants, r.Keep && replaces == nil && mayKeep(desk, r.Wants))
 	if !ok {
-		return nil, false, errs.ErrSessionOver
+		return false, errs.ErrSessionOver
 	}
 	if replaces != nil {
-		replaces.giveUp() // whatever the outcome, and before its nodes can be gone
+		replaces.giveUp() // before its nodes can be gone
 	}
-	c := creation{Attempt: a, p: p, replaces: replaces, parents: parents, caller: caller, began: lease.Now()}
+	c := creation{desk: desk, request: r, p: p, replaces: replaces, parents: parents, caller: caller, began: lease.Now()}
 	// Read before the first try: that try may turn out to have created the nodes.
 	seen := desk.Newest()
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, desk.Timeout()/10) {
 		applied, children, err := c.try(ctx, pause)
 		switch {
 		case err != nil:
-			return nil, false, err
+			c.end()
+			return false, err
 		case applied:
+			a.place = p
 			return c.created(ctx, seen, children)
 		}
 	}
 }
 
-// creation is the creation of a place's nodes, in as many tries as it takes.
-type creation struct {
-	Attempt
-	p        *Place
-	replaces *Place          // the place whose nodes the same transaction deletes; nil if none
-	parents  []parent        // as far as is known; a try may show that one is different
-	caller   context.Context // as in enqueue
-	began    time.Time
-	doubt    error // why the outcome of a try was unknown; nil: no outcome was
-}
-
 // try sends the transaction that creates the nodes once. applied says that the nodes exist;
 // children is as in session.Write. If nothing was applied and err is nil, the next try may
-// succeed. On an error the place has ended, or is being removed in the background.
+// succeed.
 func (c *creation) try(ctx context.Context, pause time.Duration) (applied bool, children []int32, err error) {
 	w, err := c.send(ctx)
 	if err != nil {
@@ -121,34 +84,32 @@ func (c *creation) try(ctx context.Context, pause time.Duration) (applied bool, 
 	case errors.Is(err, driver.ErrConnLoss):
 		applied, err = c.lookFor(ctx, w)
 		return applied, nil, err
+	}
+	c.open = nil // nothing was created
+	switch {
 	case session.Transient(err):
-		if session.Sleep(ctx, c.Desk.cfg.Jitter(pause), c.Desk.Context().Done()) {
-			return false, nil, nil
+		if !session.Sleep(ctx, c.desk.cfg.Jitter(pause), c.desk.Context().Done()) {
+			return false, nil, c.desk.WaitEnded(ctx, c.began)
 		}
-		c.abandon(w)
-		return false, nil, c.Desk.WaitEnded(ctx, c.began)
-	case c.Desk.Ended(err):
+		return false, nil, nil
+	case c.desk.Ended(err):
 		return false, nil, errs.ErrSessionOver
 	case c.setRefused(w):
 		return false, nil, nil // the next try creates without the set, and the queue is listed instead of counted
 	case isRefused(w):
-		err = c.Desk.adoptRefused(ctx, w, c.parents)
-	case !errors.Is(err, driver.ErrNoNode): // which enqueue deals with
-		err = c.Desk.cfg.explain(err, c.Request.Wants[0].Path)
+		return false, nil, c.desk.adoptRefused(ctx, w, c.parents)
+	case errors.Is(err, driver.ErrNoNode):
+		return false, nil, err // replaceOrCreate deals with it
 	}
-	if err != nil {
-		c.p.unregister() // certainly nothing was created
-	}
-	return false, nil, err
+	return false, nil, c.desk.cfg.explain(err, c.request.Wants[0].Path)
 }
 
-// send submits the creates, and waits for their outcome. If ctx ends first, the place is
-// removed in the background.
+// send submits the creates, and waits for their outcome.
 func (c *creation) send(ctx context.Context) (*session.Write, error) {
-	desk := c.Desk
+	desk := c.desk
 	unclear := desk.freshNames.unclear.Load()
 	w := c.submit(ctx)
-	for {
+	for c.open = w; ; {
 		select {
 		case <-w.Done:
 			desk.freshNames.note(w, unclear)
@@ -161,7 +122,6 @@ func (c *creation) send(ctx context.Context) (*session.Write, error) {
 			if ctx = more; ctx.Err() == nil {
 				continue
 			}
-			c.abandon(w)
 			return nil, c.because(desk.WaitEnded(ctx, c.began))
 		}
 	}
@@ -171,18 +131,45 @@ func (c *creation) send(ctx context.Context) (*session.Write, error) {
 // finds all znodes made: see the invariants of fresh names.
 func (c *creation) lookFor(ctx context.Context, w *session.Write) (applied bool, err error) {
 	c.p.doubtful, c.doubt = true, w.Err
-	c.Desk.doubt(c.p.dirs(), false) // recover lists now
+	c.desk.doubt(c.p.dirs(), false) // recover lists now
 	if applied, err = c.p.recover(ctx); err != nil {
-		c.abandon(w)
 		return false, c.because(err)
 	}
 	if applied {
 		return true, nil
 	}
-	if err = c.Desk.makeAll(ctx, c.parents); err != nil {
-		c.p.unregister()
+	c.open = nil
+	return false, c.desk.makeAll(ctx, c.parents)
+}
+
+// end ends the new place after an error. If its nodes may exist, they are looked for and deleted in the
+// background.
+func (c *creation) end() {
+	desk, p, w, parents := c.desk, c.p, c.open, c.parents
+	if w == nil {
+		p.unregister()
+		return
 	}
-	return false, err
+	p.giveUp()
+	desk.Spawn(func() {
+		<-w.Done // soon: it runs on the session's context
+		if errors.Is(w.Err, driver.ErrConnLoss) {
+			p.doubtful = true
+			_, err := p.recover(desk.Context())
+			for errors.Is(err, driver.ErrReplyTooLarge) && session.Sleep(desk.Context(), desk.Timeout(), nil) {
+				_, err = p.recover(desk.Context()) // other programs may have removed children
+			}
+		}
+		desk.mu.Lock()
+		applied := p.nodes[0].path != ""
+		desk.mu.Unlock()
+		if !applied {
+			p.unregister()
+			return
+		}
+		desk.addMade(parents)
+		_ = p.deleteNodes()
+	})
 }
 
 // because adds to the error of a wait without a session, as text, what happened to the last try: a
@@ -200,12 +187,12 @@ func (c *creation) because(err error) error {
 // The nodes of the place that this one replaces are deleted first, so that they are not counted.
 // ctx is that of the caller, which may give up.
 func (c *creation) submit(ctx context.Context) *session.Write {
-	desk, r, p := c.Desk, c.Request, c.p
+	desk, r, p := c.desk, c.request, c.p
 	cfg := desk.cfg
 	w := &session.Write{Kind: "enqueue", Creates: p, Ctx: r.Ctx, Ops: make([]driver.Op, 0, 2*len(p.nodes)+1)}
-	described := r.data(cfg, p.keepable)
-	described.SendAt(time.Now().UnixMilli())
-	data := described.Encode()
+	d := r.data(cfg, p.keepable)
+	d.SendAt(time.Now().UnixMilli())
+	data := d.Encode()
 	if c.replaces != nil {
 		w.Kind = "requeue"
 		for _, n := range c.replaces.nodes {
@@ -238,15 +225,20 @@ func (c *creation) setRefused(w *session.Write) bool {
 	}
 	refused := &c.parents[slices.IndexFunc(c.parents, func(p parent) bool { return p.path == w.Ops[at].Path })]
 	if refused.marked = false; !isUnmade(*refused) {
-		c.Desk.parents.add(*refused)
+		c.desk.parents.add(*refused)
 	}
 	return true
 }
 
 // created completes a place whose nodes exist. The same transaction has deleted the place that it
-// replaces. seen is the transaction id of the newest creation that this client knew before.
-func (c *creation) created(ctx context.Context, seen int64, children []int32) (_ *Place, alone bool, err error) {
-	desk, p := c.Desk, c.p
+// replaces. seen is the transaction id of the newest creation that this client knew before. On an error the
+// attempt removes the place.
+//
+// alone means that the transaction proves that no other contender is in the queue: each
+// parent's count of children, right after the create, was 1. A larger count proves
+// nothing: the other children may be readers, or not be contenders at all.
+func (c *creation) created(ctx context.Context, seen int64, children []int32) (alone bool, err error) {
+	desk, p := c.desk, c.p
 	last, limit := p.lastNumber(), desk.cfg.MaxContenders // a limit for new contenders only
 	p.limitChecked = c.replaces != nil || limit == 0 || len(children) > 0 && slices.Min(children) >= 0 && int(slices.Max(children)) <= limit
 	if c.replaces != nil {
@@ -264,8 +256,7 @@ func (c *creation) created(ctx context.Context, seen int64, children []int32) (_
 		err = p.accept(seen, last, children)
 	}
 	if err != nil {
-		p.Remove()
-		return nil, false, err
+		return false, err
 	}
 	alone = len(children) > 0 && slices.Min(children) == 1 && slices.Max(children) == 1
 	for _, n := range p.nodes {
@@ -276,10 +267,10 @@ func (c *creation) created(ctx context.Context, seen int64, children []int32) (_
 	p.others = !alone
 	p.life.moveLocked(queued)
 	desk.mu.Unlock()
-	if p.shown == 0 && !alone { // it was created as one that may be kept
-		p.Describe(&c.Request.Origin)
+	if p.dataTurn == 0 && !alone { // it was created as one that may be kept
+		p.Describe(&c.request.Origin)
 	}
-	return p, alone, nil
+	return alone, nil
 }
 
 // accept checks a place whose nodes exist: its sequence numbers, up to last,

@@ -7,10 +7,10 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
-// Standing is what a client knows of a place that had a holder. The rules of hand-over, of
+// Handover is what a client knows of a place that had a holder. The rules of hand-over, of
 // joining and of keeping depend on nothing else, apart from the session's lease. The rules are
 // pure.
-type Standing struct {
+type Handover struct {
 	Mode      queue.Mode    // what the place's node grants
 	Doubtful  bool          // a Txn under the place may still be applied
 	Revoked   bool          // the holder was asked to give the lock back
@@ -24,12 +24,12 @@ type Standing struct {
 
 // IsOpen reports whether the place was kept, so that the client watches for other contenders, and
 // there are none.
-func (s Standing) IsOpen() bool { return s.WasKept && !s.Others }
+func (s Handover) IsOpen() bool { return s.WasKept && !s.Others }
 
 // Grants reports whether the place can have a holder of a mode, however long it has been held:
 // the node grants the mode, no Txn under the place is in doubt, the place is not revoked, and
 // there are turns left.
-func (s Standing) Grants(mode queue.Mode) bool {
+func (s Handover) Grants(mode queue.Mode) bool {
 	return s.Mode.Covers(mode) && !s.Doubtful && !s.Revoked && s.Turn < lastTurn
 }
 
@@ -38,7 +38,7 @@ func (s Standing) Grants(mode queue.Mode) bool {
 // the time within must not have passed since the first grant, and there were fewer than limit
 // hand-overs if other contenders queue, or may queue. While the place is open, no limit counts.
 // After a recall the limits count from that moment on.
-func (s Standing) MayPass(mode queue.Mode, limit int, within time.Duration) bool {
+func (s Handover) MayPass(mode queue.Mode, limit int, within time.Duration) bool {
 	switch {
 	case !s.Grants(mode):
 		return false
@@ -51,12 +51,12 @@ func (s Standing) MayPass(mode queue.Mode, limit int, within time.Duration) bool
 }
 
 // MayJoin is the rule of Place.MayJoin.
-func (s Standing) MayJoin(within time.Duration) bool {
+func (s Handover) MayJoin(within time.Duration) bool {
 	return !s.Revoked && (s.IsOpen() || s.Limited < within)
 }
 
 // MayBeKept is the rule of Keep.
-func (s Standing) MayBeKept() bool {
+func (s Handover) MayBeKept() bool {
 	return s.Keepable && !s.Others && !s.Doubtful && !s.Revoked && s.Turn < lastTurn
 }
 

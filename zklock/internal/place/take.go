@@ -1,0 +1,73 @@
+package place
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/internal/errs"
+	"github.com/zklock/go-zklock/zklock/internal/queue"
+)
+
+// Take makes the attempt, and returns when a place is granted or the attempt has failed. given, if
+// not nil, is a place to start with: one that already waits in the queue, or one that a new place
+// has to replace. Only a working session can give a place in the queue, so patient bounds Take until
+// it has one; from then on ctx does. Take calls cancel for patient before it waits, since there may
+// be thousands of waiters.
+//
+// If Take succeeds, the requester has begun a hold. If ctx ends while a place waits in the queue,
+// Take returns that place with the error, so that another goroutine can go on with it. So it does
+// with the given place, if a try would have to wait in it, or behind it. On any other error nothing
+// stays queued.
+func (a Attempt) Take(ctx, patient context.Context, cancel context.CancelFunc, given *Place) (waiting *Place, err error) {
+	a.place, a.given, a.patient, a.cancel = given, given, patient, cancel
+	if err = a.acquire(ctx); err == nil {
+		a.lookAfter()
+		return nil, nil
+	}
+	if a.recalls && a.wait.ended == errs.ErrTaken {
+		if state, _ := a.State(); state != driver.Connected {
+			err = errCutOff // the place ahead may have been recalled: the lock is not known to be taken
+		}
+	}
+	if r := a.Request; errors.Is(err, errs.ErrUnavailable) && a.wait.ended == nil && r.NoSessionSince.IsZero() {
+		r.NoSessionSince = time.Now().Add(-a.Desk.cfg.ConnectTimeout) // it had a place, and no answer for so long since
+	}
+	return a.settle(err), err
+}
+
+// settle decides what becomes of the place of an attempt that has failed. It returns a place that is
+// of use to another goroutine of this process, for the caller, and removes any other one.
+func (a *Attempt) settle(err error) (waiting *Place) {
+	p := a.place
+	switch {
+	case p == nil:
+		return nil
+	case a.wait.ended != nil && !errors.Is(err, errs.ErrNodeGone):
+		return p // it waits in the queue, and its goroutine gives up
+	case p == a.given && errors.Is(err, errs.ErrTaken):
+		return p // a try would have to wait; the goroutine behind it may be no try
+	}
+	p.Remove()
+	return nil
+}
+
+// lookAfter does what a place needs that was granted after a wait: its nodes are watched already, so
+// guards get them at once, and a permit's node is marked.
+func (a *Attempt) lookAfter() {
+	if p := a.place; p.nodeWatches != nil {
+		p.guardNodes()
+		if a.Request.Wants[0].Kind.Permits > 0 {
+			p.markGranted()
+		}
+	}
+}
+
+// markGranted writes into the node of a permit's place, which had to wait, that the place was
+// granted. The contender behind it, if there is one, is the first in line now, and learns of it
+// by that change. The write is repeated until it is done or the node is gone, which wakes the
+// contender, too.
+func (p *Place) markGranted() {
+	p.Desk.Spawn(func() { _ = p.Amend(p.Desk.Context(), func(d *queue.Data) { d.Granted = true }) })
+}

@@ -1,0 +1,157 @@
+package place
+
+import (
+	"context"
+
+	"github.com/zklock/go-zklock/zklock/internal/errs"
+	"github.com/zklock/go-zklock/zklock/internal/queue"
+	"github.com/zklock/go-zklock/zklock/internal/session"
+)
+
+// A waiter that is not the first in line rests: it does not need the lease. It needs the
+// lease again as soon as a watch has fired, before it reads anything: so a session at rest
+// proves its lease while the waiter finds out whether its turn has come. A wake-up to read
+// again after a reconnect, or to watch our own nodes, does not end the rest.
+
+// beginWait begins the wait for the turn of the attempt's place. It is ended once, by endWait.
+func (a *Attempt) beginWait(ctx context.Context) {
+	if a.wait.ctx = ctx; a.Request.Try {
+		a.wait.ctx, a.wait.stop = a.bound(ctx)
+	}
+}
+
+// endWait ends the wait.
+func (a *Attempt) endWait() {
+	a.rest(false)
+	a.wait.ended = context.Cause(a.wait.ctx)
+	if a.wait.stop != nil {
+		a.wait.stop()
+	}
+}
+
+// rest notes whether the place rests.
+func (a *Attempt) rest(begin bool) {
+	switch w := &a.wait; {
+	case begin && !w.resting:
+		a.Desk.Rest()
+	case !begin && w.resting:
+		a.Desk.Stir()
+	}
+	a.wait.resting = begin
+}
+
+// list returns the queue of the name that it waits for, up to our own node: from a list, or from
+// what it knows already.
+func (a *Attempt) list() ([]queue.Node, error) {
+	p, w := a.place, &a.wait
+	if w.line.p == nil {
+		if err := a.screen(); err != nil {
+			return nil, err
+		}
+		w.line = line{p: p, c: p.nodes[w.name]}
+		w.watchOwn = p.Granted.IsZero() && p.nodeWatches != nil
+	}
+	q, err := w.line.refresh(w.ctx)
+	if err == nil && a.Request.Try && !a.recalls {
+		return a.refuse(w.ctx, w.line.c, q)
+	}
+	return q, err
+}
+
+// screen lists the queues of all names, before the wait for the first one, if that may end the
+// attempt or the wait of another contender.
+//
+// A twin of ours may be ahead of a contender on one name, while that contender is
+// ahead of us on another: the two would wait for each other. A list of the queue
+// finds the twin and has it deleted. It also finds a queue that is too long,
+// before the place has waited to be the first in another one.
+func (a *Attempt) screen() error {
+	p := a.place
+	if a.wait.name > 0 || !p.doubtful && (p.limitChecked || len(p.nodes) == 1) {
+		return nil
+	}
+	for _, c := range p.nodes { // the lines list again: much may happen before their turn
+		if _, err := p.listQueue(a.wait.ctx, c); err != nil {
+			return err
+		}
+	}
+	p.limitChecked = true
+	return nil
+}
+
+// await watches contenders of a queue, whose indexes are in ahead, and waits until the queue has to be
+// looked at again. Each watch also reads the node's data, since a writer may have been downgraded to
+// a reader. Our own nodes are watched too: a waiter whose node was deleted queues again at once.
+func (a *Attempt) await(q []queue.Node, ahead []int) error {
+	desk, w, l := a.Desk, &a.wait, &a.wait.line
+	for _, i := range ahead {
+		l.watched = append(l.watched, q[i])
+	}
+	// What the waiter does not know makes it only seem further back: the queue may be shorter
+	// than the line. A place that is far on one of its names cannot be granted next, wherever it
+	// is on the others.
+	far := !queue.First(q, len(q)-1)
+	var own []*session.Watched
+	for l.watched != nil {
+		watches, err := l.watchAhead(w.ctx)
+		if err != nil {
+			return err
+		}
+		if watches == nil {
+			return nil // the line has changed: decide again
+		}
+		if w.watchOwn {
+			if own, _, err = a.place.watchNodes(w.ctx, false); err != nil {
+				return err
+			}
+		}
+		nearest := len(watches) - 1
+		a.Request.By.Waits(l.ahead, entryOf(l.watched[nearest], watches[nearest].Node, false))
+		a.rest(far)
+		fired, gone, err := desk.awaitChange(w.ctx, watches, own)
+		if fired {
+			a.rest(false)
+		}
+		switch {
+		case err != nil:
+			return err
+		case !fired:
+			w.watchOwn = true
+		case l.c.kind.Permits > 0:
+			l.forget()
+		case gone:
+			l.removeGone(0, watches[0].Gen, true)
+		}
+	}
+	return nil
+}
+
+// atFront notes that no contender on the name that it waits for excludes ours, and turns to the next
+// name. everywhere is true if that was the last one; conn is then the connection that showed it
+// on all names, or 0 if that was more than one. After that the wait begins again with the first name.
+func (a *Attempt) atFront() (conn uint64, everywhere bool) {
+	w := &a.wait
+	a.rest(false)
+	switch gen := w.line.sight.Gen; {
+	case w.name == 0:
+		w.conn = gen
+	case gen != w.conn:
+		w.conn = 0
+	}
+	w.line = line{}
+	w.name = (w.name + 1) % len(a.place.nodes)
+	return w.conn, w.name == 0
+}
+
+// awaitLease returns when the session is proven alive for long enough for a grant.
+func (a *Attempt) awaitLease() error { return a.Desk.AwaitLease(a.wait.ctx) }
+
+// readOwn reads our own nodes, and returns the connection that showed all of them; 0 if that was more
+// than one. A place that cannot be granted any more counts as one whose node is gone.
+func (a *Attempt) readOwn() (conn uint64, err error) {
+	if a.place.passedOnRevoked() {
+		return 0, errs.ErrNodeGone
+	}
+	_, conn, err = a.place.watchNodes(a.wait.ctx, true)
+	return conn, err
+}
