@@ -9,8 +9,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
-// A writer that was downgraded may be released before its turnstile learns of the
-// downgrade. A writer that waits in the turnstile must not get the node then: readers
+// A writer that was downgraded may be released before its local queue learns of the
+// downgrade. A writer that waits there must not get the node then: readers
 // of other processes may hold the lock.
 func TestDowngradedPlaceIsPassedOnToReadersOnly(t *testing.T) {
 	desk := &Desk{Session: &session.Session{}}
