@@ -2,6 +2,7 @@ package place
 
 import (
 	"slices"
+	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
@@ -13,7 +14,7 @@ import (
 // session, and is never looked for on another one.
 //
 // A place can be handed over from one holder of this process to the next, and outlives
-// its holders. Its states are in place_state.go. Invariants:
+// its holders. Its states are in place_grant.go. Invariants:
 //   - From newPlace to unregister it is its session's work.
 //   - At most one hold has it at a time. Its successive holds have tokens with the same
 //     zxid and growing turns.
@@ -173,4 +174,35 @@ func (p *Place) Settle(w *session.Write) (children []int32) {
 		}
 	}
 	return children
+}
+
+// MayJoin reports whether another reader may join the readers that hold a place: the lease
+// is long enough, the place is not revoked, and the time within has not passed since the
+// limits of hand-over count.
+func (p *Place) MayJoin(within time.Duration) bool {
+	return p.Desk.Leased() && p.Handover().MayJoin(within)
+}
+
+// Handover returns what the client knows of a place at the moment.
+func (p *Place) Handover() Handover {
+	p.Desk.mu.Lock()
+	defer p.Desk.mu.Unlock()
+	return p.handoverLocked()
+}
+
+func (p *Place) handoverLocked() Handover {
+	s := Handover{
+		Mode:      p.nodes[0].kind.Mode,
+		Doubtful:  p.doubtfulTxn.Load(),
+		Revoked:   p.isRevoked(),
+		Keepable:  p.keepable,
+		WasKept:   p.wasKept,
+		Others:    p.others,
+		Turn:      p.turn,
+		Handovers: int(p.handovers),
+	}
+	if !s.IsOpen() { // else no limit counts, and the clock need not be read
+		s.Limited = time.Since(p.Granted) - p.recalled
+	}
+	return s
 }

@@ -15,7 +15,7 @@ var stateNames = []string{opening: "opening", queued: "queued", held: "held", sp
 // tableOfStates returns the moves in the table of state's doc comment.
 func tableOfStates(t *testing.T) map[[2]state]bool {
 	t.Helper()
-	text, err := os.ReadFile("place_state.go")
+	text, err := os.ReadFile("place_grant.go")
 	if err != nil {
 		t.Fatal(err)
 	}
