@@ -11,7 +11,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
-// line is what a waiter knows of the queue ahead of its own node, for one call of awaitFrontOf. The
+// line is what a waiter knows of the queue ahead of its own node, for one wait. The
 // queue is listed once, and the line gets shorter as nodes are found to be gone. No client of this
 // library gets ahead of a node that exists. refresh lists again if too many nodes are left to walk,
 // after each change for permits, and if the connection has changed or other programs' nodes are there.
@@ -37,7 +37,7 @@ type line struct {
 
 	sight   Sight        // of what is known
 	self    queue.Node   // our own node, as listed; zero before the first list
-	watched []queue.Node // the contenders to watch; nil: decide names them next
+	watched []queue.Node // the contenders to watch; nil: queue.Decide names them next
 	others  []queue.Node // contenders ahead, in the order of the queue: those that ours has to wait for and that were not in Desk.peers when the queue was listed
 	before  int64        // the sequence number of the nearest contender that has gone, or of self: what is between the two does not count
 	lowered []string     // writers' nodes ahead that were found to be readers', and stay so; a list shows them as writers'
