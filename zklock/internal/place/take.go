@@ -44,7 +44,8 @@ func (a *Attempt) settle(err error) (waiting *Place) {
 	switch {
 	case p == nil:
 		return nil
-	case a.wait.ended != nil && !errors.Is(err, errs.ErrNodeGone):
+	case errors.Is(err, errs.ErrNodeGone), errors.Is(err, errs.ErrSessionOver): // of no use; the request goes on with another place
+	case a.wait.ended != nil:
 		return p // it waits in the queue, and its goroutine gives up
 	case p == a.given && errors.Is(err, errs.ErrTaken):
 		return p // a try would have to wait; the goroutine behind it may be no try
