@@ -13,6 +13,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/hook"
+	"github.com/zklock/go-zklock/zklock/internal/local"
 	"github.com/zklock/go-zklock/zklock/internal/place"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 	"github.com/zklock/go-zklock/zklock/internal/session"
@@ -22,8 +23,9 @@ import (
 // a few sessions, which it opens when they are first needed. A Client is safe for
 // concurrent use and meant to be shared, and usually lives as long as the process.
 type Client struct {
-	turnstiles
-	end func() error // what Close does, at its first call
+	shared
+	places *place.Shared
+	end    func() error // what Close does, at its first call
 }
 
 // Open returns a Client for a URL. The package documentation describes the URL's form, and
@@ -45,7 +47,7 @@ func OpenConfig(cfg Config, opts ...Option) (c *Client, err error) {
 	if err != nil {
 		return nil, err
 	}
-	c = &Client{turnstiles: turnstiles{cfg: settings}}
+	c = &Client{shared: shared{cfg: settings}}
 	for _, o := range opts {
 		if o != nil {
 			o.applyOpen(c)
@@ -59,10 +61,13 @@ func OpenConfig(cfg Config, opts ...Option) (c *Client, err error) {
 			return nil, err
 		}
 	}
-	c.init(connector)
+	c.places = place.NewShared(&c.cfg.Settings.Settings)
+	c.pool = session.NewPool[*place.Session](&c.cfg.Settings.Settings.Settings, connector)
+	c.local = local.NewQueues(&c.cfg.Settings, c.pool)
+	place.Serve(c.places, c.pool, c.local.InUse)
 	c.end = sync.OnceValue(func() (err error) {
 		defer annotate(&err, "close", "")
-		c.refuse()
+		c.local.Refuse()
 		c.pool.Close()
 		return connector.Close()
 	})
@@ -141,7 +146,7 @@ func (c *Client) Healthy() (err error) {
 	switch {
 	case c == nil || c.pool == nil:
 		return errNoClient
-	case c.closing.Err() != nil:
+	case c.local.Closing().Err() != nil:
 		return errs.ErrClosed
 	}
 	if err := c.pool.Regressed(); err != nil {
@@ -164,27 +169,27 @@ var errNoClient = errs.Case(ErrMisuse, "the Client was not made by Open or OpenC
 
 // acquire carries out an acquisition of any kind: it calls the hooks and counts. refused, if not
 // nil, is why the arguments of the request cannot be acquired.
-func (c *Client) acquire(ctx context.Context, r *request, refused error) (lock *Lock, err error) {
+func (c *Client) acquire(ctx context.Context, a *acquisition, refused error) (lock *Lock, err error) {
 	if err = refused; err != nil {
-		r.name = queue.Truncate(r.name, queue.MaxName)
+		a.Name = queue.Truncate(a.Name, queue.MaxName)
 	}
 	// Hooks may pass the name on to systems that accept UTF-8 only.
-	ctx, end := hook.Start(c.hooks.Acquire, ctx, AcquireEvent{Name: strings.ToValidUTF8(r.name, "\ufffd"), Mode: Mode(r.Mode), Try: r.Try, Candidacy: r.Candidacy})
+	ctx, end := hook.Start(c.hooks.Acquire, ctx, AcquireEvent{Name: strings.ToValidUTF8(a.Name, "\ufffd"), Mode: Mode(a.Mode), Try: a.Try, Candidacy: a.Candidacy})
 	var waited time.Duration
 	if err == nil {
 		if c.cfg.acquireStacks {
 			ctx = withStack(ctx)
 		}
-		r.turnstiles, r.Ctx, r.By = &c.turnstiles, ctx, r
-		if lock, err = c.acquireLock(ctx, r); lock != nil {
-			lock.setUp(r)
+		a.client, a.Ctx, a.Caller = &c.shared, ctx, a
+		if lock, err = c.acquireLock(ctx, a); lock != nil {
+			lock.setUp(a.async, a.revocable)
 		}
-		waited = r.endWaiting(err)
-		err = r.explain(err)
+		waited = a.endWaiting(err)
+		err = a.explain(err)
 	}
 	if err != nil {
 		c.counters.failed.Add(1)
-		err = &Error{Op: "acquire", Name: r.name, Err: err}
+		err = &Error{Op: "acquire", Name: a.Name, Err: err}
 	} else {
 		c.counters.acquired.Add(1)
 	}
@@ -192,8 +197,8 @@ func (c *Client) acquire(ctx context.Context, r *request, refused error) (lock *
 	return lock, err
 }
 
-func (c *Client) acquireLock(ctx context.Context, r *request) (lock *Lock, err error) {
-	if lock, err := r.reenter(ctx); lock != nil || err != nil {
+func (c *Client) acquireLock(ctx context.Context, a *acquisition) (lock *Lock, err error) {
+	if lock, err := a.reenter(ctx); lock != nil || err != nil {
 		return lock, err
 	}
 	if err := c.pool.Regressed(); err != nil {
@@ -202,34 +207,22 @@ func (c *Client) acquireLock(ctx context.Context, r *request) (lock *Lock, err e
 	if ctx.Err() != nil {
 		return nil, errs.WaitEnded(ctx, errs.ErrNotAcquired)
 	}
-	t, err := c.startWaiting(r)
+	q, err := c.local.Enter(&a.Request)
 	if err != nil {
 		return nil, err
 	}
-	defer c.stopWaiting(r)
-	r.Origin.Since = time.Now().UnixMilli()
+	defer c.local.Leave(&a.Request)
+	a.Origin.Since = time.Now().UnixMilli()
 	if inject := c.hooks.Inject; inject != nil {
-		r.Origin.Trace = inject(r.Ctx)
+		a.Origin.Trace = inject(a.Ctx)
 	}
-	if label := c.hooks.Label; label != nil && r.Origin.Label == "" {
-		r.Origin.Label = queue.Truncate(label(r.Ctx), queue.MaxLabel)
+	if label := c.hooks.Label; label != nil && a.Origin.Label == "" {
+		a.Origin.Label = queue.Truncate(label(a.Ctx), queue.MaxLabel)
 	}
-	for {
-		if len(r.Wants) > 1 || !r.Mode.HandsOver() || r.alone || c.cfg.handoverLimit <= 0 || c.cfg.handoverTime <= 0 {
-			lock, err = t.acquireAlone(r)
-		} else {
-			r.turnstile, r.Keep = t, c.cfg.keep > 0 && r.Mode.Keeps()
-			lock, err = t.acquire(r)
-		}
-		switch {
-		case err != nil || lock.Err() == nil:
-			return lock, err
-		case r.context().Err() != nil:
-			return nil, errs.WaitEnded(r.context(), errs.ErrNotAcquired)
-		}
-		// The lock was lost between its grant and here: queue again at the end.
-		c.waitAgain(r)
+	if err := q.Acquire(&a.Request); err != nil {
+		return nil, err
 	}
+	return a.lock, nil
 }
 
 // path returns the znode of a name: its contenders queue there.
@@ -239,7 +232,7 @@ func (c *Client) path(name string) string { return c.cfg.Root + "/" + c.cfg.Dial
 // shut down; in the latter case its cause is ErrClosed.
 func (c *Client) bound(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(c.closing, func() { cancel(errs.ErrClosed) })
+	stop := context.AfterFunc(c.local.Closing(), func() { cancel(errs.ErrClosed) })
 	return ctx, func() { stop(); cancel(nil) }
 }
 
@@ -251,10 +244,10 @@ func (c *Client) Shutdown(ctx context.Context) error {
 	if c == nil || c.pool == nil {
 		return &Error{Op: "shutdown", Err: errNoClient}
 	}
-	c.refuse()
+	c.local.Refuse()
 	var err error
 	select {
-	case <-c.unused():
+	case <-c.local.Unused():
 	case <-ctx.Done():
 		err = &Error{Op: "shutdown", Err: fmt.Errorf("locks were still held, and are lost: %w", context.Cause(ctx))}
 	}

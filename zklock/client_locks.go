@@ -5,6 +5,7 @@ import (
 	"iter"
 	"sync/atomic"
 
+	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/place"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
@@ -58,7 +59,7 @@ func (c *Client) Locks(ctx context.Context, prefix string) iter.Seq2[LockInfo, e
 			return yield(LockInfo{Name: name, Path: path, Contenders: rank(q)}, nil)
 		})
 		if err != nil {
-			yield(LockInfo{}, &Error{Op: "locks", Err: whyEnded(ctx, err)})
+			yield(LockInfo{}, &Error{Op: "locks", Err: errs.WhyEnded(ctx, err)})
 		}
 	}
 }

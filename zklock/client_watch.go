@@ -71,7 +71,7 @@ func (c *Client) Watch(ctx context.Context, name string) iter.Seq2[[]Contender, 
 				return // the loop has ended
 			}
 			passing := ctx.Err() == nil && errors.Is(err, errs.ErrUnavailable) && !session.Permanent(err)
-			if !yield(nil, &Error{Op: "watch", Name: queue.Truncate(name, queue.MaxName), Err: whyEnded(ctx, err)}) || !passing {
+			if !yield(nil, &Error{Op: "watch", Name: queue.Truncate(name, queue.MaxName), Err: errs.WhyEnded(ctx, err)}) || !passing {
 				return
 			}
 			reported = false // after an error the state is reported, even if it has not changed

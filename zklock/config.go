@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/internal/local"
 	"github.com/zklock/go-zklock/zklock/internal/place"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 	"github.com/zklock/go-zklock/zklock/internal/session"
@@ -68,7 +69,7 @@ func (c *Config) complete() (config, error) {
 	dialect, _ := queue.ParseDialect(c.Dialect)
 	host, _ := os.Hostname() // "" if the system does not know one
 	cfg := config{
-		Settings: place.Settings{
+		Settings: local.Settings{Settings: place.Settings{
 			Settings: session.Settings{
 				Root:            cmp.Or(c.Root, defaultRoot),
 				SessionTimeout:  c.SessionTimeout,
@@ -86,8 +87,9 @@ func (c *Config) complete() (config, error) {
 			CreateRoot:    !c.RequireRoot,
 			Dialect:       dialect,
 		},
-		handoverLimit: c.HandoverLimit, handoverTime: c.HandoverTime, keep: c.Keep,
-		keepMax: c.KeepMax, maxWaiters: c.MaxWaiters, maxNames: c.MaxNames,
+			HandoverLimit: c.HandoverLimit, HandoverTime: c.HandoverTime, Keep: c.Keep,
+			KeepMax: c.KeepMax, MaxWaiters: c.MaxWaiters, MaxNames: c.MaxNames,
+		},
 	}
 	if err := checkRoot(cfg.Root); err != nil {
 		return config{}, err

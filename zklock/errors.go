@@ -1,7 +1,6 @@
 package zklock
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -19,7 +18,7 @@ var ErrNotAcquired = errs.ErrNotAcquired
 
 // ErrReleased means that a [Lock] was used after its Release. It is also the cause of the end of
 // the lock's contexts then.
-var ErrReleased = errors.New("lock was released already")
+var ErrReleased = errs.ErrReleased
 
 // ErrRevoked means that an operator has asked for the lock: see [Client.Revoke]. The contexts of a
 // lock with [WithRevocable] end with a cause that matches it and whose text has the operator's
@@ -47,7 +46,7 @@ var ErrUnavailable = errs.ErrUnavailable
 
 // ErrOutage means that the client has tried for almost all of connect_timeout to connect
 // to the ensemble, without success. Only acquisitions with [WithFailFast] return it.
-var ErrOutage = errs.Case(ErrUnavailable, "the ensemble cannot be reached")
+var ErrOutage = errs.ErrOutage
 
 // ErrBadEnsemble means that the ensemble is not as locks need it. Trying again does not help before
 // an operator has acted; the text says what to do. [Reason] returns why:
@@ -101,7 +100,7 @@ var ErrTooManyWaiters = errs.ErrTooManyWaiters
 
 // ErrUnknownOutcome means that it is not known whether a transaction of [Lock.Txn] was
 // applied: the connection was lost before the ensemble's reply.
-var ErrUnknownOutcome = errors.New("outcome unknown: the operations may have been applied, or may still be applied")
+var ErrUnknownOutcome = errs.ErrUnknownOutcome
 
 // ErrNoAuth means that the client's session lacks a right on a znode, or cannot
 // authenticate. Trying again does not help.
@@ -173,18 +172,6 @@ func annotate(err *error, op, name string) {
 	if *err != nil {
 		*err = &Error{Op: op, Name: name, Err: *err}
 	}
-}
-
-// whyEnded returns the reason for an operation that ended with err: if ctx has ended, the
-// context's error and cause; ErrClosed alone if the client has ended it.
-func whyEnded(ctx context.Context, err error) error {
-	switch {
-	case ctx.Err() == nil:
-		return err
-	case context.Cause(ctx) == errs.ErrClosed:
-		return errs.ErrClosed
-	}
-	return errs.Ended(ctx)
 }
 
 // LostError reports why and when a lock was lost. It matches [ErrLost], and its cause if that is

@@ -9,6 +9,7 @@ import (
 	"time"
 	"weak"
 
+	"github.com/zklock/go-zklock/zklock/internal/local"
 	"github.com/zklock/go-zklock/zklock/internal/mutex"
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
@@ -17,7 +18,8 @@ import (
 // that it can report a loss, and the garbage collector can still collect a Lock that
 // the program has dropped.
 type handle struct {
-	hold     *hold
+	hold     *local.Hold
+	client   *shared
 	token    Token
 	hookCtx  context.Context           // what the Acquire hook returned; see withStack
 	acquired time.Time                 // when it was acquired
@@ -29,9 +31,27 @@ type handle struct {
 	async    bool                                  // WithAsyncRelease; set before its caller has the Lock
 	revoked  *revocation                           // guarded by mu; nil without WithRevocable
 	contexts map[*context.CancelCauseFunc]struct{} // guarded by mu; to cancel when ended is set, or revoked.err
-	strong   *Lock                                 // guarded by mu; nil after letGo
-	weak     weak.Pointer[Lock]                    // guarded by mu; set by letGo
+	strong   *Lock                                 // guarded by mu; nil after Age
+	weak     weak.Pointer[Lock]                    // guarded by mu; set by Age
 }
+
+var _ local.Handle = (*handle)(nil)
+
+// init sets up a handle of a hold, and returns its Lock.
+func (hd *handle) init(c *shared, hookCtx context.Context, h *local.Hold) *Lock {
+	hd.hold, hd.client, hd.hookCtx, hd.acquired = h, c, hookCtx, time.Now()
+	hd.strong = &Lock{hd}
+	return hd.strong
+}
+
+// Begin implements local.Handle.
+func (hd *handle) Begin(t local.Token) { hd.token = Token(t) }
+
+// Acquired implements local.Handle.
+func (hd *handle) Acquired() time.Time { return hd.acquired }
+
+// Held implements local.Handle.
+func (hd *handle) Held() bool { return hd.ended.Load() == nil }
 
 // byRelease is the end of a handle that was released.
 var byRelease = &LostError{}
@@ -48,13 +68,19 @@ func (hd *handle) reason() error {
 	}
 }
 
-// reportLost calls the Lost hook if the handle was lost.
-func (hd *handle) reportLost() {
+// ReportLost implements local.Handle: it calls the Lost hook if the handle was lost.
+func (hd *handle) ReportLost() {
 	ended := hd.ended.Load()
-	if hook := hd.hold.turnstiles.hooks.Lost; hook != nil && ended != nil && ended != byRelease {
+	if hook := hd.client.hooks.Lost; hook != nil && ended != nil && ended != byRelease {
 		hook(hd.hookCtx, LostEvent{Lock: hd.lock(), Err: ended})
 	}
 }
+
+// Release implements local.Handle.
+func (hd *handle) Release() bool { return hd.end(byRelease) }
+
+// Lose implements local.Handle.
+func (hd *handle) Lose(l *local.Loss) bool { return hd.end((*LostError)(l)) }
 
 // end sets ended, closes done and ends the contexts. It returns false if the handle had ended
 // before. A loss is counted first, so that a caller that has noticed the loss finds it in Stats.
@@ -65,7 +91,7 @@ func (hd *handle) end(how *LostError) bool {
 		return false
 	}
 	if how != byRelease {
-		hd.hold.turnstiles.counters.lost.Add(1)
+		hd.client.counters.lost.Add(1)
 	}
 	hd.ended.Store(how)
 	if hd.done != nil {
@@ -85,7 +111,7 @@ func (hd *handle) end(how *LostError) bool {
 // notice it only if this package has nothing but a weak reference to the Lock. Weak
 // references cost too much for locks that are held briefly. So a handle refers to its
 // Lock plainly at first. When the session's heart finds that it has been held for a
-// tenth of the session timeout, letGo attaches a clean-up and makes the reference weak.
+// tenth of the session timeout, Age attaches a clean-up and makes the reference weak.
 
 // lock returns the Lock for a hook: the caller's, or a new one if the caller's was
 // collected.
@@ -101,16 +127,17 @@ func (hd *handle) lock() *Lock {
 	return &Lock{hd}
 }
 
-// letGoOfContext drops what a released handle refers to, for a hold that others still have.
-func (hd *handle) letGoOfContext() {
+// Parted implements local.Handle. A successor's first handle lives as long as the hold, so a handle
+// drops what it refers to when others still have the hold.
+func (hd *handle) Parted() {
 	hd.mu.Lock()
 	defer hd.mu.Unlock()
 	hd.hookCtx, hd.strong = nil, nil
 }
 
-// letGo makes the reference to the Lock weak, and has the garbage collector call
+// Age implements local.Handle: it makes the reference to the Lock weak, and has the garbage collector call
 // forgotten when the caller has dropped the Lock.
-func (hd *handle) letGo() {
+func (hd *handle) Age() {
 	hd.mu.Lock()
 	defer hd.mu.Unlock()
 	if hd.strong == nil || hd.reason() != nil {
@@ -126,15 +153,15 @@ func (hd *handle) forgotten() {
 	if hd.reason() != nil {
 		return
 	}
-	ts := hd.hold.turnstiles
-	defer ts.counters.forgotten.Add(1) // last: a program that sees the count finds the line in the log
-	attrs := []any{"name", hd.hold.name, "held", time.Since(hd.acquired), "session", session.HexID(hd.hold.place.Desk.ID())}
+	c := hd.client
+	defer c.counters.forgotten.Add(1) // last: a program that sees the count finds the line in the log
+	attrs := []any{"name", hd.hold.Name(), "held", time.Since(hd.acquired), "session", session.HexID(hd.hold.SessionID())}
 	if at := acquireStack(hd.hookCtx); at != nil {
 		attrs = append(attrs, "acquired", at)
 	} else {
 		attrs = append(attrs, "hint", "open the client with WithAcquireStacks to log where the lock was acquired")
 	}
-	ts.cfg.Log().Warn("zklock: a lock was dropped without Release; it stays held until its session ends", attrs...)
+	c.cfg.Log().Warn("zklock: a lock was dropped without Release; it stays held until its session ends", attrs...)
 }
 
 // stackKey is the context key of an acquisition's stack. A handle keeps the context of
@@ -170,38 +197,3 @@ func acquireStack(ctx context.Context) (at []string) {
 	}
 	return at
 }
-
-// Review implements session.Hold: it calls letGo for handles that have been held for a
-// tenth of the session timeout.
-func (h *hold) Review() {
-	before := time.Now().Add(-h.place.Desk.Timeout() / 10)
-	var old []*handle
-	h.mu.Lock()
-	if h.live && !h.over {
-		for _, hd := range h.handles {
-			if hd.acquired.Before(before) {
-				old = append(old, hd)
-			}
-		}
-	}
-	h.mu.Unlock()
-	for _, hd := range old {
-		hd.letGo()
-	}
-}
-
-// Name implements session.Hold.
-func (h *hold) Name() string { return h.name }
-
-// Since implements session.Hold.
-func (h *hold) Since() time.Time {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.over {
-		return time.Time{}
-	}
-	return h.handles[0].acquired // the first handle is the oldest
-}
-
-// Candidacy implements session.Hold.
-func (h *hold) Candidacy() bool { return h.candidacy }

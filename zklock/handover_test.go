@@ -404,7 +404,7 @@ func TestAllIsNotHandedAPlaceOnOneName(t *testing.T) {
 	})
 }
 
-// A waiter gives up after it was sent the lock, or the lead of the turnstile, and before it
+// A waiter gives up after it was sent the lock, or the lead of the local queue, and before it
 // has received that. It passes on to the next waiter what it was sent.
 func TestWaiterThatLeavesPassesOnWhatItGot(t *testing.T) {
 	defer corekit.SingleProcessor()()                      // so that the waiter that gives up runs only after the release

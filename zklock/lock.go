@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/hook"
 	"github.com/zklock/go-zklock/zklock/internal/session"
@@ -25,15 +24,15 @@ import (
 // garbage collector finds it, the client logs a warning and counts it in [Stats]. A context made
 // with Lock.Context refers to the Lock, so it must be gone, too. With [WithAcquireStacks] the log
 // has where it was acquired.
-type Lock struct{ *handle }
+type Lock struct{ handle *handle }
 
 // Name returns the lock's name; for All, the names joined by commas.
-func (l *Lock) Name() string { return l.hold.name }
+func (l *Lock) Name() string { return l.handle.hold.Name() }
 
 // Names returns the names that are held, sorted: several for All, one for all other kinds.
 func (l *Lock) Names() []string {
-	names := make([]string, len(l.hold.wants))
-	for i, w := range l.hold.wants {
+	names := make([]string, len(l.handle.hold.Wants()))
+	for i, w := range l.handle.hold.Wants() {
 		names[i] = w.Name
 	}
 	return names
@@ -42,8 +41,8 @@ func (l *Lock) Names() []string {
 // Modes returns how each of Names is held, in the same order. All may hold one name for writing
 // and another for reading.
 func (l *Lock) Modes() []Mode {
-	modes := make([]Mode, len(l.hold.wants))
-	for i, w := range l.hold.wants {
+	modes := make([]Mode, len(l.handle.hold.Wants()))
+	for i, w := range l.handle.hold.Wants() {
 		modes[i] = Mode(w.Kind.Mode)
 	}
 	if len(modes) == 1 {
@@ -53,30 +52,30 @@ func (l *Lock) Modes() []Mode {
 }
 
 // Mode returns how the lock is held; for All, Exclusive if any of its names is held exclusively.
-func (l *Lock) Mode() Mode { return Mode(l.hold.currentMode()) }
+func (l *Lock) Mode() Mode { return Mode(l.handle.hold.Mode()) }
 
 // Candidacy reports whether the lock is meant to be held for long: whether its queue node was acquired
 // with [WithCandidacy].
-func (l *Lock) Candidacy() bool { return l.hold.candidacy }
+func (l *Lock) Candidacy() bool { return l.handle.hold.Candidacy() }
 
 // Token returns the fencing token. An exclusive holder's token is greater than those of all holders
 // of the name before it, readers included, except after a [Client.Break]. A reader's token is
 // greater than those of all writers before it, and less than those of all writers after it. Readers
 // that share a queue node may have the same token. The token of a Lock never changes, not even by a
 // Downgrade; readers that join the lock after a Downgrade have the next Turn.
-func (l *Lock) Token() Token { return l.token }
+func (l *Lock) Token() Token { return l.handle.token }
 
 // Valid reports whether the lock is held at the moment of the call. It looks at the clock
 // and does not depend on timers, so it is right even in a process that was stopped and
 // has just continued. It makes no request.
 func (l *Lock) Valid() bool {
-	return l.Err() == nil && l.hold.place.Desk.Alive()
+	return l.Err() == nil && l.handle.hold.Alive()
 }
 
 // Until returns the end of the lease that is proven so far, on the clock of [time.Now]. The
 // session's heartbeats move it forward. Until returns the zero time for a lock that is not held.
 func (l *Lock) Until() time.Time {
-	if left, _ := l.hold.place.Desk.Left(); left > 0 && l.Err() == nil {
+	if left := l.handle.hold.Left(); left > 0 && l.Err() == nil {
 		return time.Now().Add(left)
 	}
 	return time.Time{}
@@ -84,26 +83,26 @@ func (l *Lock) Until() time.Time {
 
 // SessionTimeout returns the session timeout that the servers have granted to the lock's
 // session. It may be shorter than session_timeout asks for.
-func (l *Lock) SessionTimeout() time.Duration { return l.hold.place.Desk.Timeout() }
+func (l *Lock) SessionTimeout() time.Duration { return l.handle.hold.SessionTimeout() }
 
 // MinLease returns how much of the lease is left at least while heartbeats are answered:
 // [Lock.Until] does not come closer than that, except for the time that an answer takes. Work
 // that takes longer to end cannot wait until the end of the lease is near. A lock may be
 // granted with less lease than that; the first heartbeat follows at once.
-func (l *Lock) MinLease() time.Duration { return l.hold.place.Desk.LeastKept() }
+func (l *Lock) MinLease() time.Duration { return l.handle.hold.MinLease() }
 
 // Done returns a channel that is closed when the lock stops being held. [Lock.Err] returns
 // the reason.
 func (l *Lock) Done() <-chan struct{} {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.done == nil {
-		l.done = make(chan struct{})
-		if l.ended.Load() != nil {
-			close(l.done)
+	l.handle.mu.Lock()
+	defer l.handle.mu.Unlock()
+	if l.handle.done == nil {
+		l.handle.done = make(chan struct{})
+		if l.handle.ended.Load() != nil {
+			close(l.handle.done)
 		}
 	}
-	return l.done
+	return l.handle.done
 }
 
 // Err returns nil while Done is open. Then it returns [ErrReleased] after a Release, or a
@@ -130,39 +129,29 @@ func (l *Lock) Release(ctx context.Context) (err error) {
 	if l == nil || l.handle == nil {
 		return &Error{Op: "release", Err: ErrReleased}
 	}
-	h := l.hold
-	defer annotate(&err, "release", h.name)
+	h := l.handle.hold
+	defer annotate(&err, "release", h.Name())
 	valid := l.Valid() // if the lease has run out, the lock is lost, even if that is not known yet
-	if l.released.Swap(true) {
+	if l.handle.released.Swap(true) {
 		return ErrReleased
 	}
 	if !valid && l.Err() == nil {
-		h.place.Desk.End(driver.Expired, errs.ErrLeaseOver)
+		h.EndSession()
 		<-l.Done() // another goroutine may be ending the session, and may not have reached this lock
 	}
-	held := time.Since(l.acquired)
-	ctx, end := hook.Start(h.turnstiles.hooks.Release, ctx, ReleaseEvent{Lock: l, Held: held, Revoked: l.revokedAt()})
-	if !l.end(byRelease) {
-		err = l.reason()
+	held := time.Since(l.handle.acquired)
+	ctx, end := hook.Start(l.handle.client.hooks.Release, ctx, ReleaseEvent{Lock: l, Held: held, Revoked: l.handle.revokedAt()})
+	if !l.handle.end(byRelease) {
+		err = l.handle.reason()
 		end.Call(ReleaseResult{Err: err})
 		return err
 	}
-	handed, deleted := false, false
-	switch last, lost := h.part(l.handle); {
-	case lost: // after this handle was marked as released
-		if deleted = h.place.Deleted(); !deleted {
-			err = errs.ReleasePending(h.place.Desk.Cause()) // the session has ended, and the nodes go with it
-		}
-	case !last:
-		handed = true
-	default:
-		handed, deleted, err = h.giveBack(ctx, l.async)
-	}
+	handed, deleted, err := h.Release(ctx, l.handle, l.handle.async)
 	if err != nil {
-		h.turnstiles.cfg.Log().Warn("zklock: release not confirmed by the ensemble; other contenders wait for the lock until the queue node or its session is gone", "name", h.name, "session", session.HexID(h.place.Desk.ID()))
+		l.handle.client.cfg.Log().Warn("zklock: release not confirmed by the ensemble; other contenders wait for the lock until the queue node or its session is gone", "name", h.Name(), "session", session.HexID(h.SessionID()))
 	}
 	if deleted {
-		var lost error = &LostError{Name: h.name, Cause: errs.ErrNodeDeleted, At: time.Now()}
+		var lost error = &LostError{Name: h.Name(), Cause: errs.ErrNodeDeleted, At: time.Now()}
 		if err != nil {
 			lost = fmt.Errorf("%w; %v", lost, err) // an All's: the other nodes may still exist
 		}

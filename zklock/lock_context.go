@@ -63,21 +63,21 @@ func Detach(ctx context.Context) context.Context {
 // not release the lock.
 func (l *Lock) Context(parent context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(withLock(parent, l))
-	l.mu.Lock()
-	if err := cmp.Or(l.reason(), l.revoked.reason()); err != nil {
-		l.mu.Unlock()
+	l.handle.mu.Lock()
+	if err := cmp.Or(l.handle.reason(), l.handle.revoked.reason()); err != nil {
+		l.handle.mu.Unlock()
 		cancel(err)
 		return ctx, func() {}
 	}
-	if l.contexts == nil {
-		l.contexts = make(map[*context.CancelCauseFunc]struct{})
+	if l.handle.contexts == nil {
+		l.handle.contexts = make(map[*context.CancelCauseFunc]struct{})
 	}
-	l.contexts[&cancel] = struct{}{}
-	l.mu.Unlock()
+	l.handle.contexts[&cancel] = struct{}{}
+	l.handle.mu.Unlock()
 	return ctx, func() {
-		l.mu.Lock()
-		delete(l.contexts, &cancel)
-		l.mu.Unlock()
+		l.handle.mu.Lock()
+		delete(l.handle.contexts, &cancel)
+		l.handle.mu.Unlock()
 		cancel(context.Canceled)
 	}
 }

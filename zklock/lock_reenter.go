@@ -4,8 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/zklock/go-zklock/zklock/driver"
-	"github.com/zklock/go-zklock/zklock/internal/errs"
+	"github.com/zklock/go-zklock/zklock/internal/local"
 	"github.com/zklock/go-zklock/zklock/internal/place"
 )
 
@@ -16,13 +15,13 @@ import (
 //
 // Another goroutine may release the carried lock at any moment. If the handle turns
 // out to be released, reenter looks again.
-func (r *request) reenter(ctx context.Context) (*Lock, error) {
+func (a *acquisition) reenter(ctx context.Context) (*Lock, error) {
 	for {
-		l := carried(ctx, r.turnstiles, r.Wants)
+		l := carried(ctx, a.client, a.Wants)
 		if l == nil {
 			return nil, nil
 		}
-		joined, err := l.rejoin(r)
+		joined, err := l.rejoin(a)
 		if err == nil || l.Err() != ErrReleased {
 			return joined, err
 		}
@@ -30,39 +29,39 @@ func (r *request) reenter(ctx context.Context) (*Lock, error) {
 }
 
 // rejoin is reenter for the lock that it found.
-func (l *Lock) rejoin(r *request) (*Lock, error) {
-	h := l.hold
-	alive := h.place.Desk.Alive()
+func (l *Lock) rejoin(a *acquisition) (*Lock, error) {
+	h := l.handle.hold
+	alive := h.Alive()
 	if err := l.Err(); err != nil {
 		return nil, err // after a loss the caller should stop, not acquire again
 	}
 	if !alive { // the lease has run out, and no other goroutine has noticed yet
-		h.place.Desk.End(driver.Expired, errs.ErrLeaseOver)
+		h.EndSession()
 		return nil, l.endedError()
 	}
-	if why := h.uncovered(r.Wants); why != nil {
+	if why := uncovered(h, a.Wants); why != nil {
 		return nil, why
 	}
-	if !r.rejoins {
+	if !a.rejoins {
 		return nil, ErrDeadlock
 	}
-	if joined := h.join(r); joined != nil {
-		return joined, nil
+	if h.Join(&a.Request) {
+		return a.lock, nil
 	}
-	if h.isOver() {
+	if h.IsOver() {
 		return nil, l.endedError()
 	}
 	return nil, errReaderWrites // the lock was downgraded just now
 }
 
-// carried returns a Lock that ctx carries, that belongs to the client of ts, and that has
+// carried returns a Lock that ctx carries, that belongs to the client, and that has
 // one of the names wanted. It prefers one that is held to one that was lost, and returns
 // nil if there is neither. Released locks do not count.
-func carried(ctx context.Context, ts *turnstiles, wants []place.Want) *Lock {
+func carried(ctx context.Context, c *shared, wants []place.Want) *Lock {
 	var lost *Lock
 	for l := range carriedBy(ctx) {
-		has := func(w place.Want) bool { return l.hold.find(w.Path) >= 0 }
-		if l.hold.turnstiles != ts || !slices.ContainsFunc(wants, has) {
+		has := func(w place.Want) bool { return find(l.handle.hold, w.Path) >= 0 }
+		if l.handle.client != c || !slices.ContainsFunc(wants, has) {
 			continue
 		}
 		switch err := l.Err(); {
@@ -78,16 +77,16 @@ func carried(ctx context.Context, ts *turnstiles, wants []place.Want) *Lock {
 // uncovered returns why a request for these names cannot join the hold: the hold lacks
 // one of them, or has it in a mode that does not allow what is wanted. It returns nil if
 // the request can join.
-func (h *hold) uncovered(wants []place.Want) error {
-	mode := h.currentMode()
+func uncovered(h *local.Hold, wants []place.Want) error {
+	mode := h.Mode()
 	var why error
 	for _, w := range wants {
-		i := h.find(w.Path)
+		i := find(h, w.Path)
 		if i < 0 {
 			why = errPartHeld
 			continue
 		}
-		switch have := h.wants[i].Kind; {
+		switch have := h.Wants()[i].Kind; {
 		case have.Permits != w.Kind.Permits:
 			return errOtherKind
 		case !mode.Covers(w.Kind.Mode) || !have.Mode.Covers(w.Kind.Mode):
@@ -97,7 +96,7 @@ func (h *hold) uncovered(wants []place.Want) error {
 	return why
 }
 
-// find returns the index in wants of the name with a path; -1 if the hold does not have it.
-func (h *hold) find(path string) int {
-	return slices.IndexFunc(h.wants, func(w place.Want) bool { return w.Path == path })
+// find returns the index in the wants of a hold of the name with a path; -1 if the hold does not have it.
+func find(h *local.Hold, path string) int {
+	return slices.IndexFunc(h.Wants(), func(w place.Want) bool { return w.Path == path })
 }

@@ -2,7 +2,6 @@ package zklock
 
 import (
 	"fmt"
-	"slices"
 	"time"
 )
 
@@ -36,46 +35,32 @@ func (hd *handle) revokedAt() (at time.Time) {
 // without [WithRevocable], Revoked returns nil, and a receive from that waits for ever. The
 // channel stays open if the lock ends before there is a request, so wait for [Lock.Done], too.
 func (l *Lock) Revoked() <-chan struct{} {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.revoked == nil {
+	l.handle.mu.Lock()
+	defer l.handle.mu.Unlock()
+	if l.handle.revoked == nil {
 		return nil
 	}
-	return l.revoked.asked
+	return l.handle.revoked.asked
 }
 
 // setUp applies the options of an acquisition that concern the lock that it got, before the
 // caller has the lock.
-func (l *Lock) setUp(r *request) {
-	l.async = r.async
-	if !r.revocable {
+func (l *Lock) setUp(async, revocable bool) {
+	l.handle.async = async
+	if !revocable {
 		return
 	}
-	l.mu.Lock()
-	l.revoked = &revocation{asked: make(chan struct{})}
-	l.mu.Unlock()
-	if reason, revoked := l.hold.place.Attend(); revoked {
-		l.revoke(reason)
+	l.handle.mu.Lock()
+	l.handle.revoked = &revocation{asked: make(chan struct{})}
+	l.handle.mu.Unlock()
+	if reason, revoked := l.handle.hold.Attend(); revoked {
+		l.handle.Revoke(reason)
 	}
 }
 
-// Revoke implements place.Revocable. A handle that joins the hold later finds the revocation
-// in setUp.
-func (h *hold) Revoke(reason string) {
-	var handles []*handle
-	h.mu.Lock()
-	if !h.over {
-		handles = slices.Clone(h.handles)
-	}
-	h.mu.Unlock()
-	for _, hd := range handles {
-		hd.revoke(reason)
-	}
-}
-
-// revoke asks the handle's caller to give the lock back, if that caller wants to be asked. Only
+// Revoke implements local.Handle: it asks the handle's caller to give the lock back, if that caller wants to be asked. Only
 // the first request has an effect. reason is a text of another client, so it is escaped.
-func (hd *handle) revoke(reason string) {
+func (hd *handle) Revoke(reason string) {
 	hd.mu.Lock()
 	r := hd.revoked
 	if r == nil || r.err != nil || hd.reason() != nil {

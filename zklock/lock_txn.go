@@ -3,7 +3,6 @@ package zklock
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
@@ -33,8 +32,9 @@ import (
 //
 // Release and Downgrade wait for Txns under way.
 func (l *Lock) Txn(ctx context.Context, ops ...driver.Op) (results []driver.OpResult, err error) {
-	defer annotate(&err, "txn", l.hold.name)
-	return l.transact(ctx, "txn", ops, false)
+	defer annotate(&err, "txn", l.handle.hold.Name())
+	results, err = l.handle.hold.Txn(ctx, l.handle, "txn", ops, false)
+	return results, l.ended(err)
 }
 
 // Get reads a znode, for example before a Txn that changes it. The path is absolute. What it
@@ -45,19 +45,19 @@ func (l *Lock) Txn(ctx context.Context, ops ...driver.Op) (results []driver.OpRe
 // Get repeats the read until there is an answer, ctx ends or connect_timeout has passed. If the
 // znode does not exist, the error matches [driver.ErrNoNode].
 func (l *Lock) Get(ctx context.Context, path string) (n driver.Node, err error) {
-	defer annotate(&err, "get", l.hold.name)
+	defer annotate(&err, "get", l.handle.hold.Name())
 	if err := l.Err(); err != nil {
 		return n, err
 	}
 	// Earlier holds are over when the server has applied the deletion of their nodes, which this
 	// session has seen, or the place was handed over on this very session. So the server has their
 	// transactions, and a Sync is not needed.
-	n, err = l.hold.place.Desk.Read(ctx, "read", path)
+	n, err = l.handle.hold.Read(ctx, path)
 	switch {
 	case errors.Is(err, errs.ErrSessionOver), err == nil && !l.Valid():
 		return driver.Node{}, l.endedError()
 	case err != nil && ctx.Err() != nil:
-		return n, whyEnded(ctx, err)
+		return n, errs.WhyEnded(ctx, err)
 	}
 	return n, err
 }
@@ -67,36 +67,23 @@ func (l *Lock) Get(ctx context.Context, path string) (n driver.Node, err error) 
 // matches [ErrReleased]. Any other error means that there was no answer, and the lock
 // stays as it was.
 func (l *Lock) Verify(ctx context.Context) (err error) {
-	defer annotate(&err, "verify", l.hold.name)
-	_, err = l.transact(ctx, "verify", nil, true)
-	if err == nil && l.Err() != nil {
+	defer annotate(&err, "verify", l.handle.hold.Name())
+	_, err = l.handle.hold.Txn(ctx, l.handle, "verify", nil, true)
+	if err = l.ended(err); err == nil && l.Err() != nil {
 		return l.endedError()
 	}
-	if err == nil && !l.hold.place.Desk.Alive() {
-		return errs.LeaseUnproven(l.hold.turnstiles.cfg.ConnectTimeout)
+	if err == nil && !l.handle.hold.Alive() {
+		return errs.LeaseUnproven(l.handle.client.cfg.ConnectTimeout)
 	}
 	return err
 }
 
-// transact runs a transaction that begins with checks of the lock's queue nodes. again
-// allows to repeat it when its outcome is unknown.
-func (l *Lock) transact(ctx context.Context, kind string, ops []driver.Op, again bool) ([]driver.OpResult, error) {
-	h := l.hold
-	if !h.beginTxn() {
-		return nil, l.endedError()
+// ended returns an error of the hold, or endedError if that says that the hold or the handle has ended.
+func (l *Lock) ended(err error) error {
+	if errors.Is(err, errs.ErrReleased) {
+		return l.endedError()
 	}
-	defer h.endTxn()
-	if err := l.Err(); err != nil {
-		return nil, err
-	}
-	results, err := h.place.Txn(ctx, kind, ops, again)
-	switch {
-	case errors.Is(err, errs.ErrNodeGone), errors.Is(err, errs.ErrSessionOver):
-		return nil, l.endedError()
-	case !again && errors.Is(err, driver.ErrConnLoss):
-		return nil, fmt.Errorf("%w: %w", ErrUnknownOutcome, err)
-	}
-	return results, err
+	return err
 }
 
 // endedError returns Err of a Lock that has ended or is about to end. It is never nil.
@@ -104,9 +91,9 @@ func (l *Lock) endedError() error {
 	if err := l.Err(); err != nil {
 		return err
 	}
-	cause := l.hold.place.Desk.Cause() // the session may be about to end this handle
+	cause := l.handle.hold.SessionCause() // the session may be about to end this handle
 	if cause == nil {
 		cause = errs.ErrSessionEnded
 	}
-	return &LostError{Name: l.hold.name, Cause: cause, At: time.Now()}
+	return &LostError{Name: l.handle.hold.Name(), Cause: cause, At: time.Now()}
 }

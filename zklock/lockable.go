@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	"github.com/zklock/go-zklock/zklock/internal/local"
 	"github.com/zklock/go-zklock/zklock/internal/place"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
@@ -88,14 +89,14 @@ func (l *lockable) acquire(ctx context.Context, opts []AcquireOption, try bool) 
 	if c == nil { // then check has an error, and no hook is called
 		return nil, &Error{Op: "acquire", Name: queue.Truncate(l.name(), queue.MaxName), Err: l.check()}
 	}
-	r := &request{name: l.name(), Request: place.Request{Mode: l.mode(), Wants: l.wants}}
+	a := &acquisition{Request: local.Request{Name: l.name(), Request: place.Request{Mode: l.mode(), Wants: l.wants}}}
 	for _, o := range opts {
 		if o != nil {
-			o.applyAcquire(r)
+			o.applyAcquire(a)
 		}
 	}
-	r.Try = r.Try || try
-	return c.acquire(ctx, r, l.check())
+	a.Try = a.Try || try
+	return c.acquire(ctx, a, l.check())
 }
 
 // knownClient returns the client that made it; nil if there is none, or if that was not made by Open

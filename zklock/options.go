@@ -74,24 +74,24 @@ func WithAcquireStacks() Option { return openOption(func(c *Client) { c.cfg.acqu
 
 // AcquireOption is a setting of one acquisition. A later option overrides an earlier one of the
 // same kind.
-type AcquireOption interface{ applyAcquire(*request) }
+type AcquireOption interface{ applyAcquire(*acquisition) }
 
-type acquireOption func(*request)
+type acquireOption func(*acquisition)
 
-func (o acquireOption) applyAcquire(r *request) { o(r) }
+func (o acquireOption) applyAcquire(a *acquisition) { o(a) }
 
 // WithWait bounds the wait: the acquisition fails with [ErrNotAcquired] when d has passed
 // since the call. Unlike a deadline of the context, it does not affect what the context is
 // used for afterwards. If d is zero or less, Acquire works like TryAcquire: it waits for no
 // other contender, but it may wait for a session and for replies of the ensemble.
 func WithWait(d time.Duration) AcquireOption {
-	return acquireOption(func(r *request) { r.wait, r.Try = d, d <= 0 })
+	return acquireOption(func(a *acquisition) { a.Wait, a.Try = d, d <= 0 })
 }
 
 // WithLabel writes a text into the queue node, such as a request id, which
 // [Client.Contenders] returns to other clients. It is cut at 256 bytes.
 func WithLabel(label string) AcquireOption {
-	return acquireOption(func(r *request) { r.Origin.Label = queue.Truncate(label, queue.MaxLabel) })
+	return acquireOption(func(a *acquisition) { a.Origin.Label = queue.Truncate(label, queue.MaxLabel) })
 }
 
 // Reenter makes the acquisition join a lock that its context carries, instead of failing
@@ -102,7 +102,7 @@ func WithLabel(label string) AcquireOption {
 //
 // A writer cannot join a reader's lock, and an acquisition of several names can join a
 // lock only if that has all of them. Otherwise the acquisition fails with ErrDeadlock.
-func Reenter() AcquireOption { return acquireOption(func(r *request) { r.rejoins = true }) }
+func Reenter() AcquireOption { return acquireOption(func(a *acquisition) { a.rejoins = true }) }
 
 // WithFailFast makes the acquisition fail with [ErrOutage] and [ErrUnavailable] as soon as
 // the client has been without a connection for almost all of connect_timeout. It fails at
@@ -113,12 +113,12 @@ func Reenter() AcquireOption { return acquireOption(func(r *request) { r.rejoins
 // The client forgets an outage if no caller has wanted a session for a second. The option
 // has no effect on an acquisition that waits for a holder, or behind another acquisition
 // of this client without the option.
-func WithFailFast() AcquireOption { return acquireOption(func(r *request) { r.failFast = true }) }
+func WithFailFast() AcquireOption { return acquireOption(func(a *acquisition) { a.FailFast = true }) }
 
 // WithoutHandover makes the acquisition create its own queue node, and so get a token with its own
 // Zxid. The lock is not passed on between goroutines of the process, and not shared with other
 // readers of the process. This costs the round trips that a hand-over saves.
-func WithoutHandover() AcquireOption { return acquireOption(func(r *request) { r.alone = true }) }
+func WithoutHandover() AcquireOption { return acquireOption(func(a *acquisition) { a.Alone = true }) }
 
 // WithAsyncRelease makes Release, and so [Do], return when the release has been handed to the
 // session, and not when the ensemble has confirmed it. The release is not held back: it is sent at
@@ -132,7 +132,7 @@ func WithoutHandover() AcquireOption { return acquireOption(func(r *request) { r
 // client logs the loss. Other clients may see the lock as held for a moment after Release has
 // returned, or until the session expires if the process is killed in that moment. If several Locks
 // hold one queue node, the option counts for the last one that is released.
-func WithAsyncRelease() AcquireOption { return acquireOption(func(r *request) { r.async = true }) }
+func WithAsyncRelease() AcquireOption { return acquireOption(func(a *acquisition) { a.async = true }) }
 
 // WithRevocable makes the client watch for requests to give the lock back: see
 // [Client.Revoke]. When there is one, [Lock.Revoked] is closed, and the contexts of
@@ -147,7 +147,7 @@ func WithAsyncRelease() AcquireOption { return acquireOption(func(r *request) { 
 // not read the queue node anyway because the acquisition has waited or the lock is held for long.
 // Without the option the client learns of a request only when it reads the node for another
 // reason, and then does not pass the node on.
-func WithRevocable() AcquireOption { return acquireOption(func(r *request) { r.revocable = true }) }
+func WithRevocable() AcquireOption { return acquireOption(func(a *acquisition) { a.revocable = true }) }
 
 // WithCandidacy says that the acquisition is meant to wait for long, and the lock to be held for
 // long. Examples are the candidates of an election and its leader, or a worker and the process that
@@ -162,7 +162,7 @@ func WithRevocable() AcquireOption { return acquireOption(func(r *request) { r.r
 // The option implies [WithoutHandover], so that the queue node has one holder only. It changes
 // nothing else about the lock, and costs no request.
 func WithCandidacy() AcquireOption {
-	return acquireOption(func(r *request) { r.Candidacy, r.alone = true, true })
+	return acquireOption(func(a *acquisition) { a.Candidacy, a.Alone = true, true })
 }
 
 // WithMaxWaiters makes the acquisition fail with [ErrTooManyWaiters] if it would have to
@@ -173,5 +173,5 @@ func WithCandidacy() AcquireOption {
 //
 // The smaller of n and the URL's max_waiters counts. n must be positive; other values set no limit.
 func WithMaxWaiters(n int) AcquireOption {
-	return acquireOption(func(r *request) { r.maxWaiters = max(n, 0) })
+	return acquireOption(func(a *acquisition) { a.MaxWaiters = max(n, 0) })
 }

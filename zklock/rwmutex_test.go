@@ -184,7 +184,7 @@ func TestRemoteReadersDoNotPassALocalWriter(t *testing.T) {
 }
 
 // While a writer of this process waits, new readers do not join the readers that hold.
-// That is so whether the writer waits in the turnstile or has its own place.
+// That is so whether the writer waits in the local queue or has its own place.
 func TestWaitingWriterStopsReadersFromJoining(t *testing.T) {
 	for how, writer := range map[string]func(*zklock.Client) (zklock.Acquirer, []zklock.AcquireOption){
 		"plain": func(c *zklock.Client) (zklock.Acquirer, []zklock.AcquireOption) { return c.Mutex("x"), nil },

@@ -75,20 +75,10 @@ type Stats struct {
 // count for each. [Client.Contenders] does not show most of them: they have no queue node. Those with
 // [WithCandidacy] have one, and are left out.
 func (c *Client) Waiting() map[string]int {
-	waiting := make(map[string]int)
 	if c == nil || c.pool == nil {
-		return waiting
+		return make(map[string]int)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for r := range c.underway {
-		for _, w := range r.Wants {
-			if r.blocked && !r.Candidacy {
-				waiting[w.Name]++
-			}
-		}
-	}
-	return waiting
+	return c.local.Waiting()
 }
 
 // Stats returns the client's figures. They are read one after another, so they may differ
@@ -125,19 +115,7 @@ func (c *Client) Stats() Stats {
 			st.Suspended++
 		}
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	st.Kept, st.Acquiring = int(c.keptCount.Load()), len(c.underway)
-	for r := range c.underway {
-		switch {
-		case !r.blocked:
-			continue
-		case r.Candidacy:
-			st.Candidates++
-		default:
-			st.LongestWait = max(st.LongestWait, time.Since(r.waitFrom))
-		}
-		st.Waiting++
-	}
+	n := c.local.Tally()
+	st.Kept, st.Acquiring, st.Waiting, st.Candidates, st.LongestWait = n.Kept, n.Underway, n.Waiting, n.Candidates, n.LongestWait
 	return st
 }

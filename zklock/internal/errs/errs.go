@@ -20,6 +20,9 @@ var (
 	ErrInvalidName    = errors.New("invalid lock name")
 	ErrLost           = errors.New("lock lost")
 	ErrBadEnsemble    = errors.New("the ensemble is not as locks need it, and an operator has to act")
+	ErrReleased       = errors.New("lock was released already")
+	ErrUnknownOutcome = errors.New("outcome unknown: the operations may have been applied, or may still be applied")
+	ErrOutage         = Case(ErrUnavailable, "the ensemble cannot be reached")
 
 	// Children of ErrBadEnsemble, which package zklock exports as its reasons only.
 	ErrRootMissing     = Case(ErrBadEnsemble, "root does not exist, and create_root=false")
@@ -63,7 +66,7 @@ func (e *special) Unwrap() error { return e.of }
 
 // ErrUnanswered is the error of a request that a context ended while the session worked: the
 // ensemble just had not answered yet. An acquisition returns ErrNotAcquired instead; see
-// turnstile.take.
+// local.Queue.take.
 var ErrUnanswered = Case(ErrUnavailable, "the ensemble had not answered yet")
 
 // Errors inside zklock that make an acquisition start again, or that are the causes of
@@ -73,10 +76,10 @@ var (
 	ErrNodeGone    = errors.New("own queue node disappeared")            // the caller queues again at the tail
 	ErrWaitOver    = errors.New("the time given to WithWait has passed") // cause of the context that WithWait bounds
 	ErrNoSession   = errors.New("connect_timeout has passed")            // cause set by session.Pool.Patient
-	ErrCut         = errors.New("connect_timeout passed before")         // cause set by turnstile.patientFor
+	ErrCut         = errors.New("connect_timeout passed before")         // cause set by local.Queue.patientFor
 	ErrTryOver     = errors.New("a try waits no longer for one")         // cause set by session.Pool.PatientTry and Session.PatientTry
 
-	// Cause set by turnstiles.mustWait.
+	// Cause set by local.Queues.mustWait.
 	ErrCrowded = fmt.Errorf("%w: as many goroutines of this client wait for the name as max_waiters or WithMaxWaiters allows", ErrTooManyWaiters)
 )
 
@@ -116,6 +119,18 @@ func Ended(ctx context.Context) error {
 		return cause
 	}
 	return fmt.Errorf("%w (%w)", err, cause)
+}
+
+// WhyEnded returns the reason for an operation that ended with err: if ctx has ended, the
+// context's error and cause; ErrClosed alone if the client has ended it.
+func WhyEnded(ctx context.Context, err error) error {
+	switch {
+	case ctx.Err() == nil:
+		return err
+	case context.Cause(ctx) == ErrClosed:
+		return ErrClosed
+	}
+	return Ended(ctx)
 }
 
 // LeaseUnproven returns the error of a caller that has waited for a lease in vain, although the

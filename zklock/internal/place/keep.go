@@ -11,7 +11,7 @@ import (
 //
 //   - For exclusion a kept place is a held one: its node is at the front of the queue, its
 //     session's lease counts, and the next holder is granted it as in any other hand-over. It has
-//     a hold, the client's standby, which is lost with it.
+//     a hold, the client's own, which is lost with it.
 //   - A kept place has a watch on the children of the name's znode, or that watch is being
 //     armed, or the place is about to be recalled. Any other contender in the list, or any
 //     change of the list, recalls the place: the limits of hand-over count from then on,
@@ -72,22 +72,22 @@ type RecallHandler interface {
 	Recalled(p *Place)
 }
 
-// Keep keeps a spent place in the queue. Until the place is handed over or given up, standby is
+// Keep keeps a spent place in the queue. Until the place is handed over or given up, h is
 // its hold. Keep returns false, and does nothing, if the place has to leave the queue.
-func (p *Place) Keep(standby session.Hold, onRecall RecallHandler) bool {
+func (p *Place) Keep(h session.Hold, onRecall RecallHandler) bool {
 	desk := p.Desk
-	if !desk.Hold(standby, 0) {
+	if !desk.Hold(h, 0) {
 		return false
 	}
 	desk.mu.Lock()
-	keeps := p.handoverLocked().MayBeKept() && !desk.PastLifetime() && p.life.moveLocked(kept)
+	keeps := p.handoverLocked().MayBeKept() && !desk.PastLifetime() && p.life.moveLocked(held)
 	queueWatched := p.queueWatched
 	if keeps {
-		p.hold, p.wasKept, p.queueWatched = standby, true, true
+		p.hold, p.wasKept, p.queueWatched = h, true, true
 	}
 	desk.mu.Unlock()
 	if !keeps {
-		desk.Drop(standby)
+		desk.Drop(h)
 		return false
 	}
 	if !queueWatched {

@@ -19,13 +19,10 @@ import (
 //	queued   leaving  no goroutine waits with it, or a writer would be next in a reader's
 //	held     spent    the hold was released
 //	held     deleted  another client has deleted a node
-//	spent    held     it is handed over to the next goroutine of this process
-//	spent    kept     no goroutine of this process wants it, and the client keeps it for the next one
+//	spent    held     it is handed over to the next goroutine of this process, or the client keeps it for one
 //	spent    reserved it could be handed over, but the lease is not long enough at the moment
 //	spent    leaving  it is released, or replaced by a new place at the tail
 //	spent    deleted  another client has deleted a node
-//	kept     spent    a goroutine of this process wants it, or the client gives it up
-//	kept     deleted  another client has deleted a node
 //	reserved resumed  the next goroutine has taken it up, and waits for the lease
 //	reserved leaving  no goroutine takes it up, or the next one does not use this session
 //	reserved deleted  another client has deleted a node
@@ -34,9 +31,9 @@ import (
 //	resumed  deleted  another client has deleted a node
 //
 // Invariants:
-//   - A place has a hold, which its session counts, if and only if it is held or kept. While it is
-//     kept, the client itself has that hold, and no caller has a Lock of it.
-//   - No move leads out of leaving and deleted. The session's end moves kept places only, to spent.
+//   - A place has a hold, which its session counts, if and only if it is held. If no goroutine
+//     wants it, the client itself may have that hold: see Keep. Then no caller has a Lock of it.
+//   - No move leads out of leaving and deleted. The session's end moves only places that the client keeps, to spent.
 //   - Moves are made under the desk's mu.
 //   - A move that the table does not have is refused, and has no effect. So a caller may
 //     give up a place that is deleted, or report the loss of one that is leaving.
@@ -47,7 +44,6 @@ const (
 	queued                // it waits for its turn
 	held                  // a hold has it
 	spent                 // its hold is over, and no other hold has it
-	kept                  // no goroutine of this process uses it: see Keep
 	reserved              // the next goroutine of this process may take it up as it is
 	resumed               // that goroutine has taken it up, and waits for the lease
 	leaving               // this client deletes its nodes, or they go with the session
@@ -59,8 +55,7 @@ var next = [...][]state{
 	opening:  {queued, leaving},
 	queued:   {held, leaving},
 	held:     {spent, deleted},
-	spent:    {held, kept, reserved, leaving, deleted},
-	kept:     {spent, deleted},
+	spent:    {held, reserved, leaving, deleted},
 	reserved: {resumed, leaving, deleted},
 	resumed:  {held, leaving, deleted},
 	leaving:  nil,

@@ -10,7 +10,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
-var stateNames = []string{opening: "opening", queued: "queued", held: "held", spent: "spent", kept: "kept", reserved: "reserved", resumed: "resumed", leaving: "leaving", deleted: "deleted"}
+var stateNames = []string{opening: "opening", queued: "queued", held: "held", spent: "spent", reserved: "reserved", resumed: "resumed", leaving: "leaving", deleted: "deleted"}
 
 // tableOfStates returns the moves in the table of state's doc comment.
 func tableOfStates(t *testing.T) map[[2]state]bool {
@@ -78,7 +78,7 @@ func TestPlaceHasAHoldWhileItIsHeld(t *testing.T) {
 	p := &Place{Desk: &Desk{Session: s}}
 	check := func(want state) {
 		t.Helper()
-		if is := p.life.state(); is != want || (p.Holder() != nil) != (want == held || want == kept) {
+		if is := p.life.state(); is != want || (p.Holder() != nil) != (want == held) {
 			t.Fatalf("the place is %s and its hold is %v, want %s", stateNames[is], p.Holder(), stateNames[want])
 		}
 	}

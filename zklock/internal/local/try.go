@@ -1,4 +1,4 @@
-package zklock
+package local
 
 import (
 	"context"
@@ -22,87 +22,45 @@ import (
 // A leader whose session has no connection does not know whether the contender that it has met is
 // still there. A try that comes then asks for itself, with a separate place.
 
-// metLocked reports whether the leader has met another contender, and still has its place. cut: its
-// session has no connection now.
-func (t *turnstile) metLocked() (met, cut bool) {
-	if t.leader == nil || !t.leader.met || t.leader.desk.IsOver() {
-		return false, false
-	}
-	return true, !t.leader.desk.CutSince().IsZero()
-}
-
 // screenLocked decides about a try that is not served at once. It returns ErrTaken if the try would
 // have to wait for another contender. apart: it asks with a separate place. Otherwise it queues.
-func (t *turnstile) screenLocked(r *request) (apart bool, err error) {
-	if t.leader == nil && t.holds == 0 && t.queue.Len() == 0 {
+func (q *Queue) screenLocked(r *Request) (apart bool, err error) {
+	if q.leader == nil && q.holds == 0 && q.waiters.Len() == 0 {
 		return false, nil
 	}
-	if r.Mode.Joins() && t.queue.Len() == 0 && t.sharedLocked() && (t.leader == nil || t.leader.r.Mode.Joins()) {
+	if r.Mode.Joins() && q.waiters.Len() == 0 && q.sharedLocked() && (q.leader == nil || q.leader.r.Mode.Joins()) {
 		return true, nil // only readers are ahead
 	}
 	writer := false
-	for at := t.queue.Front(); at != nil && r.Mode.Joins() && !writer; at = at.Next() {
+	for at := q.waiters.Front(); at != nil && r.Mode.Joins() && !writer; at = at.Next() {
 		writer = at.Value.(*ticket).keepsReadersOut()
 	}
-	if !t.refusesLocked(r, writer) {
+	if !q.refusesLocked(r, writer) {
 		return false, nil
 	}
-	if met, cut := t.metLocked(); met && cut && t.holds == 0 {
+	if met, cut := q.metLocked(); met && cut && q.holds == 0 {
 		return true, nil
 	}
-	position, ahead := t.aheadLocked()
-	r.sees(position+1, &ahead)
+	ahead := q.aheadLocked()
+	ahead.Position++
+	r.Caller.Sees(ahead)
 	return false, errs.ErrTaken
-}
-
-// keepsReadersOut reports whether readers that queue behind a ticket wait for it.
-func (tk *ticket) keepsReadersOut() bool { return !tk.r.Try && !tk.r.Mode.Joins() }
-
-// refusesLocked reports whether a try would have to wait for another contender. It would not behind
-// a leader that is still asking. writer: a writer waits ahead of it in the queue.
-func (t *turnstile) refusesLocked(r *request, writer bool) bool {
-	if met, _ := t.metLocked(); met || t.holds == 0 {
-		return met
-	}
-	return !r.Mode.Joins() || !t.sharedLocked() || writer || t.leader != nil && !t.leader.r.Mode.Joins()
-}
-
-// refuseTriesLocked sends the tries away that would have to wait for another contender. It is called
-// after each change that may show one.
-func (t *turnstile) refuseTriesLocked() {
-	if t.tries == 0 {
-		return
-	}
-	_, ahead := t.aheadLocked()
-	position, writer := 1, false // of what aheadLocked describes
-	for at := t.queue.Front(); at != nil; {
-		tk, next := at.Value.(*ticket), at.Next()
-		if writer = writer || tk.keepsReadersOut(); tk.r.Try && t.refusesLocked(tk.r, writer) {
-			tk.r.sees(position, &ahead)
-			t.unqueueLocked(tk)
-			tk.refused = true
-			tk.answer(nil, nil)
-		} else {
-			position++
-		}
-		at = next
-	}
 }
 
 // leaderAsks is called when the leader begins to ask on another session: what it has met before may
 // have gone.
-func (t *turnstile) leaderAsks(d *place.Desk) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.leader.desk, t.leader.met = d, false
+func (q *Queue) leaderAsks(d *place.Desk) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.leader.desk, q.leader.met = d, false
 }
 
 // awaitTry is await for a try. The try waits for the answers that the goroutines ahead of it get, and
 // for a session, but for no longer than if it asked for itself.
-func (t *turnstile) awaitTry(ctx context.Context, tk *ticket) error {
+func (q *Queue) awaitTry(ctx context.Context, tk *ticket) error {
 	r := tk.r
 	r.NoSessionSince = tk.since
-	patient, cancel := t.patientFor(ctx, r)
+	patient, cancel := q.patientFor(ctx, r)
 	defer cancel()
 	select {
 	case <-tk.answered:
@@ -110,9 +68,9 @@ func (t *turnstile) awaitTry(ctx context.Context, tk *ticket) error {
 		select {
 		case <-tk.answered:
 		default:
-			err := t.waitEnded(patient, tk)
-			t.leave(tk)
-			return r.outage(ctx, err)
+			err := q.waitEnded(patient, tk)
+			q.leave(tk)
+			return q.outage(ctx, r, err)
 		}
 	}
 	if tk.refused {
@@ -124,14 +82,14 @@ func (t *turnstile) awaitTry(ctx context.Context, tk *ticket) error {
 // waitEnded returns the error of a wait in the queue that ctx has ended. The wait was for another
 // contender if there is a hold, or if the leader has met one. Otherwise it was for what the leader
 // waits for: an answer or, without a session that works, a session.
-func (t *turnstile) waitEnded(ctx context.Context, tk *ticket) error {
-	t.mu.Lock()
-	held, met := t.holds > 0 || t.grants != nil, t.leader != nil && t.leader.met
+func (q *Queue) waitEnded(ctx context.Context, tk *ticket) error {
+	q.mu.Lock()
+	held, met := q.holds > 0 || q.grants != nil, q.leader != nil && q.leader.met
 	var desk *place.Desk
-	if t.leader != nil {
-		desk = t.leader.desk
+	if q.leader != nil {
+		desk = q.leader.desk
 	}
-	t.mu.Unlock()
+	q.mu.Unlock()
 	if desk != nil && desk.IsOver() { // asked once: mu does not keep a session from ending
 		desk = nil
 	}
@@ -139,7 +97,7 @@ func (t *turnstile) waitEnded(ctx context.Context, tk *ticket) error {
 		return errs.WaitEnded(ctx, errs.ErrNotAcquired)
 	}
 	if desk == nil {
-		s, err := t.turnstiles.pool.Session(ctx, t.path)
+		s, err := q.queues.pool.Session(ctx, q.path)
 		if err != nil {
 			return err // as the leader would get it, with the reason
 		}

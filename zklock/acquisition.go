@@ -1,0 +1,196 @@
+package zklock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock/internal/hook"
+	"github.com/zklock/go-zklock/zklock/internal/local"
+	"github.com/zklock/go-zklock/zklock/internal/place"
+	"github.com/zklock/go-zklock/zklock/internal/session"
+)
+
+// acquisition is one acquisition, with its options. It calls the hooks for what happens to its request.
+type acquisition struct {
+	local.Request
+	client *shared
+
+	// Set by options.
+	rejoins   bool // Reenter
+	async     bool // WithAsyncRelease
+	revocable bool
+
+	// Used by the requester's goroutine only, or as the comment says.
+	waitCtx context.Context // what the Wait hook returned; nil until the request waits for other contenders
+	endWait hook.End[WaitResult]
+	ahead   obstacle
+	lock    *Lock // the newest that was made for it; the caller's if the request is granted; the granting goroutine sets it
+}
+
+var _ local.Caller = (*acquisition)(nil)
+
+// stay is a hold with its first handle, which live equally long.
+type stay struct {
+	hold  local.Hold
+	first handle
+}
+
+// NewHold implements local.Caller.
+func (a *acquisition) NewHold() (*local.Hold, local.Handle) {
+	s := new(stay)
+	a.lock = s.first.init(a.client, a.Ctx, &s.hold)
+	return &s.hold, &s.first
+}
+
+// NewHandle implements local.Caller.
+func (a *acquisition) NewHandle(h *local.Hold) local.Handle {
+	hd := new(handle)
+	a.lock = hd.init(a.client, a.Ctx, h)
+	return hd
+}
+
+// Sees implements local.Caller.
+func (a *acquisition) Sees(ahead local.Ahead) {
+	c := a.contender(&ahead)
+	if id := ahead.GUID.Session; !ahead.Local && ahead.Data == nil && ahead.Ours() {
+		c.Foreign, c.Host = false, "session "+session.HexID(id)
+		if slices.ContainsFunc(a.client.pool.All(), func(s *place.Session) bool { return s.ID() == id }) {
+			c.Host = "this client"
+		}
+	}
+	a.sees(ahead.Position, &c)
+}
+
+// Waits implements local.Caller. It calls the Wait hook when the request begins to wait for another
+// contender, and the Ahead hook when that contender changes, or the acquisition that it stands for.
+func (a *acquisition) Waits(ahead local.Ahead, refused bool) {
+	c, hooks := a.contender(&ahead), &a.client.hooks
+	e := WaitEvent{Name: a.Name, Mode: Mode(a.Mode), Candidacy: a.Candidacy, Position: ahead.Position, Ahead: c}
+	changed := a.ahead.node != c.Node || a.ahead.trace != c.Trace || a.ahead.since <= 0 && !c.Since.IsZero()
+	a.sees(ahead.Position, &c)
+	switch {
+	case refused:
+	case a.waitCtx == nil:
+		a.waitCtx, a.endWait = hook.Start(hooks.Wait, a.Ctx, e)
+	case changed && hooks.Ahead != nil:
+		hooks.Ahead(a.waitCtx, e)
+	}
+}
+
+// contender returns what others see of the contender that a request waits for.
+func (a *acquisition) contender(ahead *local.Ahead) Contender {
+	if ahead.Local {
+		o := &ahead.Origin
+		return Contender{Host: a.client.cfg.Host, PID: a.client.cfg.PID, Node: ahead.Name, Mode: Mode(ahead.Kind.Mode),
+			Trace: o.Trace, Label: o.Label, Held: ahead.Held, Since: ahead.Granted, Candidacy: ahead.Candidacy}
+	}
+	c := contenderOf(ahead.Entry)
+	if c.Kept { // its description, if it has one, may be of a holder that has gone; the present one's is on its way
+		c.Label, c.Trace, c.Since = "", "", time.Time{}
+	}
+	return c
+}
+
+// HandedOver implements local.Caller: it counts a hand-over and calls the hook.
+func (a *acquisition) HandedOver(from string) {
+	a.client.counters.handovers.Add(1)
+	if hook := a.client.hooks.Handover; hook != nil {
+		l := a.lock
+		hook(a.Ctx, HandoverEvent{Name: l.handle.hold.Name(), Mode: l.Mode(), Turn: l.handle.token.Turn, From: from, To: l.handle.hold.Origin().Trace})
+	}
+}
+
+// endWaiting ends and counts the wait for other contenders, if there was one, and returns how long
+// it took.
+func (a *acquisition) endWaiting(err error) (waited time.Duration) {
+	if a.waitCtx != nil {
+		a.endWait.Call(WaitResult{Err: err})
+		waited = a.Waited()
+		if !a.Candidacy { // it waits on purpose
+			a.client.counters.contended.Add(1)
+			a.client.counters.waited.Add(int64(waited))
+		}
+	}
+	return waited
+}
+
+// sees records the contender ahead, for explain.
+func (a *acquisition) sees(position int, ahead *Contender) {
+	a.ahead = obstacle{node: ahead.Node, host: ahead.Host, label: ahead.Label, trace: ahead.Trace, since: ahead.Since.UnixMilli(), pid: int32(ahead.PID), position: int32(position), foreign: ahead.Foreign, granted: ahead.Held}
+}
+
+// explain adds to the error of a wait, or of a try, what the request knows of the contenders
+// ahead. It makes no request for that, so the holder may have changed since the request last
+// looked.
+func (a *acquisition) explain(err error) error {
+	if a.ahead.position == 0 || a.Granted() || !errors.Is(err, ErrNotAcquired) {
+		return err
+	}
+	o, n := a.ahead, int(a.ahead.position)
+	waits := o.node == "" || n > 1 && (len(a.Wants) > 1 || n != a.Wants[0].Kind.Permits)
+	return &explained{err, o, waits, time.Now().UnixMilli()}
+}
+
+// explained is the error of a wait or a try, with the contender that was ahead. Its text is made
+// when it is asked for: until then, a try of a lock that is held is cheap.
+type explained struct {
+	error
+	obstacle
+	waits bool  // the contender waits itself
+	at    int64 // when the wait or the try failed, as since
+}
+
+// Error implements error.
+func (e *explained) Error() string {
+	held := (time.Duration(e.at-e.since) * time.Millisecond).Truncate(time.Second)
+	switch {
+	case e.waits:
+		return fmt.Sprintf("%v; behind %s, %d ahead", e.error, e.name(), e.position)
+	case e.since > 0 && held > 0 && e.granted:
+		return fmt.Sprintf("%v; held by %s for %v", e.error, e.name(), held)
+	case e.since > 0 && held > 0:
+		return fmt.Sprintf("%v; held by %s, which asked for it %v ago", e.error, e.name(), held)
+	}
+	return fmt.Sprintf("%v; held by %s", e.error, e.name())
+}
+
+// Unwrap returns the error without the explanation.
+func (e *explained) Unwrap() error { return e.error }
+
+// obstacle is what a request remembers of the contender that it waits for. It is small,
+// because there may be thousands of requests.
+type obstacle struct {
+	node        string // "": it is a goroutine of this process that waits itself
+	host, label string // host is another word for the client if its host is not known
+	trace       string
+	since       int64 // in milliseconds since the Unix epoch; not positive: not known
+	pid         int32
+	position    int32 // how many contenders are ahead
+	foreign     bool
+	granted     bool // since is when it got the lock, and not when it asked
+}
+
+// name returns how an error names the contender. Its texts were written by another client, so
+// they are escaped.
+func (o *obstacle) name() string {
+	name := "another client"
+	quoted := strconv.Quote(o.host)
+	switch host := quoted[1 : len(quoted)-1]; {
+	case o.foreign:
+		name = "a contender of another library"
+	case host != "" && o.pid != 0:
+		name = fmt.Sprintf("%s/%d", host, o.pid)
+	case host != "":
+		name = host
+	case o.pid != 0:
+		name = fmt.Sprintf("process %d", o.pid)
+	}
+	if o.label != "" {
+		name += " " + strconv.Quote(o.label)
+	}
+	return name
+}

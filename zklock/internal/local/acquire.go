@@ -1,0 +1,202 @@
+package local
+
+import (
+	"github.com/zklock/go-zklock/zklock/internal/errs"
+)
+
+// Acquire waits until a request has a hold. Its handle is the last that the Caller has made. The
+// request is between Enter and Leave.
+func (q *Queue) Acquire(r *Request) (err error) {
+	for {
+		if q.handsOver(r) {
+			r.apart, r.Keep = false, q.queues.cfg.Keep > 0 && r.Mode.Keeps()
+			err = q.acquire(r)
+		} else {
+			err = q.acquireAlone(r)
+		}
+		switch {
+		case err != nil || r.got.handle.Held():
+			return err
+		case q.queues.contextOf(r).Err() != nil:
+			return errs.WaitEnded(q.queues.contextOf(r), errs.ErrNotAcquired)
+		}
+		// The hold was lost between its grant and here: queue again at the end.
+		q.waitAgain(r)
+	}
+}
+
+// handsOver reports whether the place of a request takes part in hand-over.
+func (q *Queue) handsOver(r *Request) bool {
+	cfg := q.queues.cfg
+	return len(r.Wants) == 1 && r.Mode.HandsOver() && !r.Alone && cfg.HandoverLimit > 0 && cfg.HandoverTime > 0
+}
+
+// acquire acquires a hold that takes part in hand-over.
+func (q *Queue) acquire(r *Request) error {
+	granted, from, tk, err := q.enter(r)
+	switch {
+	case from != nil:
+		r.Caller.HandedOver(from.trace) // which changes only after the release of this hold
+		return nil
+	case granted || err != nil:
+		return err
+	case tk == nil:
+		return q.acquireAlone(r)
+	}
+	switch err := q.await(tk); {
+	case err != nil:
+		return err
+	case tk.granted:
+		return nil
+	}
+	// If the last leader had no usable session, the goroutines behind it had none either, so
+	// connect_timeout does not begin again for them.
+	if since := q.noSessionSince; since.After(tk.since) {
+		r.NoSessionSince = since
+	} else if !since.IsZero() {
+		r.NoSessionSince = tk.since
+	}
+	left, err := q.take(r, tk.start)
+	q.noSessionSince = r.NoSessionSince
+	q.led(r.got.hold, left)
+	return err
+}
+
+// acquireAlone acquires a hold with a separate place, which is not handed over.
+func (q *Queue) acquireAlone(r *Request) error {
+	r.apart, r.Keep = true, false
+	q.queues.makeWay(r, 1)
+	defer q.queues.makeWay(r, -1)
+	left, err := q.take(r, nil)
+	if left != nil {
+		left.Remove()
+	}
+	return err
+}
+
+// enter puts a request into the queue, or serves it at once. It returns one of three: that the request
+// was granted a hold, with the kept place that it got, if it did; the ticket of a request in the
+// queue; or nothing, if the request should take a separate place, because it is a try, and only readers
+// are ahead of it, or a leader that has lost its connection.
+func (q *Queue) enter(r *Request) (granted bool, from *keptPlace, tk *ticket, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for q.grants != nil {
+		q.granted.Wait()
+	}
+	if q.waiters.Len() == 0 {
+		if q.shareLocked(r) {
+			return true, nil, nil, nil
+		}
+	}
+	if s := q.kept; q.keeps() {
+		if granted, tk := q.takeUpLocked(r); !granted {
+			return false, nil, tk, nil
+		}
+		return true, s, nil, nil
+	}
+	if r.Try {
+		if apart, err := q.screenLocked(r); apart || err != nil {
+			return false, nil, nil, err
+		}
+	}
+	tk = newTicket(r)
+	tk.leaderWaits = q.leaderWaitsLocked(r)
+	if tk.at = q.waiters.PushBack(tk); r.Try {
+		q.tries++
+	}
+	q.serveLocked(nil)
+	return false, nil, tk, nil
+}
+
+// await waits for a ticket's answer. If the request's context ends first, it takes the ticket out of
+// the queue.
+func (q *Queue) await(tk *ticket) error {
+	select {
+	case <-tk.answered:
+		if tk.refused {
+			return errs.ErrTaken
+		}
+		return nil
+	default:
+	}
+	ctx := q.queues.contextOf(tk.r)
+	if tk.r.Try {
+		return q.awaitTry(ctx, tk)
+	}
+	for leaderWaits := tk.leaderWaits; ; leaderWaits = nil {
+		if leaderWaits == nil {
+			q.mu.Lock()
+			ahead := q.aheadLocked()
+			q.mu.Unlock()
+			tk.r.meets(ahead)
+		}
+		select {
+		case <-tk.answered:
+			return nil
+		case <-leaderWaits:
+		case <-ctx.Done():
+			err := q.waitEnded(ctx, tk)
+			q.leave(tk)
+			return err
+		}
+	}
+}
+
+// leaderWaitsLocked decides whether a reader that enters the queue already waits for other
+// contenders. It does not if the leader is a reader that is asking the ensemble for a place, and
+// all tickets between the two are readers' too: they will join the leader's hold. In this case
+// leaderWaitsLocked returns a channel, which is closed if the leader has to wait for other
+// contenders; then the readers behind it wait too. Otherwise it returns nil.
+func (q *Queue) leaderWaitsLocked(r *Request) <-chan struct{} {
+	if r.Try || !r.Mode.Joins() || q.leader == nil || !q.leader.r.Mode.Joins() || q.leader.waits || !q.sharedLocked() {
+		return nil
+	}
+	last := q.waiters.Back()
+	for last != nil && last.Value.(*ticket).r.Try {
+		last = last.Prev() // it does not wait: if there is anything to wait for, it leaves
+	}
+	if last != nil && (q.leaderWaits == nil || last.Value.(*ticket).leaderWaits != q.leaderWaits) {
+		return nil
+	}
+	if q.leaderWaits == nil {
+		q.leaderWaits = make(chan struct{})
+	}
+	return q.leaderWaits
+}
+
+// leaderMeets is called when the leader has found another contender in ZooKeeper's queue. The tries
+// behind the leader fail, without a request of their own. If the leader waits for that contender,
+// because it is not a try itself, leaderMeets notifies the readers that ask together with the leader:
+// see leaderWaitsLocked.
+func (q *Queue) leaderMeets(waits bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.leader.met = true
+	q.refuseTriesLocked()
+	if q.leader.waits = waits; waits && q.leaderWaits != nil {
+		close(q.leaderWaits)
+		q.leaderWaits = nil
+	}
+}
+
+// leave takes a ticket out of the queue. If the ticket was already sent its answer, leave
+// passes on what it got.
+func (q *Queue) leave(tk *ticket) {
+	q.mu.Lock()
+	if tk.at != nil {
+		q.unqueueLocked(tk)
+		q.serveLocked(nil) // it may have been the only writer, which kept readers from joining
+		q.mu.Unlock()
+		return
+	}
+	q.mu.Unlock()
+	<-tk.answered // at was cleared, so the answer was sent or is about to be
+	switch {
+	case tk.refused:
+	case tk.granted:
+		tk.r.got.drop()
+	default:
+		q.led(nil, tk.start)
+	}
+}

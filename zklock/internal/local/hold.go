@@ -1,0 +1,265 @@
+package local
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock/internal/errs"
+	"github.com/zklock/go-zklock/zklock/internal/mutex"
+	"github.com/zklock/go-zklock/zklock/internal/place"
+	"github.com/zklock/go-zklock/zklock/internal/queue"
+)
+
+// Hold is the stay of a lock in a place, from the grant to the release or the loss. Each
+// caller has a Handle of it. There are several if the hold was joined: by readers of one process that
+// share a place, or by re-entry.
+//
+// Invariants:
+//   - live and over are set once each, and never cleared: live by Begin, over by the release of
+//     the last handle or by a loss before it. A hold that is over before it is live never is, and
+//     no caller gets a handle of it.
+//   - A handle is added only while over is not set, so no handle outlives its hold.
+//   - The next hold of the same place begins after over was set.
+type Hold struct {
+	home  home
+	place *place.Place
+	name  string
+	wants []place.Want
+
+	mu      mutex.Mutex[mutex.Inner]
+	origin  place.Origin  // guarded by mu; of the request that was granted the place; SetLabel changes its label
+	token   Token         // guarded by mu; of the handles that join from now on; a Downgrade changes it
+	handles []Handle      // those not yet released, the oldest first; guarded by mu until over is set; after a loss only Finish and Report use them
+	mode    queue.Mode    // guarded by mu; a Downgrade changes it
+	over    bool          // guarded by mu
+	live    bool          // guarded by mu; the place was granted: see place.Place.Grant
+	counted bool          // guarded by the mu of its local queue, whose holds includes it
+	txns    int32         // guarded by mu; Txns under way
+	settled chan struct{} // guarded by mu; closed when txns reaches 0; made when it leaves 0
+
+	candidacy bool // WithCandidacy; never changes
+	apart     bool // the place is not handed over; never changes
+
+	request   *Request  // the one that is being granted the place; nil once Begin has returned
+	firstSlot [1]Handle // the array of handles at first
+}
+
+// IsOver reports whether the hold has been released or lost.
+func (h *Hold) IsOver() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.over
+}
+
+// shared reports whether other holds may exist at the same time.
+func (h *Hold) shared() bool { return h.Mode().Joins() }
+
+// Mode returns how the place is held.
+func (h *Hold) Mode() queue.Mode {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.mode
+}
+
+// Origin implements place.Holder.
+func (h *Hold) Origin() place.Origin {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.origin
+}
+
+// Begin implements place.Holder. The hold uses its names before it can be lost, because a loss ends
+// that use.
+func (h *Hold) Begin(turn uint32) bool {
+	r := h.request
+	h.request = nil
+	h.home.served(r, h.wants)
+	h.mu.Lock()
+	lost := h.over
+	h.live, h.token.Turn = !lost, turn
+	first := h.handles[0]
+	first.Begin(h.token)
+	h.mu.Unlock()
+	if lost {
+		h.home.vacated(h.wants)
+		h.home.waitAgain(r)
+		return false
+	}
+	r.got = grip{h, first}
+	return true
+}
+
+// RecallHandler implements place.Holder.
+func (h *Hold) RecallHandler() place.RecallHandler { return h.home }
+
+// Join grants a request a further handle. It returns false if the hold is over, or if it has become a
+// reader's and the request is a writer's.
+func (h *Hold) Join(r *Request) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.over || !h.mode.Covers(r.Mode) {
+		return false
+	}
+	joined := r.Caller.NewHandle(h)
+	joined.Begin(h.token)
+	h.handles = append(h.handles, joined)
+	r.got = grip{h, joined}
+	return true
+}
+
+// part removes a handle that is being released. last reports that it was the last one,
+// so that the hold is over now. lost reports that the hold was lost before.
+func (h *Hold) part(hd Handle) (last, lost bool) {
+	h.mu.Lock()
+	if h.over {
+		h.mu.Unlock()
+		return false, true // no release ends a hold that still has this handle
+	}
+	// No reference to the handle may stay in the array (DeleteFunc clears it). A
+	// handle that joined with Reenter refers, through the context of its acquisition,
+	// to the Lock that it joined. That Lock's clean-up refers to the hold, and nothing
+	// that the clean-up refers to may refer to the Lock, or it is never collected.
+	h.handles = slices.DeleteFunc(h.handles, func(other Handle) bool { return other == hd })
+	last = len(h.handles) == 0
+	h.over = last
+	h.mu.Unlock()
+	if !last {
+		hd.Parted()
+	}
+	return last, false
+}
+
+// Release takes a handle off the hold that its caller has released. The last one gives the place back,
+// with async in the background. handed reports that the place stays: others hold it, or get it as it
+// is, or it is kept. deleted reports that another client had deleted its node.
+func (h *Hold) Release(ctx context.Context, hd Handle, async bool) (handed, deleted bool, err error) {
+	switch last, lost := h.part(hd); {
+	case lost: // after this handle was marked as released
+		if deleted = h.place.Deleted(); !deleted {
+			err = errs.ReleasePending(h.place.Desk.Cause()) // the session has ended, and the nodes go with it
+		}
+	case !last:
+		handed = true
+	default:
+		handed, deleted, err = h.giveBack(ctx, async)
+	}
+	return handed, deleted, err
+}
+
+// giveBack ends a hold whose last handle was released. The place is passed on to a waiter of this
+// process, or is kept, or leaves the queue, with async in the background. handed reports that it was
+// passed on as it is, or is kept; for deleted and err see place.Place.Release.
+func (h *Hold) giveBack(ctx context.Context, async bool) (handed, deleted bool, err error) {
+	defer h.home.vacated(h.wants)
+	limit := h.awaitTxns(ctx)
+	h.place.EndHold(h)
+	if !h.apart {
+		if taken, handed := h.home.pass(h); taken {
+			return handed, false, nil
+		}
+	}
+	if async {
+		h.place.ReleaseAsync(ctx)
+		return false, false, nil
+	}
+	deleted, err = h.place.Release(ctx, limit)
+	return false, deleted, err
+}
+
+// drop gives back what a requester was granted that has stopped waiting. It does so in the
+// background, and calls no Release hook.
+func (g grip) drop() {
+	if !g.handle.Release() {
+		return
+	}
+	if last, _ := g.hold.part(g.handle); last {
+		_, _, _ = g.hold.giveBack(g.hold.place.Desk.Context(), true)
+	}
+}
+
+// MarkLost implements session.Hold.
+func (h *Hold) MarkLost() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.over {
+		return false
+	}
+	h.over = true
+	return h.live
+}
+
+// Finish implements session.Hold. It does not report the loss of handles that were released by
+// then. It locks no mutex except those of the handles, so that no other operation can keep a
+// handle from ending.
+func (h *Hold) Finish(cause error, at time.Time) {
+	loss := &Loss{Name: h.name, Cause: cause, At: at}
+	h.handles = slices.DeleteFunc(h.handles, func(hd Handle) bool { return !hd.Lose(loss) })
+}
+
+// Vacate implements session.Hold.
+func (h *Hold) Vacate() {
+	if !h.apart {
+		h.home.serve(h)
+	}
+	h.home.vacated(h.wants)
+}
+
+// Report implements session.Hold. Afterwards the hold refers to no handle; see part for
+// the reason.
+func (h *Hold) Report() {
+	lost := h.handles
+	h.handles = nil
+	for _, hd := range lost {
+		hd.ReportLost()
+	}
+}
+
+// Revoke implements place.Revocable. A handle that joins the hold later finds the revocation
+// in Attend.
+func (h *Hold) Revoke(reason string) {
+	var handles []Handle
+	h.mu.Lock()
+	if !h.over {
+		handles = slices.Clone(h.handles)
+	}
+	h.mu.Unlock()
+	for _, hd := range handles {
+		hd.Revoke(reason)
+	}
+}
+
+// Review implements session.Hold: it calls Age for handles that have been held for a
+// tenth of the session timeout.
+func (h *Hold) Review() {
+	before := time.Now().Add(-h.place.Desk.Timeout() / 10)
+	var old []Handle
+	h.mu.Lock()
+	if h.live && !h.over {
+		for _, hd := range h.handles {
+			if hd.Acquired().Before(before) {
+				old = append(old, hd)
+			}
+		}
+	}
+	h.mu.Unlock()
+	for _, hd := range old {
+		hd.Age()
+	}
+}
+
+// Name implements session.Hold. For a hold of several names, they are joined by commas.
+func (h *Hold) Name() string { return h.name }
+
+// Since implements session.Hold.
+func (h *Hold) Since() time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.over {
+		return time.Time{}
+	}
+	return h.handles[0].Acquired() // the first handle is the oldest
+}
+
+// Candidacy implements session.Hold.
+func (h *Hold) Candidacy() bool { return h.candidacy }

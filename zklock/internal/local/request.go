@@ -1,0 +1,138 @@
+package local
+
+import (
+	"context"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock/internal/errs"
+	"github.com/zklock/go-zklock/zklock/internal/place"
+)
+
+// Caller is the owner of a request. The package calls it on the goroutine that does what it reports,
+// and without a mutex, except where a comment says otherwise.
+type Caller interface {
+	// NewHold returns a new hold, and a handle of it. The owner allocates the two together.
+	NewHold() (*Hold, Handle)
+
+	// NewHandle returns a further handle of a hold. It is called under the hold's mutex, and locks
+	// nothing.
+	NewHandle(h *Hold) Handle
+
+	// Sees notes the contender that a try has met. For a goroutine of this process it is called under a
+	// local queue's mutex, and locks nothing.
+	Sees(ahead Ahead)
+
+	// Waits is called when the request begins to wait for other contenders, and again each time it
+	// has looked. refused: it must not wait, because the limit of waiters is reached.
+	Waits(ahead Ahead, refused bool)
+
+	// HandedOver is called when the request got the place of an earlier hold without a request to the
+	// ensemble. from is the trace of that hold's acquisition.
+	HandedOver(from string)
+}
+
+// Request is one acquisition, of one name or of several as one lock. Its owner sets the exported
+// fields before Queues.Enter.
+type Request struct {
+	place.Request
+
+	Caller     Caller
+	Name       string        // for hooks and errors: the names joined by commas, if there are several
+	Wait       time.Duration // how long to wait at most; 0: no limit
+	MaxWaiters int           // it must not wait if that many of this client wait already; 0: no limit
+	Alone      bool          // it takes a separate place, which is not handed over
+	FailFast   bool          // it fails in an outage that has lasted for connect_timeout
+
+	served  bool // guarded by Queues.mu; it has its lock, and must not be counted as waiting
+	blocked bool // guarded by Queues.mu; it is counted as waiting for others
+
+	// Used by the requester's goroutine only, or as the comment says. (The flags stand together, since
+	// there may be thousands of requests.)
+	waits bool // it has had to wait for other contenders
+	apart bool // its place is not handed over; a goroutine that grants the place reads it
+
+	home   home
+	cancel context.CancelCauseFunc // guarded by Queues.mu for other goroutines; ends the context; see Queues.contextOf
+
+	ctx      context.Context // see Queues.contextOf
+	waitFrom time.Time       // since when it waits for other contenders; guarded by Queues.mu for other goroutines
+	got      grip            // what it was granted; the granting goroutine sets it before it notifies the requester's
+}
+
+// home is the local queue that a request has come to, that of its first name. Its hold belongs there,
+// too. Queue implements it.
+type home interface {
+	place.RecallHandler
+
+	// served and vacated begin and end the use of names by a hold.
+	served(r *Request, names []place.Want)
+	vacated(names []place.Want)
+
+	// mustWait and waitAgain count a request as one that waits for other contenders.
+	mustWait(r *Request) bool
+	waitAgain(r *Request)
+
+	// leaderMeets is called when the leader has found another contender in ZooKeeper's queue.
+	leaderMeets(waits bool)
+
+	// pass gives the place of a hold that is over to the next goroutine, or keeps it.
+	pass(h *Hold) (taken, handed bool)
+
+	// serve lets waiters go on: lost is over or, if lost is nil, a writer's hold has become a reader's.
+	serve(lost *Hold)
+}
+
+// grip is a hold with the handle of one request; zero if the request has none.
+type grip struct {
+	hold   *Hold
+	handle Handle
+}
+
+// Granted reports whether the request was granted a hold. The hold may have been lost since.
+func (r *Request) Granted() bool { return r.got.hold != nil }
+
+// meets reports to the Caller that the request waits for another contender. It ends the request if
+// the limit of waiters is reached.
+func (r *Request) meets(ahead Ahead) {
+	refused := !r.waits && !r.home.mustWait(r)
+	r.waits = r.waits || !refused
+	r.Caller.Waits(ahead, refused)
+	if refused {
+		r.cancel(errs.ErrCrowded) // without a mutex: it may call methods of the caller's context
+	}
+}
+
+// Waited returns for how long a request has waited for other contenders; 0 if it has not had to.
+func (r *Request) Waited() time.Duration {
+	if !r.waits {
+		return 0
+	}
+	return time.Since(r.waitFrom)
+}
+
+// requester is a request as its place sees it.
+type requester Request
+
+// Waits implements place.Requester.
+func (r *requester) Waits(position int, ahead place.Entry) {
+	a := Ahead{Position: position, Entry: ahead}
+	if r.Try { // a try is not a waiter
+		r.Caller.Sees(a)
+	}
+	if !r.apart {
+		r.home.leaderMeets(!r.Try)
+	}
+	if !r.Try {
+		(*Request)(r).meets(a)
+	}
+}
+
+// NewHold implements place.Requester. The hold has one handle, the requester's.
+func (r *requester) NewHold(p *place.Place) place.Holder {
+	h, first := r.Caller.NewHold()
+	h.home, h.apart, h.place, h.request = r.home, r.apart, p, (*Request)(r)
+	h.name, h.wants, h.mode, h.origin, h.candidacy = r.Name, r.Wants, r.Mode, r.Origin, r.Candidacy
+	h.token.Zxid = p.Zxid
+	h.handles = append(h.firstSlot[:0], first)
+	return h
+}

@@ -1,0 +1,32 @@
+package zklock
+
+import (
+	"sync/atomic"
+
+	"github.com/zklock/go-zklock/zklock/internal/local"
+	"github.com/zklock/go-zklock/zklock/internal/place"
+	"github.com/zklock/go-zklock/zklock/internal/session"
+)
+
+// shared is what the acquisitions and the locks of a client need of it.
+type shared struct {
+	cfg      config
+	hooks    Hooks
+	pool     *session.Pool[*place.Session]
+	local    *local.Queues
+	counters counters
+}
+
+// config has the settings of a Client. They are checked.
+type config struct {
+	local.Settings // for local queues, places and sessions
+	acquireStacks  bool
+	driverOptions  []any
+}
+
+// counters are totals since the client was opened.
+type counters struct {
+	acquired, failed, contended, lost atomic.Uint64
+	handovers, forgotten, reaped      atomic.Uint64
+	waited                            atomic.Int64
+}
