@@ -1,7 +1,6 @@
 package zklock_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -27,9 +26,9 @@ func TestRestoredEnsembleInMemory(t *testing.T) {
 			e := memdriver.New(memdriver.WithServers(servers))
 			restore := memcontrol.Of(e).Backup()
 			all := make(map[string]*zklock.Client)
-			logs := make(map[string]*bytes.Buffer)
+			logs := make(map[string]*locked)
 			for _, name := range []string{"idle", "probed", "holds", "waits", "blocks"} {
-				logs[name] = new(bytes.Buffer)
+				logs[name] = new(locked)
 				c := connect(t, e.Connector(), map[string]string{"session_timeout": timeout.String()}, zklock.WithLogger(slog.New(slog.NewTextHandler(logs[name], nil))))
 				for range 20 {
 					mustRelease(t, mustLock(t)(c.Mutex(name).Acquire(t.Context())))

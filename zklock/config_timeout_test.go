@@ -1,7 +1,6 @@
 package zklock_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -183,7 +182,7 @@ func TestGrantedTimeout(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			e := memdriver.New(memdriver.WithTickTime(c.servers))
 			defer e.Close()
-			var log bytes.Buffer
+			var log locked
 			client := connect(t, e.Connector(), map[string]string{"session_timeout": c.asked, "tick_time": c.tick},
 				zklock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 			began := time.Now()

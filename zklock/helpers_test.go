@@ -1,8 +1,10 @@
 package zklock_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -165,4 +167,28 @@ func ended(l *zklock.Lock) <-chan time.Time {
 	at := make(chan time.Time, 1)
 	go func() { <-l.Done(); at <- time.Now() }()
 	return at
+}
+
+// locked is a writer for a log that several goroutines write and read.
+type locked struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (w *locked) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.b.Write(p)
+}
+
+func (w *locked) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.b.String()
+}
+
+func (w *locked) Reset() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.b.Reset()
 }

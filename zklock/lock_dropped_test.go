@@ -1,7 +1,6 @@
 package zklock_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -17,24 +16,6 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
-
-// locked is a writer for a log that several goroutines write and read.
-type locked struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (w *locked) Write(p []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.b.Write(p)
-}
-
-func (w *locked) String() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.b.String()
-}
 
 // The clean-ups of the garbage collector run outside of any synctest bubble. So this test
 // runs in real time, with a session timeout that a busy machine keeps.

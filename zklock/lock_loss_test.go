@@ -1,7 +1,6 @@
 package zklock_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -139,7 +138,7 @@ func TestSuspensionIsTheCause(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				e := memdriver.New()
 				defer e.Close()
-				var log bytes.Buffer
+				var log locked
 				c1 := connect(t, e.Connector(), nil, zklock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 				l := mustLock(t)(c1.Mutex("x").Acquire(t.Context()))
 				time.Sleep(time.Minute)

@@ -1,7 +1,6 @@
 package zklock_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -389,7 +388,7 @@ func TestContextOfAReleaseIsNotKept(t *testing.T) {
 func TestAsyncReleaseOfADeletedNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
-		var log bytes.Buffer
+		var log locked
 		c := connect(t, e.Connector(), nil, zklock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 		l := mustLock(t)(c.Mutex("a").Acquire(t.Context(), zklock.WithAsyncRelease()))
 		e.Break("/zklock/a")

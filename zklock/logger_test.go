@@ -1,7 +1,6 @@
 package zklock_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
@@ -17,7 +16,7 @@ import (
 // logged runs f with a default logger of its own, and returns the lines that it got.
 func logged(t *testing.T, f func()) []string {
 	t.Helper()
-	var log bytes.Buffer
+	var log locked
 	before := slog.Default()
 	slog.SetDefault(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		if a.Key == slog.TimeKey {
@@ -80,7 +79,7 @@ func TestLossesAreLoggedByDefault(t *testing.T) {
 // a logger of the program only.
 func TestLoggersOfTheProgram(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var mine bytes.Buffer
+		var mine locked
 		for name, c := range map[string]struct {
 			opts           []zklock.Option
 			defaults, mine int
@@ -115,7 +114,7 @@ func TestSlowReconnectIsLogged(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			e := memdriver.New()
 			defer e.Close()
-			var log bytes.Buffer
+			var log locked
 			c := connect(t, e.Connector(), nil, zklock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 			l := mustLock(t)(c.Mutex("x").Acquire(t.Context()))
 			id := e.Sessions()[0]
