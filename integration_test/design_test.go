@@ -115,3 +115,31 @@ func TestDesignNamesWhatExists(t *testing.T) {
 		t.Errorf("the document names only %d files, %d types and %d tests: the test does not find the names any more", files, names, tests)
 	}
 }
+
+// TestDesignArguesFromFewFiles keeps the argument for exclusion short enough to be read in one sitting:
+// with all the files that it rests on.
+func TestDesignArguesFromFewFiles(t *testing.T) {
+	const title, mostFiles, mostLines = "## Why there is at most one holder\n", 12, 2500
+	text, err := os.ReadFile("../zklock/DESIGN.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, argument, found := strings.Cut(string(text), title)
+	argument, _, _ = strings.Cut(argument, "\n## ")
+	files := map[string]bool{}
+	for _, m := range regexp.MustCompile("`([^`\n]+\\.go)`").FindAllStringSubmatch(argument, -1) {
+		files[m[1]] = true
+	}
+	lines := 0
+	for name := range files {
+		source, err := os.ReadFile(filepath.Join("..", "zklock", name))
+		if err != nil {
+			t.Error(err)
+		}
+		lines += strings.Count(string(source), "\n")
+	}
+	t.Logf("the argument rests on %d files with %d lines", len(files), lines)
+	if !found || len(files) < 5 || len(files) > mostFiles || lines > mostLines {
+		t.Errorf("the argument rests on %d files with %d lines, at most %d and %d are allowed", len(files), lines, mostFiles, mostLines)
+	}
+}
