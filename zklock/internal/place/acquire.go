@@ -14,8 +14,8 @@ import (
 //  4. Grant, if the session is proven alive for long enough, and our own node still exists. It is
 //     read on the connection that showed that no contender excludes us.
 //
-// A waiter of another name begins with step 2 for that one: a place that has several names waits for
-// one after the other.
+// A place of several names has a node for each, made by one transaction. Steps 2 and 3 are for one name
+// after the other, and step 4 for all of them.
 //
 // Why the order of the steps suffices:
 //
