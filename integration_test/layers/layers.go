@@ -15,8 +15,8 @@ type table struct {
 
 var goFile = regexp.MustCompile("`([a-z0-9_]+\\.go)`")
 
-// readTable reads the layers from the first table of a design document. Each row is a
-// layer, with its files in the last column. Rows that do not name a file of the package
+// readTable reads the layers from the table of a design document whose first column is headed layer.
+// Each row is a layer, with its files in the last column. Rows that do not name a file of the package
 // itself, such as the rows of other packages, are left out.
 func readTable(path string) (*table, error) {
 	text, err := os.ReadFile(path)
@@ -30,10 +30,12 @@ func readTable(path string) (*table, error) {
 		if inside && !row {
 			break
 		}
-		inside = row
+		if inside = inside || strings.HasPrefix(line, "| layer |"); !inside {
+			continue
+		}
 		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
 		files := goFile.FindAllStringSubmatch(cells[len(cells)-1], -1)
-		if !row || len(files) == 0 {
+		if len(files) == 0 {
 			continue
 		}
 		for _, f := range files {
