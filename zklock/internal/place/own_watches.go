@@ -149,7 +149,7 @@ func (p *Place) guardNodes() {
 // later, so that its holder is described when another contender arrives.
 func (p *Place) lookAfter() {
 	p.Desk.mu.Lock()
-	h, held := p.hold.(Holder) // else it is a standby, or there is none
+	h, held := p.hold.(Holder) // else it is the client's own, for a kept name, or there is none
 	keepable := p.keepable && !p.others
 	act := held && p.dataTurn != p.turn && !(keepable && p.queueWatched)
 	p.queueWatched = p.queueWatched || act && keepable

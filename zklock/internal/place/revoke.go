@@ -6,9 +6,8 @@ import "github.com/zklock/go-zklock/zklock/internal/queue"
 // The place's client learns of that from the watches on its own nodes. Invariants:
 //
 //   - A revoked place keeps its hold, and its node stays in the queue, until the holder
-//     releases it; a standby ends at once. It is not handed over, not joined and not kept from
-//     then on. So the
-//     operator's request ends with the holders that it was meant for.
+//     releases it; the client's own hold ends at once. It is not handed over, not joined and not kept
+//     from then on. So the operator's request ends with the holders that it was meant for.
 //   - revocation is set once, under the desk's mu, and never cleared. A hold that begins
 //     before that is notified. After that only the place's first hold can begin.
 //   - A holder that attends finds the revocation when it begins to attend, or is notified

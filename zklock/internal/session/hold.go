@@ -10,7 +10,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/lease"
 )
 
-// Hold is a place's hold: a lock's, or the standby of a place that the client keeps between
+// Hold is a place's hold: a lock's, or the client's own of a place that it keeps between
 // two locks. It ends with its session. A session may have ten thousand of them.
 type Hold interface {
 	// MarkLost marks the hold as lost. It returns false if the hold is over already, or is
@@ -29,7 +29,7 @@ type Hold interface {
 	// Review looks for handles that callers have dropped.
 	Review()
 
-	// Name returns the lock's name, and locks no mutex. A hold without a name is a standby: no
+	// Name returns the lock's name, and locks no mutex. A hold without a name is the client's own: no
 	// caller has a Lock of it, and its loss is not reported.
 	Name() string
 
@@ -114,7 +114,7 @@ func (s *life) reportLoss(lost []Hold, cause error) {
 	}
 }
 
-// isHeld reports whether callers have Locks of a hold, unlike a standby.
+// isHeld reports whether callers have Locks of a hold, and it is not the client's own.
 func isHeld(h Hold) bool { return h.Name() != "" }
 
 // someNames returns the names of the first holds, sorted, for the log.
