@@ -1,0 +1,196 @@
+package judge_test
+
+import (
+	"cmp"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/zklock/go-zklock/contrib/locktest/history"
+)
+
+// moment is an event of a generated history. Times are fractions, so that a mutation can put one
+// between others.
+type moment struct {
+	at float64
+	history.Event
+}
+
+// generated is a history of one hold after the other, for mutations.
+type generated struct {
+	rng     *rand.Rand
+	moments []moment
+	ids     []int // of the holds, in their order
+	tokens  bool
+}
+
+// generate makes a history in which a mutex of each name does what it should. Some holds are lost, some
+// end before a check, some never end.
+func generate(rng *rand.Rand) *generated {
+	g := &generated{rng: rng, tokens: rng.IntN(4) > 0}
+	id, token := 0, int64(10)
+	for _, name := range []string{"a", "b"}[:1+rng.IntN(2)] {
+		now := 1 + rng.Float64()
+		step := func() float64 { now += 0.1 + rng.Float64(); return now }
+		for range 1 + rng.IntN(8) {
+			id++
+			token += 1 + rng.Int64N(3)
+			add := func(at float64, kind history.Kind) {
+				e := history.Event{Kind: kind, ID: id, Name: name, Worker: 1 + id%3}
+				if kind == history.Granted && g.tokens {
+					e.Token = token
+				}
+				g.moments = append(g.moments, moment{at, e})
+			}
+			g.ids = append(g.ids, id)
+			granted := step()
+			add(granted-rng.Float64()*5, history.Acquire)
+			add(granted, history.Granted)
+			add(granted+0.01, history.Read)
+			checks := rng.IntN(3)
+			for range checks {
+				sent := step()
+				add(sent, history.Check)
+				add(sent+0.02+rng.Float64()/20, history.Held)
+			}
+			switch {
+			case rng.IntN(5) == 0:
+				add(step()+rng.Float64()*9, history.Lost) // late, since the process was stopped
+			case rng.IntN(9) == 0: // never heard of again
+			default:
+				if checks > 0 || rng.IntN(2) == 0 {
+					add(step(), history.Write)
+				}
+				released := step()
+				add(released, history.Release)
+				add(released+0.01+rng.Float64()*3, history.Released)
+			}
+		}
+	}
+	return g
+}
+
+// events are the history with what the registers have answered.
+func (g *generated) events() []history.Event {
+	slices.SortStableFunc(g.moments, func(a, b moment) int { return cmp.Compare(a.at, b.at) })
+	type register struct {
+		last, fenced int
+		token        int64
+	}
+	registers, tokens := make(map[string]*register), make(map[int]int64)
+	for _, m := range g.moments {
+		registers[m.Name] = new(register)
+		if m.Kind == history.Granted {
+			tokens[m.ID] = m.Token
+		}
+	}
+	var events []history.Event
+	for i, m := range g.moments {
+		e, r := m.Event, registers[m.Name]
+		e.At = int64(i + 1)
+		switch e.Kind {
+		case history.Read, history.Write:
+			e.Token = tokens[e.ID]
+			e.Refused = e.Token < r.token
+			if !e.Refused {
+				r.token = e.Token
+			}
+			if e.Kind == history.Read {
+				e.Value, e.Fenced = r.last, r.fenced
+				break
+			}
+			r.last = e.ID
+			if !e.Refused {
+				r.fenced = e.ID
+			}
+		}
+		events = append(events, e)
+	}
+	return events
+}
+
+// find returns the place of the event of a kind of a hold, or nil. If there are several, it is the last.
+func (g *generated) find(id int, kind history.Kind) *moment {
+	var found *moment
+	for i := range g.moments {
+		if m := &g.moments[i]; m.ID == id && m.Kind == kind && (found == nil || m.at > found.at) {
+			found = m
+		}
+	}
+	return found
+}
+
+// A mutation makes a mistake in a history. It reports whether it found a place for it.
+type mutation func(g *generated) bool
+
+// pair calls f with two holds of a name that follow each other, until f reports success.
+func (g *generated) pair(f func(first, second int) bool) bool {
+	for _, i := range g.rng.Perm(len(g.ids) - 1) {
+		a, b := g.ids[i], g.ids[i+1]
+		if g.find(a, history.Granted).Name == g.find(b, history.Granted).Name && f(a, b) {
+			return true
+		}
+	}
+	return false
+}
+
+// overlap grants a lock before the newest check of the hold before, and lets the new hold be sure.
+func overlap(g *generated) bool {
+	return g.pair(func(a, b int) bool {
+		check := g.find(a, history.Check)
+		if check == nil || g.find(b, history.Check) == nil {
+			return false
+		}
+		g.find(b, history.Granted).at = check.at - 0.001
+		g.find(b, history.Acquire).at = check.at - 5
+		return true
+	})
+}
+
+// lostUpdate lets a work read before the work before it has written.
+func lostUpdate(g *generated) bool {
+	return g.pair(func(a, b int) bool {
+		write := g.find(a, history.Write)
+		if write == nil || g.find(b, history.Write) == nil {
+			return false
+		}
+		g.find(b, history.Read).at = write.at - 0.001
+		return true
+	})
+}
+
+// fallingToken gives the later of two sure holds the older token.
+func fallingToken(g *generated) bool {
+	return g.tokens && g.pair(func(a, b int) bool {
+		if g.find(a, history.Check) == nil || g.find(b, history.Check) == nil {
+			return false
+		}
+		first, second := g.find(a, history.Granted), g.find(b, history.Granted)
+		first.Token, second.Token = second.Token, first.Token
+		return true
+	})
+}
+
+// anything moves an event to another time. The result may be right or wrong. Events of one hold stay
+// in their order, as a worker that keeps to the protocol cannot change it.
+func anything(g *generated) bool {
+	id := g.ids[g.rng.IntN(len(g.ids))]
+	var own []*moment
+	for i := range g.moments {
+		if g.moments[i].ID == id {
+			own = append(own, &g.moments[i])
+		}
+	}
+	slices.SortFunc(own, func(a, b *moment) int { return cmp.Compare(a.at, b.at) })
+	shift := g.rng.Float64()*8 - 4
+	from := g.rng.IntN(len(own))
+	if shift > 0 { // this event and those behind it go later
+		for _, m := range own[from:] {
+			m.at += shift
+		}
+		return true
+	}
+	for _, m := range own[:from+1] {
+		m.at += shift
+	}
+	return true
+}

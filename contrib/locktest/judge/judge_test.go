@@ -1,0 +1,100 @@
+package judge_test
+
+import (
+	"math/rand/v2"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/zklock/go-zklock/contrib/locktest/history"
+	"github.com/zklock/go-zklock/contrib/locktest/judge"
+)
+
+// both asks both judges and fails if they differ.
+func both(t *testing.T, events []history.Event) judge.Verdict {
+	t.Helper()
+	holds := judge.Holds(events)
+	v := judge.Plain(holds)
+	o, known := judge.Porcupine(holds, 0)
+	if !known || !o.Agrees(v) {
+		t.Errorf("porcupine says %+v (known: %v), and the plain check says %+v, of this history:", o, known, v)
+		if err := history.WriteTo(os.Stderr, events); err != nil {
+			t.Error(err)
+		}
+		t.FailNow()
+	}
+	return v
+}
+
+// TestJudgesAgree: both judges pass histories that are right, refuse those with a mistake of each kind,
+// and say the same of histories with up to four events moved at random.
+func TestJudgesAgree(t *testing.T) {
+	kinds := []struct {
+		name  string
+		make  mutation
+		found func(judge.Verdict) int
+	}{
+		{"overlap", overlap, func(v judge.Verdict) int { return v.Overlaps }},
+		{"lost update", lostUpdate, func(v judge.Verdict) int { return v.Lost }},
+		{"falling token", fallingToken, func(v judge.Verdict) int { return v.Fell }},
+	}
+	made := make(map[string]int)
+	for seed := range uint64(3000) {
+		g := generate(rand.New(rand.NewPCG(seed, 1)))
+		if v := both(t, g.events()); v != (judge.Verdict{}) {
+			t.Fatalf("seed %d: a right history was judged %+v", seed, v)
+		}
+		kind := kinds[seed%3]
+		if kind.make(g) {
+			made[kind.name]++
+			if v := both(t, g.events()); kind.found(v) == 0 {
+				t.Fatalf("seed %d: a history with a mistake of the kind %s was judged %+v", seed, kind.name, v)
+			}
+		}
+		g = generate(rand.New(rand.NewPCG(seed, 2)))
+		for range 1 + g.rng.IntN(4) {
+			anything(g)
+		}
+		if v := both(t, g.events()); v == (judge.Verdict{}) {
+			made["moved, right"]++
+		} else {
+			made["moved, wrong"]++
+		}
+	}
+	for _, kind := range []string{"overlap", "lost update", "falling token", "moved, right", "moved, wrong"} {
+		if made[kind] < 100 {
+			t.Errorf("only %d histories of the kind %s", made[kind], kind)
+		}
+	}
+	t.Logf("%v", made)
+}
+
+// TestOverlapByHand: a history with two holders at a time, written by hand, is refused. The second one
+// was granted, and the first one said held afterwards.
+func TestOverlapByHand(t *testing.T) {
+	const text = `{"at":1,"kind":"acquire","worker":1,"id":1,"name":"a"}
+{"at":2,"kind":"granted","worker":1,"id":1,"name":"a","token":5}
+{"at":3,"kind":"acquire","worker":2,"id":2,"name":"a"}
+{"at":4,"kind":"granted","worker":2,"id":2,"name":"a","token":6}
+{"at":5,"kind":"check","worker":1,"id":1,"name":"a"}
+{"at":6,"kind":"held","worker":1,"id":1,"name":"a"}
+`
+	read := func(text string) []history.Event {
+		events, err := history.ReadFrom(strings.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return events
+	}
+	checked := text + `{"at":7,"kind":"check","worker":2,"id":2,"name":"a"}` + "\n" + `{"at":8,"kind":"held","worker":2,"id":2,"name":"a"}` + "\n"
+	if v := both(t, read(checked)); v.Overlaps != 1 || v.Safe() {
+		t.Errorf("judged %+v, want one overlap", v)
+	}
+	// If the check was sent before the grant, the first one may have answered before the grant, too.
+	early := strings.NewReplacer(`{"at":4,`, `{"at":5,`, `{"at":5,`, `{"at":4,`).Replace(checked)
+	lines := strings.Split(early, "\n")
+	lines[3], lines[4] = lines[4], lines[3]
+	if v := both(t, read(strings.Join(lines, "\n"))); !v.Safe() {
+		t.Errorf("judged %+v, want nothing wrong", v)
+	}
+}

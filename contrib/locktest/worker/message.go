@@ -1,0 +1,36 @@
+package worker
+
+// The requests of locktest.
+const (
+	Acquire = "acquire" // wait for the lock
+	Check   = "check"   // does the library believe that it holds the lock?
+	Release = "release" // give the lock back
+)
+
+// The answers of a worker.
+const (
+	Ready    = "ready"    // the worker takes requests
+	Granted  = "granted"  // the library has granted the lock
+	Held     = "held"     // the library believes that it holds the lock
+	Lost     = "lost"     // the library has reported that the lock is lost
+	Released = "released" // the release is over
+	Failed   = "failed"   // the acquisition or the release failed
+)
+
+// Message is one line of the protocol, in either direction.
+type Message struct {
+	// Op is the request or the answer, one of this package's constants.
+	Op string `json:"op"`
+
+	// ID is the number of the acquisition. It is unique in a run.
+	ID int `json:"id,omitempty"`
+
+	// Name is the name of the lock.
+	Name string `json:"name,omitempty"`
+
+	// Token is the fencing token of a lock that was granted; 0: the library has none.
+	Token int64 `json:"token,omitempty"`
+
+	// Reason is why an acquisition or a release failed.
+	Reason string `json:"reason,omitempty"`
+}
