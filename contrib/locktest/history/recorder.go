@@ -36,3 +36,6 @@ func (r *Recorder) Events() []Event {
 	defer r.mu.Unlock()
 	return r.events[:len(r.events):len(r.events)]
 }
+
+// Now returns the time since the beginning of the run in nanoseconds.
+func (r *Recorder) Now() int64 { return int64(time.Since(r.began)) }

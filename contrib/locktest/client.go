@@ -1,0 +1,122 @@
+package locktest
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/zklock/go-zklock/contrib/locktest/history"
+	"github.com/zklock/go-zklock/contrib/locktest/worker"
+)
+
+// client does one cycle after the other in a worker: it acquires a lock, works, and releases it. A
+// client of a worker is what a goroutine of a program is.
+type client struct {
+	run  *run
+	slot *slot
+	rng  *rand.Rand
+}
+
+// serve does cycles until ctx ends or the run is calm. The cycle that is under way then is finished.
+func (c *client) serve(ctx context.Context) {
+	for {
+		select {
+		case <-c.run.calm:
+			return
+		default:
+		}
+		p := c.slot.process(ctx)
+		if p == nil {
+			return
+		}
+		name := c.run.config.Names[c.rng.IntN(len(c.run.config.Names))]
+		c.cycle(ctx, p, name, c.run.config.hold(c.rng))
+		if !pause(ctx, about(c.rng, c.run.config.Think)) {
+			return
+		}
+	}
+}
+
+// probe acquires one name, once, and reports whether it was granted before ctx ended.
+func (c *client) probe(ctx context.Context, name string) bool {
+	for {
+		p := c.slot.process(ctx)
+		if p == nil {
+			return false
+		}
+		if c.cycle(ctx, p, name, 0) {
+			return true
+		}
+		if !pause(ctx, c.run.config.TTL/10) {
+			return false
+		}
+	}
+}
+
+// cycle acquires a lock, works for a time, and releases it. It reports whether the lock was granted.
+func (c *client) cycle(ctx context.Context, p *process, name string, hold time.Duration) (granted bool) {
+	id := c.run.ids.next()
+	b := p.open(id, name)
+	defer p.close(id)
+	p.send(history.Acquire, id, name)
+	m, ok := p.await(ctx, b)
+	if !ok || m.Op != worker.Granted {
+		return false
+	}
+	c.run.grants.next()
+	p.holds.Add(1)
+	defer p.holds.Add(-1)
+	c.work(ctx, p, b, history.Event{Worker: p.number, ID: id, Name: name, Token: m.Token}, hold)
+	p.send(history.Release, id, name)
+	for ok && m.Op != worker.Released && m.Op != worker.Failed {
+		m, ok = p.await(ctx, b)
+	}
+	return true
+}
+
+// work reads the register, pauses, and writes to it if the worker still holds the lock. A long pause has
+// checks in between, as long work looks now and then. What is lost is given up.
+func (c *client) work(ctx context.Context, p *process, b *box, e history.Event, hold time.Duration) {
+	registers := c.run.registers
+	registers.read(e)
+	for step := min(hold/2+1, c.run.config.TTL/4); hold > 0; hold -= step {
+		if !pause(ctx, min(step, hold)) || !c.holds(ctx, p, b, e) {
+			return
+		}
+	}
+	if c.holds(ctx, p, b, e) {
+		registers.write(e)
+	}
+}
+
+// holds asks the worker whether it holds the lock. An answer that took long is old: then it asks again, so
+// that a write follows a check at once, as it does in a program that looks before it writes.
+func (c *client) holds(ctx context.Context, p *process, b *box, e history.Event) bool {
+	for {
+		sent := p.send(history.Check, e.ID, e.Name)
+		m, ok := p.await(ctx, b)
+		if !ok || m.Op != worker.Held {
+			return false
+		}
+		if time.Since(sent) < c.run.config.TTL/8 {
+			return true
+		}
+	}
+}
+
+// about returns a duration from 0 to twice the mean.
+func about(rng *rand.Rand, mean time.Duration) time.Duration {
+	return time.Duration(rng.Int64N(2*int64(mean) + 1))
+}
+
+// pause waits. It reports false if ctx ends before.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,108 @@
+package locktest
+
+import (
+	"errors"
+	"io"
+	"math/rand/v2"
+	"time"
+
+	"github.com/zklock/go-zklock/contrib/locktest/fault"
+	"github.com/zklock/go-zklock/contrib/locktest/servers"
+)
+
+// Config is what a run does. Zero fields have defaults, as their comments say.
+type Config struct {
+	// Worker is the command of a worker: its path and its arguments.
+	Worker []string
+
+	// Env has variables for the workers in addition to those of this process.
+	Env []string
+
+	// Ensemble has the servers.
+	Ensemble servers.Ensemble
+
+	// Workers is the number of processes at a time; 0: 3.
+	Workers int
+
+	// Clients is how many acquisitions are under way in a process at a time; 0: 2.
+	Clients int
+
+	// Names are the names of the locks; nil: a, b and c. A name for each worker, or fewer, makes
+	// it likely that a worker holds a lock when a fault begins.
+	Names []string
+
+	// TTL is the time after which the locks of a dead client are free, as the workers are asked to set
+	// it; 0: 4s.
+	TTL time.Duration
+
+	// Hold is the mean time of work under a lock; 0: 10ms.
+	Hold time.Duration
+
+	// Think is the mean pause between the release and the next acquisition of a client; 0: 10ms.
+	Think time.Duration
+
+	// LongHolds is how many works there are for one that lasts up to twice the TTL; 0: none does.
+	LongHolds int
+
+	// Seed decides about names, pauses and faults.
+	Seed uint64
+
+	// For is how long the workload lasts. It lasts longer if the faults do, or if Grants asks for more.
+	For time.Duration
+
+	// Grants is how many locks are granted at least, unless the limit ends first.
+	Grants int
+
+	// Limit ends the workload before there are as many grants; 0: a minute after For.
+	Limit time.Duration
+
+	// Faults are what happens, one after the other: see [fault.Plan].
+	Faults []fault.Fault
+
+	// Settle is how long a name may take after the faults until it is granted; 0: 20 seconds and 10
+	// times the TTL.
+	Settle time.Duration
+
+	// Progress gets a line for each fault, and one every few seconds; nil: none. Several goroutines
+	// write to it.
+	Progress io.Writer
+}
+
+// withDefaults replaces the zero fields and checks the others.
+func (c Config) withDefaults() (Config, error) {
+	if len(c.Worker) == 0 || c.Ensemble == nil {
+		return c, errors.New("locktest: a run needs a worker and an ensemble")
+	}
+	def := func(n *int, to int) {
+		if *n == 0 {
+			*n = to
+		}
+	}
+	wait := func(d *time.Duration, to time.Duration) {
+		if *d == 0 {
+			*d = to
+		}
+	}
+	def(&c.Workers, 3)
+	def(&c.Clients, 2)
+	if c.Names == nil {
+		c.Names = []string{"a", "b", "c"}
+	}
+	wait(&c.TTL, 4*time.Second)
+	wait(&c.Hold, 10*time.Millisecond)
+	wait(&c.Think, 10*time.Millisecond)
+	wait(&c.Limit, c.For+time.Minute)
+	wait(&c.Settle, 20*time.Second+10*c.TTL)
+	if c.Progress == nil {
+		c.Progress = io.Discard
+	}
+	return c, nil
+}
+
+// hold returns how long a work lasts.
+func (c Config) hold(rng *rand.Rand) time.Duration {
+	if c.LongHolds > 0 && rng.IntN(c.LongHolds) == 0 {
+		return about(rng, c.TTL)
+	}
+	return about(rng, c.Hold)
+}

@@ -1,0 +1,155 @@
+package fault
+
+import (
+	"net"
+	"sync"
+)
+
+// Proxy passes the connections of one client on to one server. It can hold back the bytes of either
+// direction, as a network does that loses them and has them sent again later. Its methods are safe for
+// concurrent use.
+type Proxy struct {
+	listener net.Listener
+	target   string
+	up, down gate
+	group    sync.WaitGroup
+
+	mu      sync.Mutex
+	refuses bool                  // guarded by mu
+	conns   map[net.Conn]struct{} // both ends of all connections; nil after Close; guarded by mu
+}
+
+// NewProxy listens on loopback, on a free port, for connections to target.
+func NewProxy(target string) (*Proxy, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	p := &Proxy{listener: l, target: target, conns: make(map[net.Conn]struct{})}
+	p.group.Go(p.accept)
+	return p, nil
+}
+
+// Addr is the address to use in place of the server's.
+func (p *Proxy) Addr() string { return p.listener.Addr().String() }
+
+// Hold holds back the bytes from the client to the server, from the server to the client, or both,
+// until a call with false passes them on. The client can connect, and has no answer. Bytes that the
+// proxy has taken already may still pass.
+func (p *Proxy) Hold(up, down bool) {
+	p.up.set(up)
+	p.down.set(down)
+}
+
+// Refuse resets all connections. It resets new ones, too, until a call with false.
+func (p *Proxy) Refuse(refuses bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.refuses = refuses
+	if refuses {
+		p.resetLocked()
+	}
+}
+
+// Reset resets all connections. New ones pass.
+func (p *Proxy) Reset() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.resetLocked()
+}
+
+// resetLocked closes the connections, which wakes no goroutine that a gate holds: those find out when
+// the gate opens. The caller holds mu.
+func (p *Proxy) resetLocked() {
+	for c := range p.conns {
+		closeNow(c)
+	}
+}
+
+// Close ends all connections and waits for the proxy's goroutines.
+func (p *Proxy) Close() error {
+	err := p.listener.Close()
+	p.mu.Lock()
+	p.refuses = true
+	p.resetLocked()
+	p.mu.Unlock()
+	p.Hold(false, false)
+	p.group.Wait()
+	return err
+}
+
+func (p *Proxy) accept() {
+	for {
+		c, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		p.group.Go(func() { p.pass(c) })
+	}
+}
+
+// pass connects a client with the server until either end closes.
+func (p *Proxy) pass(client net.Conn) {
+	if !p.add(client) {
+		return
+	}
+	defer p.remove(client)
+	server, err := net.Dial("tcp", p.target)
+	if err != nil {
+		return
+	}
+	if !p.add(server) {
+		return
+	}
+	defer p.remove(server)
+	var group sync.WaitGroup
+	group.Go(func() { pump(server, client, &p.up) })
+	group.Go(func() { pump(client, server, &p.down) })
+	group.Wait()
+}
+
+// pump passes bytes on as long as the gate is open. At its end it closes both connections.
+func pump(to, from net.Conn, g *gate) {
+	defer closeNow(to)
+	defer closeNow(from)
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(buf)
+		g.wait()
+		if n > 0 {
+			if _, err := to.Write(buf[:n]); err != nil {
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// add notes a connection, or closes it if the proxy refuses connections.
+func (p *Proxy) add(c net.Conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.refuses {
+		closeNow(c)
+		return false
+	}
+	p.conns[c] = struct{}{}
+	return true
+}
+
+func (p *Proxy) remove(c net.Conn) {
+	closeNow(c)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.conns, c)
+}
+
+// closeNow closes a connection with a reset, so that neither end waits for what is under way.
+func closeNow(c net.Conn) {
+	if tcp, ok := c.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0) // fails if the connection is closed already
+	}
+	_ = c.Close()
+}

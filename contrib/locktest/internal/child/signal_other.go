@@ -1,0 +1,11 @@
+//go:build !unix
+
+package child
+
+import "errors"
+
+// Stop returns an error: this system cannot suspend a process.
+func (p *Process) Stop() error { return errors.ErrUnsupported }
+
+// Continue returns an error: see Stop.
+func (p *Process) Continue() error { return errors.ErrUnsupported }

@@ -1,0 +1,202 @@
+package locktest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/zklock/go-zklock/contrib/locktest/history"
+	"github.com/zklock/go-zklock/contrib/locktest/internal/child"
+	"github.com/zklock/go-zklock/contrib/locktest/worker"
+)
+
+// process is one process of a worker. Its methods are safe for concurrent use.
+type process struct {
+	number  int
+	history *history.Recorder
+	child   *child.Process
+	stdin   *os.File
+	stdout  *os.File
+	ready   chan struct{} // closed when the worker is ready
+	ended   chan struct{} // closed when the worker's output has ended: no answer follows
+	holds   atomic.Int32  // locks that the process holds, as far as the clients know
+	died    sync.Once     // the end is noted once
+
+	writing sync.Mutex
+	out     *json.Encoder // guarded by writing
+
+	mu    sync.Mutex
+	boxes map[int]*box // of the acquisitions under way, by id; guarded by mu
+	fault error        // a mistake in the protocol; guarded by mu
+}
+
+// box has the answers to one acquisition.
+type box struct {
+	name    string
+	answers chan worker.Message
+	lost    bool // the reader's: a loss was noted
+}
+
+// unread is how many answers of one acquisition wait for their client: at most one for each request,
+// and losses.
+const unread = 16
+
+// startProcess starts a process of a worker. The process is ready later.
+func startProcess(command, env []string, link []string, ttl time.Duration, number int, h *history.Recorder) (*process, error) {
+	cmd := exec.Command(command[0], command[1:]...)
+	cmd.Env = append(os.Environ(), env...)
+	cmd.Env = append(cmd.Env, worker.ServersEnv+"="+strings.Join(link, ","), worker.TTLEnv+"="+ttl.String())
+	cmd.Stderr = os.Stderr
+	in, stdin, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	stdout, out, err := os.Pipe()
+	if err != nil {
+		return nil, errors.Join(err, in.Close(), stdin.Close())
+	}
+	cmd.Stdin, cmd.Stdout = in, out
+	h.Note(history.Event{Kind: history.Start, Worker: number})
+	c, err := child.Start(cmd)
+	_, _ = in.Close(), out.Close() // the process has its own descriptors
+	if err != nil {
+		_, _ = stdin.Close(), stdout.Close()
+		return nil, fmt.Errorf("start worker %s: %w", command[0], err)
+	}
+	p := &process{
+		number: number, history: h, child: c, stdin: stdin, stdout: stdout, out: json.NewEncoder(stdin),
+		ready: make(chan struct{}), ended: make(chan struct{}), boxes: make(map[int]*box),
+	}
+	go p.read() // ends with the process: see end
+	return p, nil
+}
+
+// read reads the answers until the output ends. It notes each and gives it to its acquisition.
+func (p *process) read() {
+	defer close(p.ended)
+	defer p.stdout.Close()
+	for lines := json.NewDecoder(p.stdout); ; {
+		var m worker.Message
+		err := lines.Decode(&m)
+		if err == nil {
+			err = p.answer(m)
+		}
+		if err != nil {
+			if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, os.ErrDeadlineExceeded) {
+				p.mu.Lock()
+				p.fault = fmt.Errorf("worker %d: %w", p.number, err)
+				p.mu.Unlock()
+			}
+			p.kill("")
+			return
+		}
+	}
+}
+
+// kinds are the answers and their events.
+var kinds = map[string]history.Kind{
+	worker.Granted: history.Granted, worker.Held: history.Held, worker.Lost: history.Lost,
+	worker.Released: history.Released, worker.Failed: history.Failed,
+}
+
+// answer takes an answer. One whose acquisition is over is a loss that came too late, and is dropped.
+func (p *process) answer(m worker.Message) error {
+	if m.Op == worker.Ready {
+		close(p.ready)
+		return nil
+	}
+	kind, ok := kinds[m.Op]
+	if !ok {
+		return fmt.Errorf("it answered with the unknown word %q", m.Op)
+	}
+	p.mu.Lock()
+	b := p.boxes[m.ID]
+	p.mu.Unlock()
+	if b == nil {
+		return nil
+	}
+	if kind != history.Lost || !b.lost {
+		p.history.Note(history.Event{Kind: kind, Worker: p.number, ID: m.ID, Name: b.name, Token: m.Token, Reason: m.Reason})
+	}
+	b.lost = b.lost || kind == history.Lost
+	select {
+	case b.answers <- m:
+		return nil
+	default:
+		return fmt.Errorf("it answered acquisition %d more than %d times", m.ID, unread)
+	}
+}
+
+// open begins an acquisition, whose answers close forgets.
+func (p *process) open(id int, name string) *box {
+	b := &box{name: name, answers: make(chan worker.Message, unread)}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.boxes[id] = b
+	return b
+}
+
+func (p *process) close(id int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.boxes, id)
+}
+
+// send notes a request and sends it. If the process has ended, there is no answer.
+func (p *process) send(kind history.Kind, id int, name string) (at time.Time) {
+	p.writing.Lock()
+	defer p.writing.Unlock()
+	at = time.Now()
+	p.history.Note(history.Event{Kind: kind, Worker: p.number, ID: id, Name: name})
+	_ = p.out.Encode(worker.Message{Op: string(kind), ID: id, Name: name})
+	return at
+}
+
+// await waits for the next answer to an acquisition. It reports false if the process or ctx ends before.
+func (p *process) await(ctx context.Context, b *box) (m worker.Message, ok bool) {
+	select {
+	case m = <-b.answers:
+		return m, true
+	default:
+	}
+	select {
+	case m = <-b.answers:
+		return m, true
+	case <-p.ended:
+	case <-ctx.Done():
+	}
+	return m, false
+}
+
+// kill notes the end of the process, with a reason if it is a fault, and ends it. What the process has
+// written is still read, but not what a child of it, that has the same output, writes afterwards.
+func (p *process) kill(reason string) {
+	p.died.Do(func() { p.history.Note(history.Event{Kind: history.Kill, Worker: p.number, Reason: reason}) })
+	p.child.Kill()
+	_ = p.stdout.SetReadDeadline(time.Now().Add(time.Second)) // fails if it is closed already
+}
+
+// end closes the input of the process, which makes it end by itself, and waits for that. After a limit
+// it kills the process. It returns the mistake in the protocol, if there was one.
+func (p *process) end(limit time.Duration) error {
+	_ = p.stdin.Close() // it may have ended already
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-p.child.Done():
+	case <-timer.C:
+	}
+	p.kill("")
+	<-p.ended
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.fault
+}

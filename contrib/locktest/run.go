@@ -1,0 +1,144 @@
+package locktest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/zklock/go-zklock/contrib/locktest/history"
+)
+
+// run is what the parts of a run share.
+type run struct {
+	config    Config
+	history   *history.Recorder
+	registers *registers
+	slots     []*slot
+	calm      chan struct{} // closed when the faults are over and no client begins another cycle
+
+	ids, numbers counter // of acquisitions, and of processes
+	grants       counter
+}
+
+// counter counts from 1.
+type counter struct{ n atomic.Int64 }
+
+func (c *counter) next() int { return int(c.n.Add(1)) }
+
+// progressEvery is the time between two lines of progress.
+const progressEvery = 5 * time.Second
+
+// Run runs a workload with its faults, and returns the history. Then the faults are over, and new
+// clients have tried each name once. The ensemble goes on. An error says that the run could not be
+// done, such as a worker that does not start: then the history is worth nothing.
+func Run(ctx context.Context, c Config) ([]history.Event, error) {
+	c, err := c.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	h := history.NewRecorder()
+	r := &run{config: c, history: h, registers: newRegisters(h), calm: make(chan struct{})}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var group sync.WaitGroup
+	join := func() error {
+		cancel(nil)
+		group.Wait()
+		var errs []error
+		for _, s := range r.slots {
+			errs = append(errs, s.close())
+		}
+		return errors.Join(errs...)
+	}
+	begin := func() (*slot, error) {
+		s, err := newSlot(r)
+		if err != nil {
+			return nil, err
+		}
+		r.slots = append(r.slots, s)
+		group.Go(func() {
+			if err := s.serve(ctx); err != nil {
+				cancel(fmt.Errorf("locktest: %w", err))
+			}
+		})
+		return s, nil
+	}
+	for w := range c.Workers {
+		s, err := begin()
+		if err != nil {
+			return nil, errors.Join(err, join())
+		}
+		for i := range c.Clients {
+			client := &client{r, s, rand.New(rand.NewPCG(c.Seed, uint64(w*c.Clients+i)))}
+			group.Go(func() { client.serve(ctx) })
+		}
+	}
+	group.Go(func() { r.report(ctx) })
+	if err := r.workload(ctx); err != nil {
+		return nil, errors.Join(err, join())
+	}
+	h.Note(history.Event{Kind: history.Calm})
+	close(r.calm)
+	probes, err := begin()
+	if err == nil {
+		err = r.settle(ctx, probes)
+	}
+	if err != nil {
+		return nil, errors.Join(err, join())
+	}
+	h.Note(history.Event{Kind: history.Settled})
+	events := h.Events()
+	return events, join()
+}
+
+// workload waits until the faults, the time and the grants are over.
+func (r *run) workload(ctx context.Context) error {
+	c := r.config
+	for _, s := range r.slots {
+		if s.process(ctx) == nil {
+			return context.Cause(ctx)
+		}
+	}
+	began := time.Now()
+	if err := r.faults(ctx); err != nil {
+		return err
+	}
+	pause(ctx, max(0, c.For-time.Since(began)))
+	for ctx.Err() == nil && int(r.grants.n.Load()) < c.Grants && time.Since(began) < c.Limit {
+		pause(ctx, 10*time.Millisecond)
+	}
+	return context.Cause(ctx)
+}
+
+// settle has a new worker acquire each name. A name whose probe is not granted in time is stuck, which the
+// history shows.
+func (r *run) settle(ctx context.Context, probes *slot) error {
+	if probes.process(ctx) == nil {
+		return context.Cause(ctx)
+	}
+	limited, cancel := context.WithTimeout(ctx, r.config.Settle)
+	defer cancel()
+	var group sync.WaitGroup
+	for i, name := range r.config.Names {
+		prober := &client{r, probes, rand.New(rand.NewPCG(r.config.Seed, uint64(i)))}
+		group.Go(func() { prober.probe(limited, name) })
+	}
+	group.Wait()
+	return context.Cause(ctx)
+}
+
+// report writes a line of progress every few seconds.
+func (r *run) report(ctx context.Context) {
+	for pause(ctx, progressEvery) {
+		r.say("%d grants", r.grants.n.Load())
+	}
+}
+
+// say writes a line of progress. A line that cannot be written changes nothing.
+func (r *run) say(format string, args ...any) {
+	_, _ = fmt.Fprintf(r.config.Progress, "%6.1fs  %s\n", time.Duration(r.history.Now()).Seconds(), fmt.Sprintf(format, args...))
+}

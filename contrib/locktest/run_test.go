@@ -1,0 +1,171 @@
+package locktest_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zklock/go-zklock/contrib/locktest"
+	"github.com/zklock/go-zklock/contrib/locktest/fault"
+	"github.com/zklock/go-zklock/contrib/locktest/history"
+	"github.com/zklock/go-zklock/contrib/locktest/judge"
+	"github.com/zklock/go-zklock/contrib/locktest/servers"
+	"github.com/zklock/go-zklock/contrib/locktest/worker"
+)
+
+// roleEnv makes the test binary a server or a worker of the toy, and bugEnv gives the worker a bug.
+const (
+	roleEnv = "LOCKTEST_TOY_ROLE"
+	bugEnv  = "LOCKTEST_TOY_BUG"
+)
+
+func TestMain(m *testing.M) {
+	switch os.Getenv(roleEnv) {
+	case "server":
+		fmt.Fprintln(os.Stderr, runToyServer())
+		os.Exit(1)
+	case "worker":
+		worker.Main(func(ctx context.Context, s worker.Settings) (worker.Library, error) {
+			l, err := openToy(ctx, s)
+			if bug := os.Getenv(bugEnv); bug != "" && err == nil {
+				l = &buggy{Library: l, bug: bug}
+			}
+			return l, err
+		})
+	case "silent":
+		os.Exit(0)
+	default:
+		os.Exit(m.Run())
+	}
+}
+
+// lines has the progress of a run in the test's log.
+type lines struct{ t *testing.T }
+
+func (l lines) Write(p []byte) (int, error) {
+	l.t.Log(strings.TrimSpace(string(p)))
+	return len(p), nil
+}
+
+// toy is a run of the toy with one server.
+func toy(t *testing.T, bug string) locktest.Config {
+	t.Helper()
+	const ttl = 400 * time.Millisecond
+	ports, err := servers.FreePorts(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := fmt.Sprintf("127.0.0.1:%d", ports[0])
+	ensemble, err := servers.Run([]servers.Command{{
+		Path: os.Args[0], Args: []string{addr, filepath.Join(t.TempDir(), "ran")},
+		Env:  []string{roleEnv + "=server", worker.TTLEnv + "=" + ttl.String()},
+		Addr: addr,
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ensemble.Close() })
+	return locktest.Config{
+		Worker: []string{os.Args[0]}, Env: []string{roleEnv + "=worker", bugEnv + "=" + bug},
+		Ensemble: ensemble, TTL: ttl, Hold: 2 * time.Millisecond, Think: time.Millisecond, Seed: 7,
+		Grants: 150, Limit: time.Minute, Settle: time.Minute, Progress: lines{t},
+	}
+}
+
+// judged runs a configuration and asks both judges, which must agree.
+func judged(t *testing.T, c locktest.Config) (judge.Figures, []history.Event) {
+	t.Helper()
+	events, err := locktest.Run(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := judge.Measure(events)
+	o, known := judge.Porcupine(judge.Holds(events), time.Minute)
+	if !known || !o.Agrees(f.Verdict) {
+		t.Errorf("porcupine says %+v (known: %v), and the plain check %+v", o, known, f.Verdict)
+	}
+	t.Log("\n" + f.Table("toy"))
+	return f, events
+}
+
+// TestRunOfARightLibrary: with each fault, the toy passes. After a kill, a lock has its next grant.
+func TestRunOfARightLibrary(t *testing.T) {
+	t.Parallel()
+	c := toy(t, "")
+	c.LongHolds, c.Hold = 50, 10*time.Millisecond
+	for i, k := range fault.Kinds {
+		f := fault.Fault{Kind: k, After: c.TTL / 4, Lasts: 3 * c.TTL / 2, Victim: i % 3}
+		if k.OfServer() {
+			f.Victim = 0
+		}
+		c.Faults = append(c.Faults, f)
+	}
+	f, events := judged(t, c)
+	if !f.Passed() || f.Grants < c.Grants || f.Faults != len(fault.Kinds) || f.Kills != 1 {
+		t.Errorf("%+v, want nothing wrong, %d grants and %d faults", f, c.Grants, len(fault.Kinds))
+	}
+	for _, k := range []history.Kind{history.Read, history.Write, history.Held, history.Released, history.Calm} {
+		if !slices.ContainsFunc(events, func(e history.Event) bool { return e.Kind == k }) {
+			t.Errorf("the history has no event %s", k)
+		}
+	}
+	last := events[len(events)-1]
+	if last.Kind != history.Settled {
+		t.Errorf("the history ends with %+v", last)
+	}
+}
+
+// TestRunFindsBugs: each deliberate bug of a worker makes its figure greater than 0.
+func TestRunFindsBugs(t *testing.T) {
+	t.Parallel()
+	stop := fault.Fault{Kind: fault.StopClient, After: time.Millisecond, Lasts: time.Second}
+	for _, b := range []struct {
+		bug    string
+		faults []fault.Fault
+		figure func(judge.Figures) int
+	}{
+		{doubleGrant, nil, func(f judge.Figures) int { return f.Overlaps }},
+		{excludesNever, nil, func(f judge.Figures) int { return min(f.Overlaps, f.Lost) }},
+		{fallingToken, nil, func(f judge.Figures) int { return f.Fell }},
+		{lateLoss, []fault.Fault{stop, stop, stop}, func(f judge.Figures) int { return f.Overlaps }},
+		{lostRelease, nil, func(f judge.Figures) int { return len(f.Stuck) }},
+	} {
+		t.Run(b.bug, func(t *testing.T) {
+			t.Parallel()
+			c := toy(t, b.bug)
+			c.Faults, c.Names = b.faults, []string{"a"}
+			switch b.bug {
+			case lostRelease:
+				c.Limit, c.Settle = 3*time.Second, 2*time.Second // it is stuck from the first bug on
+			case lateLoss:
+				c.Hold, c.Grants = 50*time.Millisecond, 20 // the fault begins during work, not during a release
+			}
+			f, _ := judged(t, c)
+			if b.figure(f) == 0 || f.Passed() {
+				t.Errorf("the bug was not found: %+v", f)
+			}
+		})
+	}
+}
+
+// TestRunNeedsAWorker: a worker that is not there, or ends, is an error of the run.
+func TestRunNeedsAWorker(t *testing.T) {
+	t.Parallel()
+	c := toy(t, "")
+	c.Env = []string{roleEnv + "=silent"}
+	if _, err := locktest.Run(t.Context(), c); err == nil || !strings.Contains(err.Error(), "ended before it was ready") {
+		t.Errorf("a worker that ends: %v", err)
+	}
+	c.Worker = []string{filepath.Join(t.TempDir(), "missing")}
+	if _, err := locktest.Run(t.Context(), c); err == nil || !strings.Contains(err.Error(), "missing") {
+		t.Errorf("a worker that does not exist: %v", err)
+	}
+	if _, err := locktest.Run(t.Context(), locktest.Config{}); err == nil {
+		t.Error("a run without a worker")
+	}
+}

@@ -1,0 +1,140 @@
+package servers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// TickTime is the tickTime of the ZooKeeper servers. A session's timeout is from 2 to 20 of them.
+const TickTime = 500 * time.Millisecond
+
+// HomeEnv is the environment variable that names an unpacked ZooKeeper release to run instead of
+// Debian's package.
+const HomeEnv = "ZOOKEEPER_HOME"
+
+// ZooKeeper starts an ensemble of n servers on loopback, with their data below dir, and waits until each
+// of them serves.
+func ZooKeeper(ctx context.Context, dir string, n int) (*Processes, error) {
+	java, classes, err := zooKeeperClasses()
+	if err != nil {
+		return nil, err
+	}
+	ports, err := FreePorts(3 * n)
+	if err != nil {
+		return nil, err
+	}
+	var commands []Command
+	for i := range n {
+		home := filepath.Join(dir, fmt.Sprintf("zookeeper-%d", i+1))
+		if err := writeZooKeeper(home, i, n, ports); err != nil {
+			return nil, err
+		}
+		commands = append(commands, Command{
+			Path: java,
+			Args: []string{
+				"-Xms32m", "-Xmx192m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData",
+				"-Djava.awt.headless=true", "-Djava.net.preferIPv4Stack=true", "-Dzookeeper.jmx.log4j.disable=true",
+				"-Dlog4j.configuration=file:" + filepath.Join(home, "log4j.properties"),
+				"-cp", classes, "org.apache.zookeeper.server.quorum.QuorumPeerMain", filepath.Join(home, "zoo.cfg"),
+			},
+			Addr: fmt.Sprintf("127.0.0.1:%d", ports[3*i]),
+			Log:  filepath.Join(home, "log"),
+		})
+	}
+	p, err := Run(commands)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.Await(ctx, ZooKeeperServes); err != nil {
+		return nil, errors.Join(err, p.Close())
+	}
+	return p, nil
+}
+
+// writeZooKeeper writes the files of one server.
+func writeZooKeeper(home string, index, n int, ports []int) error {
+	cfg := fmt.Sprintf(`tickTime=%d
+initLimit=20
+syncLimit=4
+dataDir=%s
+clientPort=%d
+clientPortAddress=127.0.0.1
+maxClientCnxns=0
+admin.enableServer=false
+4lw.commands.whitelist=*
+`, TickTime.Milliseconds(), filepath.Join(home, "data"), ports[3*index])
+	if n > 1 {
+		for i := range n {
+			cfg += fmt.Sprintf("server.%d=127.0.0.1:%d:%d\n", i+1, ports[3*i+1], ports[3*i+2])
+		}
+	}
+	if err := os.MkdirAll(filepath.Join(home, "data"), 0o777); err != nil {
+		return err
+	}
+	for name, text := range map[string]string{
+		"zoo.cfg":   cfg,
+		"data/myid": fmt.Sprintln(index + 1),
+		"log4j.properties": `log4j.rootLogger=WARN, out
+log4j.appender.out=org.apache.log4j.ConsoleAppender
+log4j.appender.out.layout=org.apache.log4j.PatternLayout
+log4j.appender.out.layout.ConversionPattern=%d{HH:mm:ss,SSS} %-5p %c{1} - %m%n
+`,
+	} {
+		if err := os.WriteFile(filepath.Join(home, name), []byte(text), 0o666); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ZooKeeperServes reports whether a ZooKeeper server serves clients, by its command srvr.
+func ZooKeeperServes(ctx context.Context, addr string) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	c, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if deadline, ok := ctx.Deadline(); ok {
+		if err := c.SetDeadline(deadline); err != nil {
+			return err
+		}
+	}
+	if _, err := io.WriteString(c, "srvr"); err != nil {
+		return err
+	}
+	text, err := io.ReadAll(c)
+	if err == nil && !strings.Contains(string(text), "Mode: ") {
+		err = fmt.Errorf("it answers %.100q", text)
+	}
+	return err
+}
+
+// zooKeeperClasses finds Java and the class path of a ZooKeeper server.
+func zooKeeperClasses() (java, classes string, err error) {
+	if java, err = exec.LookPath("java"); err != nil {
+		return "", "", errors.New("no Java found: install a runtime, such as default-jre-headless")
+	}
+	if home := os.Getenv(HomeEnv); home != "" {
+		jars, err := filepath.Glob(filepath.Join(home, "lib", "zookeeper-*.jar"))
+		if err != nil || len(jars) == 0 {
+			return "", "", fmt.Errorf("%s=%s has no lib/zookeeper-*.jar: set it to an unpacked binary release", HomeEnv, home)
+		}
+		return java, filepath.Join(home, "lib", "*"), nil
+	}
+	// The manifest of Debian's main jar names the other jars, but not the logging back end.
+	const jars = "/usr/share/java/"
+	if _, err := os.Stat(jars + "zookeeper.jar"); err != nil {
+		return "", "", fmt.Errorf("no ZooKeeper found: install the package zookeeper, or set %s to an unpacked release", HomeEnv)
+	}
+	return java, strings.Join([]string{jars + "zookeeper.jar", jars + "slf4j-log4j12.jar", jars + "log4j-1.2.jar"}, string(os.PathListSeparator)), nil
+}

@@ -1,0 +1,105 @@
+package locktest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/zklock/go-zklock/contrib/locktest/fault"
+)
+
+// startLimit is how long a worker may take until it is ready.
+const startLimit = time.Minute
+
+// slot runs one worker: a process, and after its end the next one. All have the same link to the
+// servers. Its methods are safe for concurrent use.
+type slot struct {
+	run  *run
+	link *fault.Link
+
+	mu      sync.Mutex
+	current *process      // nil: none is ready; guarded by mu
+	changed chan struct{} // closed and replaced when current or paused changes; guarded by mu
+	paused  bool          // no process is started for now; guarded by mu
+}
+
+func newSlot(r *run) (*slot, error) {
+	link, err := fault.NewLink(r.config.Ensemble.Addrs())
+	if err != nil {
+		return nil, err
+	}
+	return &slot{run: r, link: link, changed: make(chan struct{})}, nil
+}
+
+// serve starts processes until ctx ends. It returns an error if a process does not get ready, or breaks
+// the rules of the protocol.
+func (s *slot) serve(ctx context.Context) error {
+	c := s.run.config
+	for ctx.Err() == nil {
+		p, err := startProcess(c.Worker, c.Env, s.link.Addrs(), c.TTL, s.run.numbers.next(), s.run.history)
+		if err != nil {
+			return err
+		}
+		limit := time.NewTimer(startLimit)
+		select {
+		case <-p.ready:
+		case <-p.ended:
+			err = errors.New("it has ended before it was ready")
+		case <-limit.C:
+			err = fmt.Errorf("it was not ready after %v", startLimit)
+		case <-ctx.Done():
+		}
+		limit.Stop()
+		if err != nil {
+			return errors.Join(fmt.Errorf("start worker %s: %w", c.Worker[0], err), p.end(0))
+		}
+		s.set(func() { s.current = p })
+		select {
+		case <-p.ended:
+		case <-ctx.Done():
+		}
+		s.set(func() { s.current = nil })
+		if err := p.end(c.TTL); err != nil {
+			return err
+		}
+		s.await(ctx, func() bool { return !s.paused })
+	}
+	return nil
+}
+
+// set changes the slot and wakes what waits for a change.
+func (s *slot) set(change func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change()
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// await waits until a condition is true. The condition is called with mu held. It reports false if ctx ends.
+func (s *slot) await(ctx context.Context, condition func() bool) bool {
+	for {
+		s.mu.Lock()
+		ok, changed := condition(), s.changed
+		s.mu.Unlock()
+		if ok {
+			return true
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// process waits for a process that is ready. It returns nil if ctx ends.
+func (s *slot) process(ctx context.Context) (p *process) {
+	s.await(ctx, func() bool { p = s.current; return p != nil })
+	return p
+}
+
+// close ends the link.
+func (s *slot) close() error { return s.link.Close() }

@@ -1,0 +1,70 @@
+package locktest_test
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/zklock/go-zklock/contrib/locktest/worker"
+)
+
+// The deliberate bugs of a worker. Each is one that a lock library could have.
+const (
+	doubleGrant   = "double grant"   // every fifth acquisition is granted without a look at the queue
+	lostRelease   = "lost release"   // every tenth release is not sent
+	fallingToken  = "falling token"  // every fifth token is older than those before
+	lateLoss      = "late loss"      // the end of a session is not noticed
+	excludesNever = "excludes never" // each acquisition is granted at once, with a token that rises
+)
+
+// buggy is a library with a bug.
+type buggy struct {
+	worker.Library
+	bug   string
+	calls atomic.Int64
+	token atomic.Int64 // the newest that was seen
+}
+
+func (b *buggy) Acquire(ctx context.Context, name string) (worker.Hold, error) {
+	n := b.calls.Add(1)
+	if b.bug == excludesNever || b.bug == doubleGrant && n%5 == 0 && b.token.Load() > 0 {
+		return &buggyHold{library: b, number: n, token: b.token.Add(1)}, nil
+	}
+	h, err := b.Library.Acquire(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	token := h.Token()
+	b.token.Store(token)
+	if b.bug == fallingToken && n%5 == 0 {
+		token -= 1 << 20
+	}
+	return &buggyHold{Hold: h, library: b, number: n, token: token}, nil
+}
+
+// buggyHold is a hold of a library with a bug. Without a Hold it was never granted.
+type buggyHold struct {
+	worker.Hold
+	library *buggy
+	number  int64
+	token   int64
+}
+
+func (h *buggyHold) Token() int64 { return h.token }
+
+func (h *buggyHold) Held() bool {
+	return h.Hold == nil || h.library.bug == lateLoss || h.Hold.Held()
+}
+
+func (h *buggyHold) Lost() <-chan struct{} {
+	if h.Hold == nil || h.library.bug == lateLoss {
+		return nil
+	}
+	return h.Hold.Lost()
+}
+
+func (h *buggyHold) Release(ctx context.Context) error {
+	if h.Hold == nil || h.library.bug == lostRelease && h.number%10 == 0 {
+		return nil
+	}
+	return h.Hold.Release(ctx)
+}
