@@ -62,12 +62,12 @@ func (r *run) fault(ctx context.Context, f fault.Fault) error {
 	return nil
 }
 
-// holder waits until the process of a slot holds a lock, and returns it. If that takes longer than the
-// TTL, it returns a process that holds nothing. It returns nil if ctx ends.
+// holder waits until the process of a slot holds a lock, and returns it. If that takes longer than
+// twice the TTL, it returns a process that holds nothing. It returns nil if ctx ends.
 func (r *run) holder(ctx context.Context, s *slot) *process {
 	for began := time.Now(); ; {
 		p := s.process(ctx)
-		if p == nil || p.holds.Load() > 0 || time.Since(began) > r.config.TTL {
+		if p == nil || p.holds.Load() > 0 || time.Since(began) > 2*r.config.TTL {
 			return p
 		}
 		if !pause(ctx, time.Millisecond) {

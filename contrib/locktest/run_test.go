@@ -52,10 +52,15 @@ func (l lines) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// The TTL of runs with faults, and that of runs in which no session ends, however busy the machine is.
+const (
+	short = 400 * time.Millisecond
+	long  = time.Minute
+)
+
 // toy is a run of the toy with one server.
-func toy(t *testing.T, bug string) locktest.Config {
+func toy(t *testing.T, bug string, ttl time.Duration) locktest.Config {
 	t.Helper()
-	const ttl = 400 * time.Millisecond
 	ports, err := servers.FreePorts(1)
 	if err != nil {
 		t.Fatal(err)
@@ -96,7 +101,7 @@ func judged(t *testing.T, c locktest.Config) (judge.Figures, []history.Event) {
 // TestRunOfARightLibrary: with each fault, the toy passes. After a kill, a lock has its next grant.
 func TestRunOfARightLibrary(t *testing.T) {
 	t.Parallel()
-	c := toy(t, "")
+	c := toy(t, "", short)
 	c.LongHolds, c.Hold = 50, 10*time.Millisecond
 	for i, k := range fault.Kinds {
 		f := fault.Fault{Kind: k, After: c.TTL / 4, Lasts: 3 * c.TTL / 2, Victim: i % 3}
@@ -137,13 +142,17 @@ func TestRunFindsBugs(t *testing.T) {
 	} {
 		t.Run(b.bug, func(t *testing.T) {
 			t.Parallel()
-			c := toy(t, b.bug)
+			ttl := long
+			if b.faults != nil {
+				ttl = short
+			}
+			c := toy(t, b.bug, ttl)
 			c.Faults, c.Names = b.faults, []string{"a"}
 			switch b.bug {
-			case lostRelease:
-				c.Limit, c.Settle = 3*time.Second, 2*time.Second // it is stuck from the first bug on
-			case lateLoss:
-				c.Hold, c.Grants = 50*time.Millisecond, 20 // the fault begins during work, not during a release
+			case lostRelease: // the name is stuck from the fifth grant on
+				c.Workers, c.Clients, c.Grants, c.Settle = 1, 1, 5, time.Second
+			case lateLoss: // the fault begins during work, not during a release or between two
+				c.Workers, c.Clients, c.Hold, c.Grants = 2, 1, 50*time.Millisecond, 20
 			}
 			f, _ := judged(t, c)
 			if b.figure(f) == 0 || f.Passed() {
@@ -156,7 +165,7 @@ func TestRunFindsBugs(t *testing.T) {
 // TestRunNeedsAWorker: a worker that is not there, or ends, is an error of the run.
 func TestRunNeedsAWorker(t *testing.T) {
 	t.Parallel()
-	c := toy(t, "")
+	c := toy(t, "", short)
 	c.Env = []string{roleEnv + "=silent"}
 	if _, err := locktest.Run(t.Context(), c); err == nil || !strings.Contains(err.Error(), "ended before it was ready") {
 		t.Errorf("a worker that ends: %v", err)

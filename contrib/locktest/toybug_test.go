@@ -10,7 +10,7 @@ import (
 // The deliberate bugs of a worker. Each is one that a lock library could have.
 const (
 	doubleGrant   = "double grant"   // every fifth acquisition is granted without a look at the queue
-	lostRelease   = "lost release"   // every tenth release is not sent
+	lostRelease   = "lost release"   // every fifth release is not sent
 	fallingToken  = "falling token"  // every fifth token is older than those before
 	lateLoss      = "late loss"      // the end of a session is not noticed
 	excludesNever = "excludes never" // each acquisition is granted at once, with a token that rises
@@ -63,7 +63,7 @@ func (h *buggyHold) Lost() <-chan struct{} {
 }
 
 func (h *buggyHold) Release(ctx context.Context) error {
-	if h.Hold == nil || h.library.bug == lostRelease && h.number%10 == 0 {
+	if h.Hold == nil || h.library.bug == lostRelease && h.number%5 == 0 {
 		return nil
 	}
 	return h.Hold.Release(ctx)
