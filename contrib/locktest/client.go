@@ -66,7 +66,7 @@ func (c *client) cycle(ctx context.Context, p *process, name string, hold time.D
 	c.run.grants.next()
 	p.holds.Add(1)
 	defer p.holds.Add(-1)
-	c.work(ctx, p, b, history.Event{Worker: p.number, ID: id, Name: name, Token: m.Token}, hold)
+	c.work(ctx, p, b, history.Event{Worker: p.number, ID: id, Name: name, Token: history.Token(m.Token)}, hold)
 	p.send(history.Release, id, name)
 	for ok && m.Op != worker.Released && m.Op != worker.Failed {
 		m, ok = p.await(ctx, b)

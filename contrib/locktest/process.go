@@ -124,7 +124,7 @@ func (p *process) answer(m worker.Message) error {
 		return nil
 	}
 	if kind != history.Lost || !b.lost {
-		p.history.Note(history.Event{Kind: kind, Worker: p.number, ID: m.ID, Name: b.name, Token: m.Token, Reason: m.Reason})
+		p.history.Note(history.Event{Kind: kind, Worker: p.number, ID: m.ID, Name: b.name, Token: history.Token(m.Token), Reason: m.Reason})
 	}
 	b.lost = b.lost || kind == history.Lost
 	select {

@@ -18,7 +18,7 @@ type registers struct {
 
 type register struct {
 	plain, fenced int
-	newest        int64 // the newest token
+	newest        history.Token // the newest token
 }
 
 func newRegisters(r *history.Recorder) *registers {
@@ -42,9 +42,9 @@ func (r *registers) access(kind history.Kind, e history.Event) {
 		r.names[e.Name] = x
 	}
 	e.Kind = kind
-	e.Refused = e.Token != 0 && e.Token < x.newest
+	e.Refused = e.Token != "" && e.Token.Compare(x.newest) < 0
 	if !e.Refused {
-		x.newest = max(x.newest, e.Token)
+		x.newest = x.newest.Max(e.Token)
 	}
 	if kind == history.Read {
 		e.Value, e.Fenced = x.plain, x.fenced

@@ -2,6 +2,7 @@ package locktest_test
 
 import (
 	"context"
+	"strconv"
 	"sync/atomic"
 
 	"github.com/zklock/go-zklock/contrib/locktest/worker"
@@ -33,7 +34,7 @@ func (b *buggy) Acquire(ctx context.Context, name string) (worker.Hold, error) {
 	if err != nil {
 		return nil, err
 	}
-	token := h.Token()
+	token := h.(*toyHold).token
 	b.token.Store(token)
 	if b.bug == fallingToken && n%5 == 0 {
 		token -= 1 << 20
@@ -49,7 +50,7 @@ type buggyHold struct {
 	token   int64
 }
 
-func (h *buggyHold) Token() int64 { return h.token }
+func (h *buggyHold) Token() string { return strconv.FormatInt(h.token, 10) }
 
 func (h *buggyHold) Held() bool {
 	return h.Hold == nil || h.library.bug == lateLoss || h.Hold.Held()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"strconv"
 	"sync"
 	"time"
 
@@ -199,7 +200,7 @@ type toyHold struct {
 	token   int64
 }
 
-func (h *toyHold) Token() int64          { return h.token }
+func (h *toyHold) Token() string         { return strconv.FormatInt(h.token, 10) }
 func (h *toyHold) Lost() <-chan struct{} { return h.session.lost }
 
 func (h *toyHold) Held() bool {

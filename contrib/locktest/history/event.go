@@ -57,8 +57,8 @@ type Event struct {
 	// Name is the name of the lock, and of the register that it protects.
 	Name string `json:"name,omitempty"`
 
-	// Token is the fencing token; 0: none.
-	Token int64 `json:"token,omitempty"`
+	// Token is the fencing token; "": none.
+	Token Token `json:"token,omitempty"`
 
 	// Value is what was read from the plain register: the id of the last acquisition that has written
 	// to it, or 0.

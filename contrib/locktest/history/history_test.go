@@ -3,6 +3,7 @@ package history_test
 import (
 	"bytes"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -18,7 +19,7 @@ func TestHistoryIsReadAsItWasWritten(t *testing.T) {
 	for worker := range 4 {
 		group.Go(func() {
 			for id := range 100 {
-				r.Note(history.Event{Kind: history.Granted, Worker: worker + 1, ID: id, Name: "a", Token: int64(id)})
+				r.Note(history.Event{Kind: history.Granted, Worker: worker + 1, ID: id, Name: "a", Token: history.Token(strconv.Itoa(id))})
 			}
 		})
 	}

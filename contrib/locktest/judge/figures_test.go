@@ -15,13 +15,13 @@ import (
 func TestFigures(t *testing.T) {
 	events := []history.Event{
 		{Kind: history.Acquire, ID: 1, Worker: 1, Name: "a"},
-		{Kind: history.Granted, ID: 1, Worker: 1, Name: "a", Token: 1},
+		{Kind: history.Granted, ID: 1, Worker: 1, Name: "a", Token: "1"},
 		{Kind: history.Acquire, ID: 2, Worker: 2, Name: "a"},
 		{Kind: history.Acquire, ID: 3, Worker: 1, Name: "b"},
-		{Kind: history.Granted, ID: 3, Worker: 1, Name: "b", Token: 2},
+		{Kind: history.Granted, ID: 3, Worker: 1, Name: "b", Token: "2"},
 		{Kind: history.Fault, Worker: 1, Reason: "kill"},
 		{Kind: history.Kill, Worker: 1},
-		{Kind: history.Granted, ID: 2, Worker: 2, Name: "a", Token: 3},
+		{Kind: history.Granted, ID: 2, Worker: 2, Name: "a", Token: "3"},
 		{Kind: history.Lost, ID: 2, Worker: 2, Name: "a"},
 		{Kind: history.Release, ID: 2, Worker: 2, Name: "a"},
 		{Kind: history.Failed, ID: 2, Worker: 2, Name: "a"},
@@ -29,7 +29,7 @@ func TestFigures(t *testing.T) {
 		{Kind: history.Acquire, ID: 4, Worker: 2, Name: "b"},
 		{Kind: history.Failed, ID: 4, Worker: 2, Name: "b", Reason: "no connection"},
 		{Kind: history.Acquire, ID: 5, Worker: 3, Name: "a"},
-		{Kind: history.Granted, ID: 5, Worker: 3, Name: "a", Token: 4},
+		{Kind: history.Granted, ID: 5, Worker: 3, Name: "a", Token: "4"},
 		{Kind: history.Settled},
 	}
 	for i := range events {

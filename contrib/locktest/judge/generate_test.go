@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 
 	"github.com/zklock/go-zklock/contrib/locktest/history"
 )
@@ -37,7 +38,7 @@ func generate(rng *rand.Rand) *generated {
 			add := func(at float64, kind history.Kind) {
 				e := history.Event{Kind: kind, ID: id, Name: name, Worker: 1 + id%3}
 				if kind == history.Granted && g.tokens {
-					e.Token = token
+					e.Token = history.Token(strconv.FormatInt(token, 10))
 				}
 				g.moments = append(g.moments, moment{at, e})
 			}
@@ -74,9 +75,9 @@ func (g *generated) events() []history.Event {
 	slices.SortStableFunc(g.moments, func(a, b moment) int { return cmp.Compare(a.at, b.at) })
 	type register struct {
 		last, fenced int
-		token        int64
+		token        history.Token
 	}
-	registers, tokens := make(map[string]*register), make(map[int]int64)
+	registers, tokens := make(map[string]*register), make(map[int]history.Token)
 	for _, m := range g.moments {
 		registers[m.Name] = new(register)
 		if m.Kind == history.Granted {
@@ -90,7 +91,7 @@ func (g *generated) events() []history.Event {
 		switch e.Kind {
 		case history.Read, history.Write:
 			e.Token = tokens[e.ID]
-			e.Refused = e.Token < r.token
+			e.Refused = e.Token.Compare(r.token) < 0
 			if !e.Refused {
 				r.token = e.Token
 			}

@@ -32,8 +32,8 @@ type Hold struct {
 	// Worker is the number of the process.
 	Worker int
 
-	// Token is the fencing token; 0: none.
-	Token int64
+	// Token is the fencing token; "": none.
+	Token history.Token
 
 	// Asked, Granted are the times of the request and of its answer.
 	Asked, Granted int64

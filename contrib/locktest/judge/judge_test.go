@@ -73,9 +73,9 @@ func TestJudgesAgree(t *testing.T) {
 // was granted, and the first one said held afterwards.
 func TestOverlapByHand(t *testing.T) {
 	const text = `{"at":1,"kind":"acquire","worker":1,"id":1,"name":"a"}
-{"at":2,"kind":"granted","worker":1,"id":1,"name":"a","token":5}
+{"at":2,"kind":"granted","worker":1,"id":1,"name":"a","token":"5"}
 {"at":3,"kind":"acquire","worker":2,"id":2,"name":"a"}
-{"at":4,"kind":"granted","worker":2,"id":2,"name":"a","token":6}
+{"at":4,"kind":"granted","worker":2,"id":2,"name":"a","token":"6"}
 {"at":5,"kind":"check","worker":1,"id":1,"name":"a"}
 {"at":6,"kind":"held","worker":1,"id":1,"name":"a"}
 `

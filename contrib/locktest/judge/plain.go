@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"sort"
+
+	"github.com/zklock/go-zklock/contrib/locktest/history"
 )
 
 // Verdict is what is wrong with a history. The zero value says that nothing is.
@@ -50,7 +52,7 @@ func Plain(holds []Hold) Verdict {
 func (v *Verdict) exclusion(holds []Hold) {
 	var sure []Hold
 	var until []int64 // the latest end of the first sure parts
-	last, token := int64(0), int64(0)
+	last, token := int64(0), history.Token("")
 	for _, h := range holds {
 		if h.Sure == 0 {
 			continue
@@ -58,10 +60,10 @@ func (v *Verdict) exclusion(holds []Hold) {
 		if h.Granted <= last {
 			v.Overlaps++
 		}
-		if h.Token != 0 && h.Token <= token {
+		if h.Token != "" && h.Token.Compare(token) <= 0 {
 			v.Fell++
 		}
-		last, token = max(last, h.Sure), max(token, h.Token)
+		last, token = max(last, h.Sure), token.Max(h.Token)
 		sure, until = append(sure, h), append(until, last)
 	}
 	for _, h := range holds {
@@ -86,15 +88,15 @@ func (v *Verdict) register(holds []Hold) {
 
 // fenced does the same for the accesses that the fenced register accepted. Their tokens must rise.
 func (v *Verdict) fenced(holds []Hold) {
-	last, token := 0, int64(0)
+	last, token := 0, history.Token("")
 	for _, h := range inOrderOfWrites(holds) {
 		if h.ReadRefused || h.WriteRefused {
 			continue
 		}
-		if h.SawFenced != last || h.Token != 0 && h.Token <= token {
+		if h.SawFenced != last || h.Token != "" && h.Token.Compare(token) <= 0 {
 			v.FencedLost++
 		}
-		last, token = h.ID, max(token, h.Token)
+		last, token = h.ID, token.Max(h.Token)
 	}
 	reads := slices.DeleteFunc(slices.Clone(holds), func(h Hold) bool { return h.Read == 0 || h.ReadRefused })
 	slices.SortFunc(reads, func(a, b Hold) int { return cmp.Compare(a.Read, b.Read) })

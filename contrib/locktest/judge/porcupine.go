@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/anishathalye/porcupine"
+
+	"github.com/zklock/go-zklock/contrib/locktest/history"
 )
 
 // Opinion is what porcupine says of a history.
@@ -58,14 +60,14 @@ func Porcupine(holds []Hold, limit time.Duration) (o Opinion, known bool) {
 // mutexState is a mutex: the id of the hold that has it, or 0, and the newest token.
 type mutexState struct {
 	holder int
-	token  int64
+	token  history.Token
 }
 
 // mutexInput is an operation of a mutex: to lock it, or to unlock it.
 type mutexInput struct {
 	lock  bool
 	id    int
-	token int64
+	token history.Token
 }
 
 var mutexModel = porcupine.Model{
@@ -75,10 +77,10 @@ var mutexModel = porcupine.Model{
 		switch {
 		case !in.lock:
 			return s.holder == in.id, mutexState{token: s.token}
-		case s.holder != 0 || in.token != 0 && in.token <= s.token:
+		case s.holder != 0 || in.token != "" && in.token.Compare(s.token) <= 0:
 			return false, s
 		}
-		return true, mutexState{holder: in.id, token: max(s.token, in.token)}
+		return true, mutexState{holder: in.id, token: s.token.Max(in.token)}
 	},
 }
 
@@ -92,7 +94,7 @@ func mutexHistory(holds []Hold) []porcupine.Operation {
 		lock, unlock := mutexInput{lock: true, id: h.ID, token: h.Token}, mutexInput{id: h.ID}
 		from := h.Sure
 		if from == 0 {
-			lock.token, from = 0, h.Asked
+			lock.token, from = "", h.Asked
 		}
 		ops = append(ops,
 			porcupine.Operation{ClientId: h.Worker, Input: lock, Call: h.Asked, Return: h.Granted},
@@ -104,23 +106,23 @@ func mutexHistory(holds []Hold) []porcupine.Operation {
 // registerState is a register: the id of the hold that wrote last, and its token.
 type registerState struct {
 	last  int
-	token int64
+	token history.Token
 }
 
 // work is one read and the write after it, which a register does as one step.
 type work struct {
 	saw, id int
-	token   int64
+	token   history.Token
 }
 
 var registerModel = porcupine.Model{
 	Init: func() any { return registerState{} },
 	Step: func(state, input, _ any) (bool, any) {
 		s, w := state.(registerState), input.(work)
-		if w.saw != s.last || w.token != 0 && w.token <= s.token {
+		if w.saw != s.last || w.token != "" && w.token.Compare(s.token) <= 0 {
 			return false, s
 		}
-		return true, registerState{last: w.id, token: max(s.token, w.token)}
+		return true, registerState{last: w.id, token: s.token.Max(w.token)}
 	},
 }
 

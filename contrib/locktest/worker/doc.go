@@ -14,7 +14,7 @@
 // have. Several acquisitions, also of one name, can be under way at the same time.
 //
 //	request                                    answers
-//	{"op":"acquire","id":7,"name":"a"}         {"op":"granted","id":7,"name":"a","token":12}
+//	{"op":"acquire","id":7,"name":"a"}         {"op":"granted","id":7,"name":"a","token":"12"}
 //	                                           {"op":"failed","id":7,"name":"a","reason":"..."}
 //	{"op":"check","id":7,"name":"a"}           {"op":"held","id":7,"name":"a"}
 //	                                           {"op":"lost","id":7,"name":"a"}
@@ -25,7 +25,8 @@
 //
 //   - Each acquire has one answer, as late as the library has one. After failed, the acquisition is over,
 //     and the worker holds nothing and waits for nothing.
-//   - A granted line has the library's fencing token, if the library has one. A greater token is newer.
+//   - A granted line has the library's fencing token, a text, if the library has one. Of two tokens the
+//     longer one is newer, and of two of the same length the one that sorts later.
 //   - A check asks what the library believes at this moment. The worker answers at once, from the signal
 //     of loss that the library's documentation recommends.
 //   - A worker writes lost without a request, too, as soon as the library reports the loss. A second

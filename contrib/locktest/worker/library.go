@@ -21,8 +21,8 @@ type Library interface {
 
 // Hold is a lock that was granted. One goroutine calls its methods.
 type Hold interface {
-	// Token is the fencing token; 0: the library has none.
-	Token() int64
+	// Token is the fencing token; "": the library has none.
+	Token() string
 
 	// Held is what the library believes at this moment. It does not block.
 	Held() bool

@@ -28,8 +28,8 @@ type Message struct {
 	// Name is the name of the lock.
 	Name string `json:"name,omitempty"`
 
-	// Token is the fencing token of a lock that was granted; 0: the library has none.
-	Token int64 `json:"token,omitempty"`
+	// Token is the fencing token of a lock that was granted; "": the library has none.
+	Token string `json:"token,omitempty"`
 
 	// Reason is why an acquisition or a release failed.
 	Reason string `json:"reason,omitempty"`

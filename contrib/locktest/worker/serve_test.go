@@ -31,12 +31,12 @@ func (s *script) Acquire(ctx context.Context, name string) (worker.Hold, error) 
 func (s *script) Close() error { return nil }
 
 type hold struct {
-	token int64
+	token string
 	lost  chan struct{}
 	err   error
 }
 
-func (h *hold) Token() int64          { return h.token }
+func (h *hold) Token() string         { return h.token }
 func (h *hold) Lost() <-chan struct{} { return h.lost }
 func (h *hold) Held() bool {
 	select {
@@ -90,10 +90,10 @@ func (c *conversation) hears(want worker.Message) {
 // TestServe has each line of the protocol, as its documentation writes it.
 func TestServe(t *testing.T) {
 	c := converse(t)
-	first := &hold{token: 12, lost: make(chan struct{})}
+	first := &hold{token: "12", lost: make(chan struct{})}
 	c.script.grants <- first
 	c.says(`{"op":"acquire","id":7,"name":"a"}`)
-	c.hears(worker.Message{Op: "granted", ID: 7, Name: "a", Token: 12})
+	c.hears(worker.Message{Op: "granted", ID: 7, Name: "a", Token: "12"})
 	c.says(`{"op":"check","id":7,"name":"a"}`)
 	c.hears(worker.Message{Op: "held", ID: 7, Name: "a"})
 	close(first.lost)

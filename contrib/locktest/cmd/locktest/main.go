@@ -1,0 +1,209 @@
+// Command locktest judges a lock library.
+//
+//	go run ./contrib/locktest/cmd/locktest -library zklock -servers 3 -seed 7 -for 30s
+//
+// It starts ZooKeeper servers, unless -addrs names others, and workers of the library. It breaks them on
+// a schedule, prints progress to standard error, and prints one table at the end. The exit status is 1
+// if the library failed, and 2 if the run could not be done.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/zklock/go-zklock/contrib/locktest"
+	"github.com/zklock/go-zklock/contrib/locktest/fault"
+	"github.com/zklock/go-zklock/contrib/locktest/history"
+	"github.com/zklock/go-zklock/contrib/locktest/judge"
+	"github.com/zklock/go-zklock/contrib/locktest/servers"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	passed, err := run(ctx, os.Args[1:])
+	stop()
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+	case err != nil:
+		fmt.Fprintf(os.Stderr, "locktest: %v\n", err)
+		os.Exit(2)
+	case !passed:
+		os.Exit(1)
+	}
+}
+
+// options are what the command line says.
+type options struct {
+	library, worker, addrs, faults, history, check string
+	servers                                        int
+	schedule                                       bool
+	config                                         locktest.Config
+}
+
+func parse(args []string) (o options, err error) {
+	f := flag.NewFlagSet("locktest", flag.ContinueOnError)
+	f.StringVar(&o.library, "library", "", "a library with a worker in this project: zklock or zk")
+	f.StringVar(&o.worker, "worker", "", "the command of a worker of another library")
+	f.StringVar(&o.addrs, "addrs", "", "addresses of servers that run already, with commas; none of them is killed")
+	f.StringVar(&o.faults, "faults", ".", "a regular expression for the faults to make")
+	f.StringVar(&o.history, "history", "", "write the history to this file")
+	f.StringVar(&o.check, "check", "", "judge the history in this file, and run nothing")
+	f.BoolVar(&o.schedule, "schedule", false, "print the schedule of the faults, and run nothing")
+	f.IntVar(&o.servers, "servers", 3, "the number of ZooKeeper servers to start")
+	f.IntVar(&o.config.Workers, "workers", 3, "processes of the worker")
+	f.IntVar(&o.config.Clients, "clients", 2, "acquisitions of a process at a time")
+	names := f.Int("names", 3, "the number of locks")
+	f.DurationVar(&o.config.TTL, "ttl", 4*time.Second, "when the locks of a dead client must be free")
+	f.DurationVar(&o.config.Hold, "hold", 10*time.Millisecond, "the mean time of work")
+	f.DurationVar(&o.config.Think, "think", 10*time.Millisecond, "the mean pause between two acquisitions")
+	f.IntVar(&o.config.LongHolds, "long", 100, "of so many works, one lasts up to twice the ttl; 0: none does")
+	f.Uint64Var(&o.config.Seed, "seed", 1, "what decides about names, pauses and faults")
+	f.DurationVar(&o.config.For, "for", 30*time.Second, "the length of the workload; up to a minute is added until all names are free")
+	if err := f.Parse(args); err != nil {
+		return o, err
+	}
+	if f.NArg() > 0 {
+		return o, fmt.Errorf("unexpected argument %q", f.Arg(0))
+	}
+	if (o.library == "") == (o.worker == "") && o.check == "" && !o.schedule {
+		return o, errors.New("name a library with -library, or the command of a worker with -worker")
+	}
+	if *names < 1 || o.servers < 1 || o.config.Workers < 1 || o.config.Clients < 1 || o.config.TTL <= 0 {
+		return o, errors.New("-names, -servers, -workers, -clients and -ttl must be above 0")
+	}
+	for i := range *names {
+		o.config.Names = append(o.config.Names, fmt.Sprintf("lock-%d", i+1))
+	}
+	kinds, err := o.kinds()
+	if err != nil {
+		return o, err
+	}
+	o.config.Faults = fault.Plan{
+		Seed: o.config.Seed, Kinds: kinds, For: o.config.For, TTL: o.config.TTL,
+		Clients: o.config.Workers, Servers: o.numberOfServers(),
+	}.Schedule()
+	o.config.Progress = os.Stderr
+	return o, nil
+}
+
+func (o options) numberOfServers() int {
+	if o.addrs != "" {
+		return len(strings.Split(o.addrs, ","))
+	}
+	return o.servers
+}
+
+// kinds are the faults that were chosen.
+func (o options) kinds() ([]fault.Kind, error) {
+	chosen, err := regexp.Compile(o.faults)
+	if err != nil {
+		return nil, fmt.Errorf("-faults: %w", err)
+	}
+	var kinds []fault.Kind
+	for _, k := range fault.Kinds {
+		if chosen.MatchString(string(k)) && (o.addrs == "" || k != fault.KillServer) {
+			kinds = append(kinds, k)
+		}
+	}
+	return kinds, nil
+}
+
+// run does what the command line says. It reports whether the library passed.
+func run(ctx context.Context, args []string) (passed bool, err error) {
+	o, err := parse(args)
+	if err != nil {
+		return false, err
+	}
+	switch {
+	case o.schedule:
+		for _, f := range o.config.Faults {
+			fmt.Printf("after %v: %s, number %d\n", f.After.Round(time.Millisecond), f, f.Victim+1)
+		}
+		return true, nil
+	case o.check != "":
+		file, err := os.Open(o.check)
+		if err != nil {
+			return false, err
+		}
+		defer file.Close()
+		events, err := history.ReadFrom(file)
+		if err != nil {
+			return false, fmt.Errorf("%s: %w", o.check, err)
+		}
+		return verdict(o.check, events)
+	}
+	events, err := o.play(ctx)
+	if err != nil {
+		return false, err
+	}
+	if o.history != "" {
+		if err := write(o.history, events); err != nil {
+			return false, err
+		}
+	}
+	return verdict(o.library+o.worker, events)
+}
+
+// play starts servers and workers and runs the workload.
+func (o options) play(ctx context.Context) (events []history.Event, err error) {
+	dir, err := os.MkdirTemp("", "locktest")
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err == nil {
+			err = os.RemoveAll(dir)
+		} else {
+			fmt.Fprintf(os.Stderr, "locktest: the servers' files are in %s\n", dir)
+		}
+	}()
+	c := o.config
+	if c.Worker = command(o.worker); o.library != "" {
+		if c.Worker, err = build(ctx, o.library, dir); err != nil {
+			return nil, err
+		}
+	}
+	c.Ensemble = servers.Given(strings.Split(o.addrs, ","))
+	if o.addrs == "" {
+		if c.Ensemble, err = servers.ZooKeeper(ctx, dir, o.servers); err != nil {
+			return nil, err
+		}
+	}
+	events, err = locktest.Run(ctx, c)
+	return events, errors.Join(err, c.Ensemble.Close())
+}
+
+// judgeLimit is how long the linearizability checker may take.
+const judgeLimit = 2 * time.Minute
+
+// verdict asks both judges and prints the table.
+func verdict(title string, events []history.Event) (passed bool, err error) {
+	f := judge.Measure(events)
+	o, known := judge.Porcupine(judge.Holds(events), judgeLimit)
+	fmt.Print(f.Table(title))
+	switch {
+	case !known:
+		fmt.Printf("\nporcupine has no answer after %v\n", judgeLimit)
+	case !o.Agrees(f.Verdict):
+		return false, fmt.Errorf("the judges differ: porcupine says %+v: this is a mistake of locktest", o)
+	default:
+		fmt.Println("\nporcupine agrees")
+	}
+	return f.Passed(), nil
+}
+
+func write(path string, events []history.Event) (err error) {
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	return history.WriteTo(file, events)
+}

@@ -1,0 +1,47 @@
+// Command zklock is the worker of locktest for zklock.
+//
+// It uses mutexes as README.md shows them. The signal of loss is Lock.Done; before it writes, work asks
+// Lock.Valid, as docs/guarantees.md says under "Holding". The environment variable LOCKTEST_ZKLOCK has
+// further keys of the URL, such as keep=2s or session_dir=/run/locks.
+package main
+
+import (
+	"context"
+	"os"
+	"strings"
+
+	"github.com/zklock/go-zklock/contrib/locktest/worker"
+	"github.com/zklock/go-zklock/zklock"
+	_ "github.com/zklock/go-zklock/zklock/zkdriver"
+)
+
+func main() { worker.Main(open) }
+
+// open opens a client. The servers' ticks are those of locktest's ensemble.
+func open(_ context.Context, s worker.Settings) (worker.Library, error) {
+	url := "zk://" + strings.Join(s.Servers, ",") + "/locktest?tick_time=500ms&session_timeout=" + s.TTL.String()
+	if more := os.Getenv("LOCKTEST_ZKLOCK"); more != "" {
+		url += "&" + more
+	}
+	client, err := zklock.Open(url)
+	return library{client}, err
+}
+
+type library struct{ client *zklock.Client }
+
+func (l library) Acquire(ctx context.Context, name string) (worker.Hold, error) {
+	lock, err := l.client.Mutex(name).Acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return hold{lock}, nil
+}
+
+func (l library) Close() error { return l.client.Close() }
+
+type hold struct{ lock *zklock.Lock }
+
+func (h hold) Token() string                     { return h.lock.Token().String() }
+func (h hold) Held() bool                        { return h.lock.Valid() }
+func (h hold) Lost() <-chan struct{}             { return h.lock.Done() }
+func (h hold) Release(ctx context.Context) error { return h.lock.Release(ctx) }
