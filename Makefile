@@ -11,7 +11,7 @@ APIDIFF := golang.org/x/exp/cmd/apidiff@v0.0.0-20261014143641-f0251eb4aa3e
 
 # The benchmarks to run, and the flags of the comparison on real servers (-servers 3,
 # -for 1s, -run regexp); the number of kills for each figure of bench-failover; the durations
-# of fuzzing for each target, of chaos and of soak; the deliberate bugs to try; the number of
+# of fuzzing for each target, of chaos, of soak and of judge; the deliberate bugs to try; the number of
 # repetitions.
 BENCH ?= .
 BENCHFLAGS ?=
@@ -20,12 +20,17 @@ FUZZTIME ?= 30s
 COUNT ?= 50
 CHAOS ?= 60s
 SOAK ?= 30m
+JUDGE ?= 60s
 MUTANTS ?= .
 
 # The release lines of ZooKeeper to test, and further flags of the matrix (-suites regexp,
 # -rotate, -md file).
 LINES ?= .
 MATRIXFLAGS ?=
+
+# The library that make judge tests, and further flags of contrib/locktest/cmd/locktest.
+LIBRARY ?= zklock
+JUDGEFLAGS ?=
 
 # The number of simulated runs.
 RUNS ?= 10000
@@ -274,6 +279,10 @@ stress: ## the core's and drivers' tests COUNT times, with the race detector
 .PHONY: chaos
 chaos: install ## kill, stop and cut off real servers and clients for CHAOS; ZKLOCK_SEED repeats a schedule, ZKLOCK_FAULTS=regexp chooses faults
 	ZKLOCK_CHAOS=$(CHAOS) $(GO) test -count=1 -timeout=0 -v -run='^TestChaos$$|^TestThroughputUnderCuts$$' ./integration_test
+
+.PHONY: judge
+judge: install ## judge LIBRARY, zklock or zk, under the faults of contrib/locktest for JUDGE; JUDGEFLAGS='-seed 8 -faults killed'
+	$(GO) run ./contrib/locktest/cmd/locktest -library $(LIBRARY) -for $(JUDGE) $(JUDGEFLAGS)
 
 .PHONY: matrix
 matrix: ## tests on each release line of ZooKeeper, from Maven, as a table; LINES=regexp chooses lines

@@ -77,6 +77,8 @@ var importRules = map[string]imports{
 	"contrib/connectlock":      {ours: []string{"zklock", "zklock/fence", "internal/holding", "internal/naming", "internal/verdict", "interceptors/"}, foreign: []string{"connectrpc.com/connect", "google.golang.org/protobuf", "google.golang.org/genproto"}},
 	"contrib/gocronlock":       {ours: []string{"zklock", "zklock/election", "zklock/once"}, foreign: []string{"github.com/go-co-op/gocron/v2"}},
 	"contrib/kerberos":         {ours: []string{"zklock", "zklock/zkdriver"}, foreign: []string{"github.com/jcmturner/gokrb5/v8", "github.com/go-zookeeper/zk"}},
+	"contrib/locktest":         {ours: []string{"contrib/locktest/"}, foreign: []string{"github.com/anishathalye/porcupine"}},
+	"contrib/locktest/":        {ours: []string{"contrib/locktest", "contrib/locktest/"}, foreign: []string{"github.com/anishathalye/porcupine"}},
 	"contrib/migratelock":      {ours: []string{"zklock"}, foreign: []string{"github.com/golang-migrate/migrate/v4"}},
 	"contrib/zklockvet":        {foreign: []string{"golang.org/x/tools"}},
 	"contrib/zklockvet/":       {ours: []string{"contrib/zklockvet"}, foreign: []string{"golang.org/x/tools", "github.com/golangci/plugin-module-register"}},

@@ -28,8 +28,9 @@ var plugged = map[string][]string{
 	"migratelock": {"github.com/pressly/goose/v3", "github.com/golang-migrate/migrate/v4"},
 }
 
-// tools are the libraries of those modules below contrib that no program imports.
+// tools are the libraries of those modules below contrib that no service imports.
 var tools = map[string][]string{
+	"locktest":  {"github.com/anishathalye/porcupine"},
 	"zklockvet": {"golang.org/x/tools", "github.com/golangci/plugin-module-register"},
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"math/rand/v2"
+	"os"
 	"time"
 
 	"github.com/zklock/go-zklock/contrib/locktest/fault"
@@ -62,6 +63,9 @@ type Config struct {
 	// Settle is how long a name may take after the faults until it is granted; 0: 20 seconds and 10
 	// times the TTL.
 	Settle time.Duration
+
+	// Stderr gets what the workers write to their standard error; nil: nothing does.
+	Stderr *os.File
 
 	// Progress gets a line for each fault, and one every few seconds; nil: none. Several goroutines
 	// write to it.

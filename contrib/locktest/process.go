@@ -1,6 +1,7 @@
 package locktest
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -50,29 +51,31 @@ type box struct {
 const unread = 16
 
 // startProcess starts a process of a worker. The process is ready later.
-func startProcess(command, env []string, link []string, ttl time.Duration, number int, h *history.Recorder) (*process, error) {
-	cmd := exec.Command(command[0], command[1:]...)
-	cmd.Env = append(os.Environ(), env...)
-	cmd.Env = append(cmd.Env, worker.ServersEnv+"="+strings.Join(link, ","), worker.TTLEnv+"="+ttl.String())
-	cmd.Stderr = os.Stderr
+func startProcess(c Config, link []string, number int, h *history.Recorder) (*process, error) {
+	cmd := exec.Command(c.Worker[0], c.Worker[1:]...)
+	cmd.Env = append(os.Environ(), c.Env...)
+	cmd.Env = append(cmd.Env, worker.ServersEnv+"="+strings.Join(link, ","), worker.TTLEnv+"="+c.TTL.String())
+	if c.Stderr != nil { // a nil *os.File in an interface would not be nil
+		cmd.Stderr = c.Stderr
+	}
 	in, stdin, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
 	stdout, out, err := os.Pipe()
 	if err != nil {
-		return nil, errors.Join(err, in.Close(), stdin.Close())
+		return nil, cmp.Or(err, in.Close(), stdin.Close())
 	}
 	cmd.Stdin, cmd.Stdout = in, out
 	h.Note(history.Event{Kind: history.Start, Worker: number})
-	c, err := child.Start(cmd)
+	started, err := child.Start(cmd)
 	_, _ = in.Close(), out.Close() // the process has its own descriptors
 	if err != nil {
 		_, _ = stdin.Close(), stdout.Close()
-		return nil, fmt.Errorf("start worker %s: %w", command[0], err)
+		return nil, fmt.Errorf("start worker %s: %w", c.Worker[0], err)
 	}
 	p := &process{
-		number: number, history: h, child: c, stdin: stdin, stdout: stdout, out: json.NewEncoder(stdin),
+		number: number, history: h, child: started, stdin: stdin, stdout: stdout, out: json.NewEncoder(stdin),
 		ready: make(chan struct{}), ended: make(chan struct{}), boxes: make(map[int]*box),
 	}
 	go p.read() // ends with the process: see end

@@ -1,8 +1,8 @@
 package locktest
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -48,11 +48,11 @@ func Run(ctx context.Context, c Config) ([]history.Event, error) {
 	join := func() error {
 		cancel(nil)
 		group.Wait()
-		var errs []error
+		var err error
 		for _, s := range r.slots {
-			errs = append(errs, s.close())
+			err = cmp.Or(err, s.close())
 		}
-		return errors.Join(errs...)
+		return err
 	}
 	begin := func() (*slot, error) {
 		s, err := newSlot(r)
@@ -70,7 +70,7 @@ func Run(ctx context.Context, c Config) ([]history.Event, error) {
 	for w := range c.Workers {
 		s, err := begin()
 		if err != nil {
-			return nil, errors.Join(err, join())
+			return nil, cmp.Or(err, join())
 		}
 		for i := range c.Clients {
 			client := &client{r, s, rand.New(rand.NewPCG(c.Seed, uint64(w*c.Clients+i)))}
@@ -79,7 +79,7 @@ func Run(ctx context.Context, c Config) ([]history.Event, error) {
 	}
 	group.Go(func() { r.report(ctx) })
 	if err := r.workload(ctx); err != nil {
-		return nil, errors.Join(err, join())
+		return nil, cmp.Or(err, join())
 	}
 	h.Note(history.Event{Kind: history.Calm})
 	close(r.calm)
@@ -88,7 +88,7 @@ func Run(ctx context.Context, c Config) ([]history.Event, error) {
 		err = r.settle(ctx, probes)
 	}
 	if err != nil {
-		return nil, errors.Join(err, join())
+		return nil, cmp.Or(err, join())
 	}
 	h.Note(history.Event{Kind: history.Settled})
 	events := h.Events()

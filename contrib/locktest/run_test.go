@@ -78,7 +78,7 @@ func toy(t *testing.T, bug string, ttl time.Duration) locktest.Config {
 	return locktest.Config{
 		Worker: []string{os.Args[0]}, Env: []string{roleEnv + "=worker", bugEnv + "=" + bug},
 		Ensemble: ensemble, TTL: ttl, Hold: 2 * time.Millisecond, Think: time.Millisecond, Seed: 7,
-		Grants: 150, Limit: time.Minute, Settle: time.Minute, Progress: lines{t},
+		Grants: 150, Limit: time.Minute, Settle: time.Minute, Stderr: os.Stderr, Progress: lines{t},
 	}
 }
 

@@ -1,6 +1,7 @@
 package locktest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,7 +39,7 @@ func newSlot(r *run) (*slot, error) {
 func (s *slot) serve(ctx context.Context) error {
 	c := s.run.config
 	for ctx.Err() == nil {
-		p, err := startProcess(c.Worker, c.Env, s.link.Addrs(), c.TTL, s.run.numbers.next(), s.run.history)
+		p, err := startProcess(c, s.link.Addrs(), s.run.numbers.next(), s.run.history)
 		if err != nil {
 			return err
 		}
@@ -53,7 +54,7 @@ func (s *slot) serve(ctx context.Context) error {
 		}
 		limit.Stop()
 		if err != nil {
-			return errors.Join(fmt.Errorf("start worker %s: %w", c.Worker[0], err), p.end(0))
+			return cmp.Or(p.end(0), fmt.Errorf("start worker %s: %w", c.Worker[0], err))
 		}
 		s.set(func() { s.current = p })
 		select {

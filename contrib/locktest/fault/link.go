@@ -1,17 +1,17 @@
 package fault
 
-import "errors"
+import "cmp"
 
 // Link is the way of one client to all servers: a proxy for each. Its methods are safe for concurrent use.
-type Link struct{ proxies []*Proxy }
+type Link struct{ proxies []*proxy }
 
 // NewLink starts the proxies for one client.
 func NewLink(servers []string) (*Link, error) {
 	l := new(Link)
 	for _, addr := range servers {
-		p, err := NewProxy(addr)
+		p, err := newProxy(addr)
 		if err != nil {
-			return nil, errors.Join(err, l.Close())
+			return nil, cmp.Or(err, l.Close())
 		}
 		l.proxies = append(l.proxies, p)
 	}
@@ -22,7 +22,7 @@ func NewLink(servers []string) (*Link, error) {
 func (l *Link) Addrs() []string {
 	var addrs []string
 	for _, p := range l.proxies {
-		addrs = append(addrs, p.Addr())
+		addrs = append(addrs, p.addr())
 	}
 	return addrs
 }
@@ -30,27 +30,27 @@ func (l *Link) Addrs() []string {
 // Break begins a fault of the client's network.
 func (l *Link) Break(k Kind) {
 	for _, p := range l.proxies {
-		p.Hold(k == CutClient || k == HalfUp, k == CutClient || k == HalfDown)
-		p.Refuse(k == ResetClient)
+		p.hold(k == CutClient || k == HalfUp, k == CutClient || k == HalfDown)
+		p.refuse(k == ResetClient)
 	}
 }
 
 // Heal ends all faults of the network.
 func (l *Link) Heal() {
 	for _, p := range l.proxies {
-		p.Refuse(false)
-		p.Hold(false, false)
+		p.refuse(false)
+		p.hold(false, false)
 	}
 }
 
 // Reset resets the client's connections to one server.
-func (l *Link) Reset(server int) { l.proxies[server].Reset() }
+func (l *Link) Reset(server int) { l.proxies[server].reset() }
 
-// Close ends the proxies.
+// Close ends the proxies. It returns the first error.
 func (l *Link) Close() error {
-	var errs []error
+	var err error
 	for _, p := range l.proxies {
-		errs = append(errs, p.Close())
+		err = cmp.Or(err, p.close())
 	}
-	return errors.Join(errs...)
+	return err
 }

@@ -5,10 +5,10 @@ import (
 	"sync"
 )
 
-// Proxy passes the connections of one client on to one server. It can hold back the bytes of either
+// proxy passes the connections of one client on to one server. It can hold back the bytes of either
 // direction, as a network does that loses them and has them sent again later. Its methods are safe for
 // concurrent use.
-type Proxy struct {
+type proxy struct {
 	listener net.Listener
 	target   string
 	up, down gate
@@ -16,33 +16,33 @@ type Proxy struct {
 
 	mu      sync.Mutex
 	refuses bool                  // guarded by mu
-	conns   map[net.Conn]struct{} // both ends of all connections; nil after Close; guarded by mu
+	conns   map[net.Conn]struct{} // both ends of all connections; guarded by mu
 }
 
-// NewProxy listens on loopback, on a free port, for connections to target.
-func NewProxy(target string) (*Proxy, error) {
+// newProxy listens on loopback, on a free port, for connections to target.
+func newProxy(target string) (*proxy, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	p := &Proxy{listener: l, target: target, conns: make(map[net.Conn]struct{})}
+	p := &proxy{listener: l, target: target, conns: make(map[net.Conn]struct{})}
 	p.group.Go(p.accept)
 	return p, nil
 }
 
-// Addr is the address to use in place of the server's.
-func (p *Proxy) Addr() string { return p.listener.Addr().String() }
+// addr is the address to use in place of the server's.
+func (p *proxy) addr() string { return p.listener.Addr().String() }
 
-// Hold holds back the bytes from the client to the server, from the server to the client, or both,
+// hold holds back the bytes from the client to the server, from the server to the client, or both,
 // until a call with false passes them on. The client can connect, and has no answer. Bytes that the
 // proxy has taken already may still pass.
-func (p *Proxy) Hold(up, down bool) {
+func (p *proxy) hold(up, down bool) {
 	p.up.set(up)
 	p.down.set(down)
 }
 
-// Refuse resets all connections. It resets new ones, too, until a call with false.
-func (p *Proxy) Refuse(refuses bool) {
+// refuse resets all connections. It resets new ones, too, until a call with false.
+func (p *proxy) refuse(refuses bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.refuses = refuses
@@ -51,8 +51,8 @@ func (p *Proxy) Refuse(refuses bool) {
 	}
 }
 
-// Reset resets all connections. New ones pass.
-func (p *Proxy) Reset() {
+// reset resets all connections. New ones pass.
+func (p *proxy) reset() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.resetLocked()
@@ -60,25 +60,25 @@ func (p *Proxy) Reset() {
 
 // resetLocked closes the connections, which wakes no goroutine that a gate holds: those find out when
 // the gate opens. The caller holds mu.
-func (p *Proxy) resetLocked() {
+func (p *proxy) resetLocked() {
 	for c := range p.conns {
 		closeNow(c)
 	}
 }
 
-// Close ends all connections and waits for the proxy's goroutines.
-func (p *Proxy) Close() error {
+// close ends all connections and waits for the proxy's goroutines.
+func (p *proxy) close() error {
 	err := p.listener.Close()
 	p.mu.Lock()
 	p.refuses = true
 	p.resetLocked()
 	p.mu.Unlock()
-	p.Hold(false, false)
+	p.hold(false, false)
 	p.group.Wait()
 	return err
 }
 
-func (p *Proxy) accept() {
+func (p *proxy) accept() {
 	for {
 		c, err := p.listener.Accept()
 		if err != nil {
@@ -89,7 +89,7 @@ func (p *Proxy) accept() {
 }
 
 // pass connects a client with the server until either end closes.
-func (p *Proxy) pass(client net.Conn) {
+func (p *proxy) pass(client net.Conn) {
 	if !p.add(client) {
 		return
 	}
@@ -128,7 +128,7 @@ func pump(to, from net.Conn, g *gate) {
 }
 
 // add notes a connection, or closes it if the proxy refuses connections.
-func (p *Proxy) add(c net.Conn) bool {
+func (p *proxy) add(c net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.refuses {
@@ -139,7 +139,7 @@ func (p *Proxy) add(c net.Conn) bool {
 	return true
 }
 
-func (p *Proxy) remove(c net.Conn) {
+func (p *proxy) remove(c net.Conn) {
 	closeNow(c)
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -1,8 +1,8 @@
 package servers
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,8 +13,10 @@ import (
 
 // Command is how to run a server.
 type Command struct {
-	// Path and Args are the program and its arguments. The program must not go into the background.
+	// Path is the program. It must not go into the background.
 	Path string
+
+	// Args are its arguments.
 	Args []string
 
 	// Env has variables in addition to those of this process.
@@ -38,7 +40,7 @@ func Run(commands []Command) (*Processes, error) {
 	p := &Processes{commands: commands, running: make([]*child.Process, len(commands))}
 	for i := range commands {
 		if err := p.Start(i); err != nil {
-			return nil, errors.Join(err, p.Close())
+			return nil, cmp.Or(err, p.Close())
 		}
 	}
 	return p, nil
@@ -99,7 +101,7 @@ func (p *Processes) Await(ctx context.Context, ready func(ctx context.Context, a
 			case <-p.running[i].Done():
 				return fmt.Errorf("server %d has ended before it served; its log is %s", i+1, c.Log)
 			case <-ctx.Done():
-				return fmt.Errorf("wait for server %d: %w", i+1, errors.Join(context.Cause(ctx), err))
+				return fmt.Errorf("wait for server %d: %w: %w", i+1, context.Cause(ctx), err)
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package servers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,7 +55,7 @@ func ZooKeeper(ctx context.Context, dir string, n int) (*Processes, error) {
 		return nil, err
 	}
 	if err := p.Await(ctx, ZooKeeperServes); err != nil {
-		return nil, errors.Join(err, p.Close())
+		return nil, cmp.Or(err, p.Close())
 	}
 	return p, nil
 }

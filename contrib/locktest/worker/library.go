@@ -51,8 +51,8 @@ type Settings struct {
 	TTL time.Duration
 }
 
-// SettingsFromEnv reads the settings from the environment.
-func SettingsFromEnv() (Settings, error) {
+// settingsFromEnv reads the settings from the environment.
+func settingsFromEnv() (Settings, error) {
 	s := Settings{Servers: strings.Split(os.Getenv(ServersEnv), ",")}
 	if s.Servers[0] == "" {
 		return s, fmt.Errorf("%s is empty: set it to the servers' addresses", ServersEnv)
@@ -76,7 +76,7 @@ func Main(open func(ctx context.Context, s Settings) (Library, error)) {
 }
 
 func run(open func(context.Context, Settings) (Library, error)) error {
-	s, err := SettingsFromEnv()
+	s, err := settingsFromEnv()
 	if err != nil {
 		return err
 	}

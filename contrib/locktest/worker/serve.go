@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,7 +19,7 @@ func Serve(library Library, in io.Reader, out io.Writer) error {
 	s.write(Message{Op: Ready})
 	err := s.read(ctx, json.NewDecoder(in))
 	end(errEnd)
-	err = errors.Join(err, library.Close())
+	err = cmp.Or(err, library.Close())
 	s.acquisitions.Wait()
 	return err
 }

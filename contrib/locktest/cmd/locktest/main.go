@@ -8,12 +8,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"time"
@@ -161,10 +163,14 @@ func (o options) play(ctx context.Context) (events []history.Event, err error) {
 		if err == nil {
 			err = os.RemoveAll(dir)
 		} else {
-			fmt.Fprintf(os.Stderr, "locktest: the servers' files are in %s\n", dir)
+			fmt.Fprintf(os.Stderr, "locktest: the files of the servers, and workers.log, are in %s\n", dir)
 		}
 	}()
 	c := o.config
+	if c.Stderr, err = os.Create(filepath.Join(dir, "workers.log")); err != nil {
+		return nil, err
+	}
+	defer c.Stderr.Close()
 	if c.Worker = command(o.worker); o.library != "" {
 		if c.Worker, err = build(ctx, o.library, dir); err != nil {
 			return nil, err
@@ -177,7 +183,7 @@ func (o options) play(ctx context.Context) (events []history.Event, err error) {
 		}
 	}
 	events, err = locktest.Run(ctx, c)
-	return events, errors.Join(err, c.Ensemble.Close())
+	return events, cmp.Or(err, c.Ensemble.Close())
 }
 
 // judgeLimit is how long the linearizability checker may take.
@@ -204,6 +210,6 @@ func write(path string, events []history.Event) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, file.Close()) }()
+	defer func() { err = cmp.Or(err, file.Close()) }()
 	return history.WriteTo(file, events)
 }

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/zklock/go-zklock/contrib/locktest/fault"
+)
+
+// TestParse: a seed has one schedule, and the flags choose the faults.
+func TestParse(t *testing.T) {
+	faults := func(args ...string) []fault.Fault {
+		o, err := parse(append(args, "-library", "zklock"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return o.config.Faults
+	}
+	seven := faults("-seed", "7", "-for", "60s")
+	if len(seven) == 0 || !slices.Equal(seven, faults("-for", "60s", "-seed", "7")) || slices.Equal(seven, faults("-seed", "8", "-for", "60s")) {
+		t.Errorf("the schedule of seed 7 is %v", seven)
+	}
+	for _, f := range faults("-addrs", "127.0.0.1:1,127.0.0.1:2", "-for", "10m") {
+		if f.Kind == fault.KillServer || f.Kind.OfServer() && f.Victim > 1 {
+			t.Errorf("with two servers of another program: %v of number %d", f, f.Victim)
+		}
+	}
+	if none := faults("-faults", "^$"); len(none) > 0 {
+		t.Errorf("without faults: %v", none)
+	}
+	for args, want := range map[string]string{
+		"":                             "-library",
+		"-library zk -worker ./worker": "-library",
+		"-library zk -names 0":         "above 0",
+		"-library zk -faults (":        "-faults",
+		"-library zk more":             "more",
+	} {
+		if _, err := parse(strings.Fields(args)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want an error with %s", args, err, want)
+		}
+	}
+}
+
+// TestCheck: a history that was written is judged again.
+func TestCheck(t *testing.T) {
+	const right = `{"at":1,"kind":"acquire","worker":1,"id":1,"name":"a"}
+{"at":2,"kind":"granted","worker":1,"id":1,"name":"a","token":"5"}
+{"at":3,"kind":"acquire","worker":2,"id":2,"name":"a"}
+{"at":4,"kind":"check","worker":1,"id":1,"name":"a"}
+{"at":5,"kind":"held","worker":1,"id":1,"name":"a"}
+{"at":6,"kind":"granted","worker":2,"id":2,"name":"a","token":"6"}
+{"at":7,"kind":"check","worker":2,"id":2,"name":"a"}
+{"at":8,"kind":"held","worker":2,"id":2,"name":"a"}
+`
+	path := filepath.Join(t.TempDir(), "history")
+	for text, want := range map[string]bool{right: true, strings.Replace(right, `"6"`, `"4"`, 1): false} {
+		if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		if passed, err := run(t.Context(), []string{"-check", path}); err != nil || passed != want {
+			t.Errorf("passed: %v, %v, want %v of\n%s", passed, err, want, text)
+		}
+	}
+	if _, err := run(t.Context(), []string{"-check", path + "missing"}); err == nil {
+		t.Error("a file that does not exist was judged")
+	}
+}

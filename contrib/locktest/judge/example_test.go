@@ -1,0 +1,30 @@
+package judge_test
+
+import (
+	"fmt"
+
+	"github.com/zklock/go-zklock/contrib/locktest/history"
+	"github.com/zklock/go-zklock/contrib/locktest/judge"
+)
+
+// Worker 1 still believes in its lock after worker 2 has got it.
+func Example() {
+	events := []history.Event{
+		{At: 1, Kind: history.Acquire, Worker: 1, ID: 1, Name: "a"},
+		{At: 2, Kind: history.Granted, Worker: 1, ID: 1, Name: "a"},
+		{At: 3, Kind: history.Acquire, Worker: 2, ID: 2, Name: "a"},
+		{At: 4, Kind: history.Granted, Worker: 2, ID: 2, Name: "a"},
+		{At: 5, Kind: history.Check, Worker: 1, ID: 1, Name: "a"},
+		{At: 6, Kind: history.Check, Worker: 2, ID: 2, Name: "a"},
+		{At: 7, Kind: history.Held, Worker: 1, ID: 1, Name: "a"},
+		{At: 8, Kind: history.Held, Worker: 2, ID: 2, Name: "a"},
+	}
+	holds := judge.Holds(events)
+	verdict := judge.Plain(holds)
+	opinion, known := judge.Porcupine(holds, 0)
+	fmt.Println(verdict.Overlaps, opinion.Exclusion, known, opinion.Agrees(verdict))
+	fmt.Println(judge.Measure(events).Passed())
+	// Output:
+	// 1 false true true
+	// false
+}
