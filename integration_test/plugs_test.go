@@ -65,7 +65,7 @@ func TestImportsGraphWithoutPlugs(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, library := range libraries {
-			if !strings.Contains(string(gomod), "\t"+library+" v") {
+			if !regexp.MustCompile(`(?m)^(require |\t)` + regexp.QuoteMeta(library) + " v").Match(gomod) {
 				t.Errorf("%s does not require %s", plug, library)
 			}
 			if strings.Contains(graph, library+"@") {

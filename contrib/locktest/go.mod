@@ -2,6 +2,4 @@ module github.com/zklock/go-zklock/contrib/locktest
 
 go 1.26.0
 
-require (
-	github.com/anishathalye/porcupine v1.3.1
-)
+require github.com/anishathalye/porcupine v1.3.1
