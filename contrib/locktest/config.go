@@ -1,7 +1,9 @@
 package locktest
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
@@ -77,6 +79,11 @@ func (c Config) withDefaults() (Config, error) {
 	if len(c.Worker) == 0 || c.Ensemble == nil {
 		return c, errors.New("locktest: a run needs a worker and an ensemble")
 	}
+	for _, f := range c.Faults {
+		if victims := c.victims(f.Kind); f.Victim < 0 || f.Victim >= victims {
+			return c, fmt.Errorf("locktest: the fault %s has victim %d of %d", f, f.Victim, victims)
+		}
+	}
 	def := func(n *int, to int) {
 		if *n == 0 {
 			*n = to
@@ -87,7 +94,7 @@ func (c Config) withDefaults() (Config, error) {
 			*d = to
 		}
 	}
-	def(&c.Workers, 3)
+	def(&c.Workers, defaultWorkers)
 	def(&c.Clients, 2)
 	if c.Names == nil {
 		c.Names = []string{"a", "b", "c"}
@@ -102,6 +109,17 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	return c, nil
 }
+
+// victims is how many victims a fault of a kind can have.
+func (c Config) victims(k fault.Kind) int {
+	if k.OfServer() {
+		return len(c.Ensemble.Addrs())
+	}
+	return cmp.Or(c.Workers, defaultWorkers)
+}
+
+// defaultWorkers is the default of Config.Workers.
+const defaultWorkers = 3
 
 // hold returns how long a work lasts.
 func (c Config) hold(rng *rand.Rand) time.Duration {

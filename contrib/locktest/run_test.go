@@ -174,6 +174,10 @@ func TestRunNeedsAWorker(t *testing.T) {
 	if _, err := locktest.Run(t.Context(), c); err == nil || !strings.Contains(err.Error(), "missing") {
 		t.Errorf("a worker that does not exist: %v", err)
 	}
+	c.Faults = []fault.Fault{{Kind: fault.KillServer, Victim: 1}}
+	if _, err := locktest.Run(t.Context(), c); err == nil || !strings.Contains(err.Error(), "victim 1 of 1") {
+		t.Errorf("a fault of a second server: %v", err)
+	}
 	if _, err := locktest.Run(t.Context(), locktest.Config{}); err == nil {
 		t.Error("a run without a worker")
 	}

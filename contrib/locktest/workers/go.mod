@@ -8,6 +8,8 @@ require (
 	github.com/zklock/go-zklock/contrib/locktest v0.0.0
 )
 
+require github.com/anishathalye/porcupine v1.3.1 // indirect
+
 replace github.com/zklock/go-zklock => ../../..
 
 replace github.com/zklock/go-zklock/contrib/locktest => ..

@@ -2,16 +2,21 @@
 
 package child
 
-import "syscall"
+import (
+	"errors"
+	"os"
+	"syscall"
+)
 
-// Stop suspends the process, and Continue lets it go on. The process may have ended.
+// Stop suspends a process until Continue. The process may have ended. Its threads on other processors may
+// still run for a moment.
 func (p *Process) Stop() error { return p.signal(syscall.SIGSTOP) }
 
 // Continue lets a process go on that was stopped.
 func (p *Process) Continue() error { return p.signal(syscall.SIGCONT) }
 
 func (p *Process) signal(s syscall.Signal) error {
-	if err := p.cmd.Process.Signal(s); err != nil && !p.Over() {
+	if err := p.cmd.Process.Signal(s); !errors.Is(err, os.ErrProcessDone) {
 		return err
 	}
 	return nil
