@@ -85,6 +85,7 @@ func (c *client) work(ctx context.Context, p *process, b *box, e history.Event, 
 		}
 	}
 	if c.holds(ctx, p, b, e) {
+		p.beforeWrite(ctx)
 		registers.write(e)
 	}
 }

@@ -40,6 +40,10 @@ func (r *run) fault(ctx context.Context, f fault.Fault) error {
 		return nil // the run ends
 	}
 	e.Worker = p.number
+	if f.Kind == fault.StopWrite {
+		l := r.holdUpWrite(ctx, p)
+		defer close(l.resume)
+	}
 	begin()
 	defer func() { r.history.Note(history.Event{Kind: history.Healed, Worker: p.number}) }()
 	switch f.Kind {
@@ -48,7 +52,7 @@ func (r *run) fault(ctx context.Context, f fault.Fault) error {
 		p.kill(f.String())
 		pause(ctx, f.Lasts)
 		s.set(func() { s.paused = false })
-	case fault.StopClient:
+	case fault.StopClient, fault.StopWrite:
 		if err := p.child.Stop(); err != nil {
 			return err
 		}
@@ -60,6 +64,22 @@ func (r *run) fault(ctx context.Context, f fault.Fault) error {
 		s.link.Heal()
 	}
 	return nil
+}
+
+// holdUpWrite waits until a client of a process is about to write, and holds that write up until the
+// result's resume is closed. If no client writes within twice the TTL, it holds up nothing.
+func (r *run) holdUpWrite(ctx context.Context, p *process) *lateWrite {
+	l := &lateWrite{reached: make(chan struct{}), resume: make(chan struct{})}
+	p.late.Store(l)
+	limit := time.NewTimer(2 * r.config.TTL)
+	defer limit.Stop()
+	select {
+	case <-l.reached:
+	case <-limit.C:
+		p.late.CompareAndSwap(l, nil)
+	case <-ctx.Done():
+	}
+	return l
 }
 
 // holder waits until the process of a slot holds a lock, and returns it. If that takes longer than

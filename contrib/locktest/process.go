@@ -30,6 +30,7 @@ type process struct {
 	ended   chan struct{} // closed when the worker's output has ended: no answer follows
 	holds   atomic.Int32  // locks that the process holds, as far as the clients know
 	died    sync.Once     // the end is noted once
+	late    atomic.Pointer[lateWrite]
 
 	writing sync.Mutex
 	out     *json.Encoder // guarded by writing
@@ -37,6 +38,23 @@ type process struct {
 	mu    sync.Mutex
 	boxes map[int]*box // of the acquisitions under way, by id; guarded by mu
 	fault error        // a mistake in the protocol; guarded by mu
+}
+
+// lateWrite is a write that a fault holds up, as if the process that does it were stopped.
+type lateWrite struct {
+	reached chan struct{} // closed when a client is about to write
+	resume  chan struct{} // closed when it may
+}
+
+// beforeWrite waits if a fault wants to stop the process at this moment.
+func (p *process) beforeWrite(ctx context.Context) {
+	if l := p.late.Swap(nil); l != nil {
+		close(l.reached)
+		select {
+		case <-l.resume:
+		case <-ctx.Done():
+		}
+	}
 }
 
 // box has the answers to one acquisition.

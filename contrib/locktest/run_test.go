@@ -162,6 +162,28 @@ func TestRunFindsBugs(t *testing.T) {
 	}
 }
 
+// TestRunWithLateWrites: a write that was held up loses an update of the plain register, though the lock
+// excluded. The fenced register refuses it, unless the library has no tokens.
+func TestRunWithLateWrites(t *testing.T) {
+	t.Parallel()
+	for _, library := range []string{"", noTokens} {
+		t.Run(library, func(t *testing.T) {
+			t.Parallel()
+			c := toy(t, library, short)
+			c.Workers, c.Clients, c.Names, c.Grants = 2, 1, []string{"a"}, 20
+			late := fault.Fault{Kind: fault.StopWrite, After: time.Millisecond, Lasts: time.Second}
+			c.Faults = []fault.Fault{late, late}
+			f, _ := judged(t, c)
+			if f.Lost == 0 || f.Overlaps != 0 {
+				t.Errorf("%d lost updates and %d overlaps, want some of the first only", f.Lost, f.Overlaps)
+			}
+			if tokens := library == ""; (f.FencedLost == 0) != tokens || f.Passed() != tokens {
+				t.Errorf("after fencing: %d lost updates, passed: %v", f.FencedLost, f.Passed())
+			}
+		})
+	}
+}
+
 // TestRunNeedsAWorker: a worker that is not there, or ends, is an error of the run.
 func TestRunNeedsAWorker(t *testing.T) {
 	t.Parallel()

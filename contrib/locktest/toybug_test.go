@@ -14,6 +14,7 @@ const (
 	lostRelease   = "lost release"   // every fifth release is not sent
 	fallingToken  = "falling token"  // every fifth token is older than those before
 	lateLoss      = "late loss"      // the end of a session is not noticed
+	noTokens      = "no tokens"      // not a bug: the library has no tokens
 	excludesNever = "excludes never" // each acquisition is granted at once, with a token that rises
 )
 
@@ -50,7 +51,12 @@ type buggyHold struct {
 	token   int64
 }
 
-func (h *buggyHold) Token() string { return strconv.FormatInt(h.token, 10) }
+func (h *buggyHold) Token() string {
+	if h.library.bug == noTokens {
+		return ""
+	}
+	return strconv.FormatInt(h.token, 10)
+}
 
 func (h *buggyHold) Held() bool {
 	return h.Hold == nil || h.library.bug == lateLoss || h.Hold.Held()

@@ -15,6 +15,7 @@ type Kind string
 const (
 	KillClient  Kind = "client killed"             // SIGKILL; a new process starts when the fault is over
 	StopClient  Kind = "client stopped"            // SIGSTOP, and SIGCONT when the fault is over
+	StopWrite   Kind = "client stopped in a write" // SIGSTOP between a check and the write; the write follows SIGCONT at once
 	CutClient   Kind = "client cut off"            // no byte passes in either direction
 	HalfUp      Kind = "client heard by no server" // bytes from the client do not pass
 	HalfDown    Kind = "client hears no server"    // bytes to the client do not pass
@@ -28,7 +29,7 @@ const (
 )
 
 // Kinds are all kinds of faults.
-var Kinds = []Kind{KillClient, StopClient, CutClient, HalfUp, HalfDown, ResetClient, KillServer, Blink}
+var Kinds = []Kind{KillClient, StopClient, StopWrite, CutClient, HalfUp, HalfDown, ResetClient, KillServer, Blink}
 
 // OfServer reports whether the victim is a server.
 func (k Kind) OfServer() bool { return k == KillServer || k == Blink }
