@@ -24,7 +24,7 @@ var libraries = map[string]struct {
 	"zk":     {}, // it may fail: it has no tokens, and leaves its node behind if a request after the create fails
 }
 
-// TestWorkersAreShort: a worker is short enough to be read beside the documentation of its library.
+// TestWorkersAreShort: a worker is short enough to be read together with the documentation of its library.
 func TestWorkersAreShort(t *testing.T) {
 	for library := range libraries {
 		text, err := os.ReadFile(filepath.Join(library, "main.go"))
