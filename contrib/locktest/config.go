@@ -24,6 +24,10 @@ type Config struct {
 	// Ensemble has the servers.
 	Ensemble servers.Ensemble
 
+	// Direct gives the workers the servers' own addresses, without proxies. Then no fault of the network can
+	// be made. It is for what compares addresses, such as clients of one machine that find each other.
+	Direct bool
+
 	// Workers is the number of processes at a time; 0: 3.
 	Workers int
 
@@ -82,6 +86,9 @@ func (c Config) withDefaults() (Config, error) {
 	for _, f := range c.Faults {
 		if victims := c.victims(f.Kind); f.Victim < 0 || f.Victim >= victims {
 			return c, fmt.Errorf("locktest: the fault %s has victim %d of %d", f, f.Victim, victims)
+		}
+		if c.Direct && f.Kind.OfNetwork() {
+			return c, fmt.Errorf("locktest: the fault %s needs proxies, and Direct asks for none", f)
 		}
 	}
 	def := func(n *int, to int) {

@@ -69,10 +69,10 @@ type box struct {
 const unread = 16
 
 // startProcess starts a process of a worker. The process is ready later.
-func startProcess(c Config, link []string, number int, h *history.Recorder) (*process, error) {
+func startProcess(c Config, addrs []string, number int, h *history.Recorder) (*process, error) {
 	cmd := exec.Command(c.Worker[0], c.Worker[1:]...)
 	cmd.Env = append(os.Environ(), c.Env...)
-	cmd.Env = append(cmd.Env, worker.ServersEnv+"="+strings.Join(link, ","), worker.TTLEnv+"="+c.TTL.String())
+	cmd.Env = append(cmd.Env, worker.ServersEnv+"="+strings.Join(addrs, ","), worker.TTLEnv+"="+c.TTL.String())
 	if c.Stderr != nil { // a nil *os.File in an interface would not be nil
 		cmd.Stderr = c.Stderr
 	}

@@ -170,7 +170,7 @@ func TestRunWithLateWrites(t *testing.T) {
 		t.Run(library, func(t *testing.T) {
 			t.Parallel()
 			c := toy(t, library, short)
-			c.Workers, c.Clients, c.Names, c.Grants = 2, 1, []string{"a"}, 20
+			c.Workers, c.Clients, c.Names, c.Grants, c.Direct = 2, 1, []string{"a"}, 20, true
 			late := fault.Fault{Kind: fault.StopWrite, After: time.Millisecond, Lasts: time.Second}
 			c.Faults = []fault.Fault{late, late}
 			f, _ := judged(t, c)
@@ -199,6 +199,10 @@ func TestRunNeedsAWorker(t *testing.T) {
 	c.Faults = []fault.Fault{{Kind: fault.KillServer, Victim: 1}}
 	if _, err := locktest.Run(t.Context(), c); err == nil || !strings.Contains(err.Error(), "victim 1 of 1") {
 		t.Errorf("a fault of a second server: %v", err)
+	}
+	c.Direct, c.Faults = true, []fault.Fault{{Kind: fault.CutClient}}
+	if _, err := locktest.Run(t.Context(), c); err == nil || !strings.Contains(err.Error(), "needs proxies") {
+		t.Errorf("a cut without proxies: %v", err)
 	}
 	if _, err := locktest.Run(t.Context(), locktest.Config{}); err == nil {
 		t.Error("a run without a worker")

@@ -18,7 +18,7 @@ const startLimit = time.Minute
 // servers. Its methods are safe for concurrent use.
 type slot struct {
 	run  *run
-	link *fault.Link
+	link *fault.Link // nil: Config.Direct
 
 	mu      sync.Mutex
 	current *process      // nil: none is ready; guarded by mu
@@ -27,11 +27,13 @@ type slot struct {
 }
 
 func newSlot(r *run) (*slot, error) {
-	link, err := fault.NewLink(r.config.Ensemble.Addrs())
-	if err != nil {
-		return nil, err
+	s := &slot{run: r, changed: make(chan struct{})}
+	if r.config.Direct {
+		return s, nil
 	}
-	return &slot{run: r, link: link, changed: make(chan struct{})}, nil
+	var err error
+	s.link, err = fault.NewLink(r.config.Ensemble.Addrs())
+	return s, err
 }
 
 // serve starts processes until ctx ends. It returns an error if a process does not get ready, or breaks
@@ -39,7 +41,7 @@ func newSlot(r *run) (*slot, error) {
 func (s *slot) serve(ctx context.Context) error {
 	c := s.run.config
 	for ctx.Err() == nil {
-		p, err := startProcess(c, s.link.Addrs(), s.run.numbers.next(), s.run.history)
+		p, err := startProcess(c, s.addrs(), s.run.numbers.next(), s.run.history)
 		if err != nil {
 			return err
 		}
@@ -102,5 +104,18 @@ func (s *slot) process(ctx context.Context) (p *process) {
 	return p
 }
 
+// addrs are the addresses that the worker uses.
+func (s *slot) addrs() []string {
+	if s.link == nil {
+		return s.run.config.Ensemble.Addrs()
+	}
+	return s.link.Addrs()
+}
+
 // close ends the link.
-func (s *slot) close() error { return s.link.Close() }
+func (s *slot) close() error {
+	if s.link == nil {
+		return nil
+	}
+	return s.link.Close()
+}

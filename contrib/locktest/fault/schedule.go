@@ -34,6 +34,15 @@ var Kinds = []Kind{KillClient, StopClient, StopWrite, CutClient, HalfUp, HalfDow
 // OfServer reports whether the victim is a server.
 func (k Kind) OfServer() bool { return k == KillServer || k == Blink }
 
+// OfNetwork reports whether the fault needs proxies between clients and servers.
+func (k Kind) OfNetwork() bool {
+	switch k {
+	case CutClient, HalfUp, HalfDown, ResetClient, Blink:
+		return true
+	}
+	return false
+}
+
 // Fault is one fault.
 type Fault struct {
 	// Kind is what happens.

@@ -58,6 +58,7 @@ func parse(args []string) (o options, err error) {
 	f.StringVar(&o.history, "history", "", "write the history to this file")
 	f.StringVar(&o.check, "check", "", "judge the history in this file, and run nothing")
 	f.BoolVar(&o.schedule, "schedule", false, "print the schedule of the faults, and run nothing")
+	f.BoolVar(&o.config.Direct, "direct", false, "no proxies between workers and servers, and so no faults of the network")
 	f.IntVar(&o.servers, "servers", 3, "the number of ZooKeeper servers to start")
 	f.IntVar(&o.config.Workers, "workers", 3, "processes of the worker")
 	f.IntVar(&o.config.Clients, "clients", 2, "acquisitions of a process at a time")
@@ -110,7 +111,7 @@ func (o options) kinds() ([]fault.Kind, error) {
 	}
 	var kinds []fault.Kind
 	for _, k := range fault.Kinds {
-		if chosen.MatchString(string(k)) && (o.addrs == "" || k != fault.KillServer) {
+		if chosen.MatchString(string(k)) && (o.addrs == "" || k != fault.KillServer) && !(o.config.Direct && k.OfNetwork()) {
 			kinds = append(kinds, k)
 		}
 	}

@@ -28,6 +28,11 @@ func TestParse(t *testing.T) {
 			t.Errorf("with two servers of another program: %v of number %d", f, f.Victim)
 		}
 	}
+	for _, f := range faults("-direct", "-for", "10m") {
+		if f.Kind.OfNetwork() {
+			t.Errorf("without proxies: %v", f)
+		}
+	}
 	if none := faults("-faults", "^$"); len(none) > 0 {
 		t.Errorf("without faults: %v", none)
 	}

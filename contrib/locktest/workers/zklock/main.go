@@ -2,7 +2,8 @@
 //
 // It uses mutexes as README.md shows them. The signal of loss is Lock.Done; before it writes, work asks
 // Lock.Valid, as docs/guarantees.md says under "Holding". The environment variable LOCKTEST_ZKLOCK has
-// further keys of the URL, such as keep=2s or session_dir=/run/locks.
+// further keys of the URL, such as keep=2s or session_dir=/run/locks. Clients with a session_dir compare
+// addresses, so that one needs locktest's flag -direct.
 package main
 
 import (
