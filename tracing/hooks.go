@@ -68,8 +68,9 @@ type observer struct {
 	releaseStart []trace.SpanStartOption
 }
 
-// modes is one more than the greatest zklock.Mode.
-const modes = int(zklock.Permit) + 1
+// modes is more than the greatest zklock.Mode, also of versions of package zklock with more kinds of locks:
+// no client has more than 16.
+const modes = 16
 
 // start starts a span. A tracer that never records anything (o.mute) is not called. inject then
 // uses the span in ctx, as it would with that tracer's span.

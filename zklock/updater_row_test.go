@@ -13,7 +13,7 @@ import "github.com/zklock/go-zklock/zklock/internal/queue"
 //
 // All other cells are as for a kind that allows nothing more: each acquisition has a place of its
 // own, which is not handed over inside the process, joined, kept or lowered.
-const update queue.Mode = queue.Permit + 1
+const update = queue.NewKind
 
 func init() {
 	added := queue.AddForTest(queue.Row{

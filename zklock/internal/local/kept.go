@@ -15,10 +15,13 @@ import (
 // What keeps a name: Queue.pass calls keepLocked for the place of a hold that was released. It is kept if
 //
 //   - the client has the setting keep, and acquires more: it is not closed or shutting down;
+//   - the place is on one name, of a kind that is kept (queue.Row.Keeps), and takes part in hand-over: it is
+//     no separate place, such as All's or that of a try among readers;
 //   - no goroutine of this process holds the name, waits for it, or writes with a separate place;
 //   - place.Place.Keep allows it. The name was used several times in a row without a contender of
-//     others, no other contender is in ZooKeeper's queue, the place is not revoked, no Txn under it is in
-//     doubt, and its session is alive and not about to be replaced.
+//     others, no other contender is in ZooKeeper's queue, the place did not replace another one, it is not
+//     revoked, has turns left, no Txn under it is in doubt, and its session is alive and not about to be
+//     replaced.
 //
 // What ends that: keptPlace.endLocked does, and is called
 //

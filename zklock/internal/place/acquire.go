@@ -47,7 +47,7 @@ func (a *Attempt) acquire(ctx context.Context) error {
 	a.beginWait(ctx)
 	defer a.endWait()
 	for {
-		q, err := a.list() // up to our own node, which is the last
+		q, err := a.list() // up to our own node, which is the last; of a try: only that, or the try has failed
 		if err != nil {
 			return err
 		}
@@ -61,7 +61,7 @@ func (a *Attempt) acquire(ctx context.Context) error {
 		if !everywhere {
 			continue // with the next name
 		}
-		for conn != 0 {
+		for conn != 0 { // the connection that showed that; 0: there was more than one, so list again
 			if err := a.awaitLease(); err != nil {
 				return err
 			}

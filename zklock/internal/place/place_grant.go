@@ -33,7 +33,8 @@ import (
 // Invariants:
 //   - A place has a hold, which its session counts, if and only if it is held. If no goroutine
 //     wants it, the client itself may have that hold: see Keep. Then no caller has a Lock of it.
-//   - No move leads out of leaving and deleted. The session's end moves only places that the client keeps, to spent.
+//   - No move leads out of leaving and deleted. The end of the session moves a place that the client
+//     keeps to spent, and no other.
 //   - Moves are made under the desk's mu.
 //   - A move that the table does not have is refused, and has no effect. So a caller may
 //     give up a place that is deleted, or report the loss of one that is leaving.

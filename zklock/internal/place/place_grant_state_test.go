@@ -69,8 +69,8 @@ func TestPlaceMovesAsTheTableSays(t *testing.T) {
 	}
 }
 
-// standby is a hold whose methods are never called.
-type standby struct{ session.Hold }
+// idleHold is a hold whose methods are never called.
+type idleHold struct{ session.Hold }
 
 // A place has a hold if and only if its state is held, and none after it was given up.
 func TestPlaceHasAHoldWhileItIsHeld(t *testing.T) {
@@ -82,8 +82,8 @@ func TestPlaceHasAHoldWhileItIsHeld(t *testing.T) {
 			t.Fatalf("the place is %s and its hold is %v, want %s", stateNames[is], p.Holder(), stateNames[want])
 		}
 	}
-	hold := func() *standby { // Grant, without a lease
-		h := &standby{}
+	hold := func() *idleHold { // Grant, without a lease
+		h := &idleHold{}
 		if !p.move(held) {
 			t.Fatalf("a place that is %s cannot be held", stateNames[p.life.state()])
 		}

@@ -20,10 +20,10 @@ func TestDowngradedPlaceIsPassedOnToReadersOnly(t *testing.T) {
 	if !mayPass(queue.Exclusive) || !mayPass(queue.Shared) {
 		t.Error("a writer's place cannot be handed over to writers and readers")
 	}
-	if p.Lower(&standby{}) || !mayPass(queue.Exclusive) {
+	if p.Lower(&idleHold{}) || !mayPass(queue.Exclusive) {
 		t.Error("the downgrade of a hold that is over changes a place that another one may have")
 	}
-	h := &standby{}
+	h := &idleHold{}
 	p.hold = h
 	if !p.Lower(h) {
 		t.Fatal("a writer's place was not lowered for its hold")
@@ -64,7 +64,7 @@ func (h *holder) RecallHandler() RecallHandler { return nil }
 
 // A Downgrade takes a turn of its own, while a place has turns, and only for the hold that has the place.
 func TestTurnsOfDowngradesEnd(t *testing.T) {
-	h := &standby{}
+	h := &idleHold{}
 	p := &Place{Desk: &Desk{Session: &session.Session{}}}
 	p.hold, p.turn = h, math.MaxUint32-1
 	if turn, ok := p.Advance(h); !ok || turn != math.MaxUint32-1 {

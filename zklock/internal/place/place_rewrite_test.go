@@ -9,7 +9,7 @@ import (
 
 // asked is a hold that asked for its place at a time.
 type asked struct {
-	standby
+	idleHold
 	since int64
 }
 

@@ -17,11 +17,18 @@ const (
 
 	// Permit is one of a semaphore's permits.
 	Permit
+
+	// NewKind is the mode of the next kind of lock, which a test may add.
+	NewKind
 )
 
 // Row is all that the layers need to know of a kind of lock. What a kind may do is decided here, and
 // nowhere else: a new kind is a new row, and a public type that asks for it. TestRows has the rules
 // for rows, with the reason for each.
+//
+// Clients of an earlier version do not know the marker of a new kind: they log its queue nodes as children
+// that are not contenders, and do not wait for them. So such clients must not use names that have locks of
+// a new kind.
 type Row struct {
 	// Name is what Mode.String returns, and what stands in the data of queue nodes.
 	Name string

@@ -18,6 +18,9 @@ func brokenRules() (broken []string) {
 		if !m.Excludes(Exclusive) {
 			breaks(m, "a writer holds alone, whatever kinds there are")
 		}
+		if m > 15 {
+			breaks(m, "a set of modes has room for 16")
+		}
 		if r.Joins && m.Excludes(m) {
 			breaks(m, "holders of one process do not share a hold if the kind excludes itself")
 		}
@@ -67,7 +70,7 @@ func TestRows(t *testing.T) {
 	}
 	was := excluded
 	defer func() { rows, excluded = table(), was }()
-	const next = Permit + 1
+	const next = NewKind
 	for rule, row := range map[string]Row{
 		"a kind has a name":                   {},
 		"holders of one process do not share": {Name: "x", Joins: true, Excludes: ModesOf(next)},
@@ -88,6 +91,13 @@ func TestRows(t *testing.T) {
 		if broken := brokenRules(); !slices.ContainsFunc(broken, func(s string) bool { return strings.Contains(s, rule) }) {
 			t.Errorf("the row %+v should break the rule %q, and breaks %q", row, rule, broken)
 		}
+	}
+	rows = table()
+	for range 16 {
+		AddForTest(Row{Name: "x"})
+	}
+	if broken := brokenRules(); !slices.ContainsFunc(broken, func(s string) bool { return strings.Contains(s, "room for 16") }) {
+		t.Errorf("%d rows break %q, and not the rule that there are at most 16", len(rows), broken)
 	}
 	// The kind of the example in package zklock keeps them.
 	rows = table()
@@ -158,7 +168,7 @@ func TestDataLowersWritersOnly(t *testing.T) {
 func TestDecideAsksTheTable(t *testing.T) {
 	was := excluded
 	defer func() { rows, excluded = table(), was }()
-	const update, most = Permit + 1, 7
+	const update, most = NewKind, 7
 	AddForTest(Row{Name: "update", Excludes: ModesOf(update)})
 	modes := []Mode{Exclusive, Shared, update}
 	waitsFor := func(m, o Mode) bool { return m == Exclusive || o == Exclusive || m == update && o == update }
