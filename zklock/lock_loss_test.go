@@ -3,7 +3,9 @@ package zklock_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -219,4 +221,29 @@ func TestDeletionAfterAReconnectIsALoss(t *testing.T) {
 			t.Errorf("the lock whose node was deleted after a reconnect: %v, want ErrLost", err)
 		}
 	})
+}
+
+// A goroutine whose Release finds that the lease has run out is not refused afterwards because of that
+// lock: it has met no other contender.
+func TestTryAfterALossThatReleaseHasFound(t *testing.T) {
+	for range 20 {
+		synctest.Test(t, func(t *testing.T) {
+			e := memdriver.New()
+			c := connect(t, e.Connector(), nil)
+			l := mustLock(t)(c.Mutex("a").Acquire(t.Context()))
+			time.Sleep(time.Second)
+			synctest.Wait()
+			lease.AddSuspended(time.Minute)
+			if err := l.Release(t.Context()); !errors.Is(err, zklock.ErrLost) {
+				t.Fatalf("release: %v, want ErrLost", err)
+			}
+			again, err := c.Mutex("a").TryAcquire(t.Context())
+			switch {
+			case err == nil:
+				mustRelease(t, again)
+			case strings.Contains(err.Error(), fmt.Sprint("/", os.Getpid())): // the node of the lost session may still be there
+				t.Errorf("a try after the loss: %v; this process holds nothing", err)
+			}
+		})
+	}
 }

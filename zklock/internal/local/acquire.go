@@ -84,6 +84,9 @@ func (q *Queue) enter(r *Request) (granted bool, from *keptPlace, tk *ticket, er
 	for q.grants != nil {
 		q.granted.Wait()
 	}
+	if h := q.current; h != nil && h.isLost() {
+		q.endLocked(h) // Vacate does so too, perhaps a moment later
+	}
 	if q.waiters.Len() == 0 {
 		if q.shareLocked(r) {
 			return true, nil, nil, nil

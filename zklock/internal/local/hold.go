@@ -33,6 +33,7 @@ type Hold struct {
 	handles []Handle      // those not yet released, the oldest first; guarded by mu until over is set; after a loss only Finish and Report use them
 	mode    queue.Mode    // guarded by mu; a Downgrade changes it
 	over    bool          // guarded by mu
+	lost    bool          // guarded by mu; it was lost before it was released
 	live    bool          // guarded by mu; the place was granted: see place.Place.Grant
 	counted bool          // guarded by the mu of its local queue, whose holds includes it
 	txns    int32         // guarded by mu; Txns under way
@@ -185,8 +186,15 @@ func (h *Hold) MarkLost() bool {
 	if h.over {
 		return false
 	}
-	h.over = true
+	h.over, h.lost = true, true
 	return h.live
+}
+
+// isLost reports whether the hold was lost.
+func (h *Hold) isLost() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.lost
 }
 
 // Finish implements session.Hold. It does not report the loss of handles that were released by

@@ -109,9 +109,10 @@ func (s *Session) DropWatch(w *Watched) { s.watches.Drop(w) }
 // reports of its losses and its end. The session has left its pool.
 func (s *Session) announceEnd() {
 	s.stop()
-	vacate(s.last.lost)
-	lost, ended := s.last.lost, s.last.state
-	s.last.report <- func() {
+	lost, ended, report := s.last.lost, s.last.state, s.last.report
+	s.last = ending{} // a Lock that the program keeps refers to the session, which must not keep all lost ones
+	vacate(lost)
+	report <- func() {
 		s.reportLoss(lost, ended.Err)
 		if s.settings.Changed != nil {
 			s.settings.Changed(ended)
