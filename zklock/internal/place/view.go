@@ -90,9 +90,11 @@ func (v *View) list(ctx context.Context) error {
 
 // watchHead arms the watch on the first contender, if that is a writer or may be kept, and
 // updates its entry with what the read shows. If gone, its node does not exist, and err does not matter.
+// A node that this client deletes has no holder whose changes could be seen: the event of the children
+// says when it is gone.
 func (v *View) watchHead(ctx context.Context) (gone bool, err error) {
 	q := v.last[v.cfg.Dialect.Family]
-	if len(q) == 0 || !q[0].Kind.Mode.Lowers() && !q[0].MayBeKept() {
+	if len(q) == 0 || q[0].Stray || !q[0].Kind.Mode.Lowers() && !q[0].MayBeKept() {
 		v.head = nil
 		return false, nil
 	}
@@ -107,9 +109,7 @@ func (v *View) watchHead(ctx context.Context) (gone bool, err error) {
 		return errors.Is(err, driver.ErrNoNode), err
 	}
 	v.head, v.name = w, first.Name
-	stray := first.Stray
 	*first = entryOf(first.Node, w.Node, false)
-	first.Stray = stray
 	return false, nil
 }
 
