@@ -85,7 +85,7 @@ func (q *Queue) enter(r *Request) (granted bool, from *keptPlace, tk *ticket, er
 		q.granted.Wait()
 	}
 	if h := q.current; h != nil && h.isLost() {
-		q.endLocked(h) // Vacate does so too, perhaps a moment later
+		q.endLocked(h) // as Vacate does, perhaps a moment later: r would meet nothing but that hold. What follows serves the queue
 	}
 	if q.waiters.Len() == 0 {
 		if q.shareLocked(r) {

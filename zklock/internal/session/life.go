@@ -70,7 +70,7 @@ type life struct {
 	lossDelayEnds time.Time         // guarded by mu; an instant: until then the nodes of lost locks stay
 	retiring      bool              // guarded by mu; the pool has replaced it: it ends when its last place is gone
 	over          error             // guarded by mu; why the session has ended; nil: it has not
-	last          ending            // set before gone is closed
+	last          ending            // set before gone is closed; announceEnd, which is called once, clears it
 }
 
 // ending is what is left to do when all handles of a session that is over have ended.
