@@ -84,7 +84,7 @@ func (q *Queue) enter(r *Request) (granted bool, from *keptPlace, tk *ticket, er
 	for q.grants != nil {
 		q.granted.Wait()
 	}
-	if h := q.current; h != nil && h.isLost() {
+	if h := q.current; h != nil && h.finished.Load() {
 		q.endLocked(h) // as Vacate does, perhaps a moment later: r would meet nothing but that hold. What follows serves the queue
 	}
 	if q.waiters.Len() == 0 {

@@ -53,6 +53,22 @@ func TestHoldLostBeforeItIsLive(t *testing.T) {
 	}
 }
 
+// A goroutine that comes after a loss does not meet the hold that was lost, even if the session has not
+// vacated it yet. But until all handles of that hold have ended, their callers believe in it.
+func TestLostHoldCountsUntilItsHandlesHaveEnded(t *testing.T) {
+	name, request := heldUp(t)
+	lost := &Hold{home: name, live: true, mode: queue.Exclusive, place: &place.Place{}, handles: []Handle{&fakeHandle{}}}
+	name.beginLocked(lost)
+	lost.MarkLost()
+	if _, _, tk, _ := name.enter(request(queue.Exclusive)); tk == nil || name.holds != 1 || name.leader != nil {
+		t.Errorf("before the handle has ended, %d holds are counted, and the leader is %p; want 1, and none", name.holds, name.leader)
+	}
+	lost.Finish(errs.ErrSessionExpired, time.Now())
+	if name.enter(request(queue.Exclusive)); name.holds != 0 || name.leader == nil {
+		t.Errorf("after that, %d holds are counted, and the leader is %p; want 0, and the first goroutine", name.holds, name.leader)
+	}
+}
+
 // heldUp returns a client's local queue for one name, and a function that makes requests for it.
 func heldUp(t *testing.T) (*Queue, func(queue.Mode) *Request) {
 	qs := &Queues{byPath: make(map[string]*Queue)}

@@ -3,6 +3,7 @@ package local
 import (
 	"context"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/internal/errs"
@@ -20,7 +21,8 @@ import (
 //     the last handle or by a loss before it. A hold that is over before it is live never is, and
 //     no caller gets a handle of it.
 //   - A handle is added only while over is not set, so no handle outlives its hold.
-//   - The next hold of the same place begins after over was set.
+//   - The next hold of the same place begins after over was set. The local queue counts a lost hold until
+//     all its handles have ended: until finished is set, at least.
 type Hold struct {
 	home  home
 	place *place.Place
@@ -33,14 +35,14 @@ type Hold struct {
 	handles []Handle      // those not yet released, the oldest first; guarded by mu until over is set; after a loss only Finish and Report use them
 	mode    queue.Mode    // guarded by mu; a Downgrade changes it
 	over    bool          // guarded by mu
-	lost    bool          // guarded by mu; it was lost before it was released
 	live    bool          // guarded by mu; the place was granted: see place.Place.Grant
 	counted bool          // guarded by the mu of its local queue, whose holds includes it
 	txns    int32         // guarded by mu; Txns under way
 	settled chan struct{} // guarded by mu; closed when txns reaches 0; made when it leaves 0
 
-	candidacy bool // WithCandidacy; never changes
-	apart     bool // the place is not handed over; never changes
+	finished  atomic.Bool // the hold was lost, and all its handles have ended
+	candidacy bool        // WithCandidacy; never changes
+	apart     bool        // the place is not handed over; never changes
 
 	request   *Request  // the one that is being granted the place; nil once Begin has returned
 	firstSlot [1]Handle // the array of handles at first
@@ -186,15 +188,8 @@ func (h *Hold) MarkLost() bool {
 	if h.over {
 		return false
 	}
-	h.over, h.lost = true, true
+	h.over = true
 	return h.live
-}
-
-// isLost reports whether the hold was lost.
-func (h *Hold) isLost() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.lost
 }
 
 // Finish implements session.Hold. It does not report the loss of handles that were released by
@@ -203,6 +198,7 @@ func (h *Hold) isLost() bool {
 func (h *Hold) Finish(cause error, at time.Time) {
 	loss := &Loss{Name: h.name, Cause: cause, At: at}
 	h.handles = slices.DeleteFunc(h.handles, func(hd Handle) bool { return !hd.Lose(loss) })
+	h.finished.Store(true)
 }
 
 // Vacate implements session.Hold.
