@@ -105,7 +105,10 @@ func (c *toyClient) connect(ctx context.Context) {
 	for ctx.Err() == nil {
 		conn, err := net.Dial("tcp", c.addr)
 		if err != nil {
-			time.Sleep(c.ttl / 20)
+			select {
+			case <-time.After(c.ttl / 20):
+			case <-ctx.Done():
+			}
 			continue
 		}
 		c.mu.Lock()
