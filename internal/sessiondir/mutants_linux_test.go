@@ -129,7 +129,10 @@ var _ = []mutant.Mutant{
 		In:     (*reaper).stand,
 		Find:   "r.$candidate(ctx, key, f)",
 		Put:    "r.$candidate(ctx, key, f); return",
-		Tests:  []string{"TestOneWatchesAndTheNextTakesOver"},
+		And: []mutant.Change{
+			{In: (*reaper).candidate, Find: "pause = time.Millisecond; continue", Put: "return"},
+		},
+		Tests: []string{"TestOneWatchesAndTheNextTakesOver"},
 	},
 	{
 		Name:   "session-dir-mode",
