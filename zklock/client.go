@@ -201,6 +201,7 @@ func (c *Client) acquireLock(ctx context.Context, a *acquisition) (lock *Lock, e
 	if lock, err := a.reenter(ctx); lock != nil || err != nil {
 		return lock, err
 	}
+	a.observed(ctx)
 	if err := c.pool.Regressed(); err != nil {
 		return nil, err
 	}

@@ -24,6 +24,7 @@ func init() {
 		},
 		func(uses int) Option { return openOption(func(c *Client) { c.cfg.KeepAfter = uses }) },
 	)
+	control.ProvideObserve(observe)
 }
 
 // WithHooks adds hooks to those given before; see [JoinHooks] for their order.

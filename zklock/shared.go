@@ -1,6 +1,8 @@
 package zklock
 
 import (
+	"context"
+	"slices"
 	"sync/atomic"
 
 	"github.com/zklock/go-zklock/zklock/internal/local"
@@ -15,6 +17,45 @@ type shared struct {
 	pool     *session.Pool[*place.Session]
 	local    *local.Queues
 	counters counters
+
+	observers atomic.Pointer[[]*observer] // nil before the first: see observe
+}
+
+// observer is a function that control.Observe has added.
+type observer func(ctx context.Context, wants []place.Want, try bool)
+
+// observe implements control.Observe. Unlike hooks, an observer can come to a client that is open.
+func observe(c *Client, f func(context.Context, []place.Want, bool)) (stop func()) {
+	o := (*observer)(&f)
+	c.changeObservers(func(l []*observer) []*observer { return append(l, o) })
+	return func() {
+		c.changeObservers(func(l []*observer) []*observer {
+			return slices.DeleteFunc(l, func(other *observer) bool { return other == o })
+		})
+	}
+}
+
+// changeObservers replaces the list of observers, which acquisitions read without a mutex.
+func (s *shared) changeObservers(change func([]*observer) []*observer) {
+	for {
+		old := s.observers.Load()
+		var list []*observer
+		if old != nil {
+			list = slices.Clone(*old)
+		}
+		if list = change(list); s.observers.CompareAndSwap(old, &list) {
+			return
+		}
+	}
+}
+
+// observed calls the observers. Without any it costs one load.
+func (a *acquisition) observed(ctx context.Context) {
+	if list := a.client.observers.Load(); list != nil {
+		for _, o := range *list {
+			(*o)(ctx, a.Wants, a.Try)
+		}
+	}
 }
 
 // config has the settings of a Client. They are checked.
