@@ -62,4 +62,23 @@ var _ = []mutant.Mutant{
 		},
 		Tests: []string{"TestReentryAfterALossIsALoss"},
 	},
+	{
+		Name:   "join-is-observed",
+		Breaks: "zklocktest.Order takes a join by Reenter for an acquisition that waits",
+		In:     (*Client).acquireLock,
+		Find:   "if lock, err := a.$reenter(ctx); lock != nil || err != nil { return lock, err }",
+		Put:    "a.observed(ctx); if lock, err := a.$reenter(ctx); lock != nil || err != nil { return lock, err }",
+		Tests:  []string{"TestOrder"},
+		By:     "zklock/zklocktest",
+	},
+	{
+		Name:   "failure-is-not-observed",
+		Breaks: "zklocktest.Order leaves out acquisitions that fail",
+		In:     (*Client).acquireLock,
+		Find:   "a.$observed(ctx)",
+		Put:    "if ctx.Err() == nil { a.$observed(ctx) }",
+		With:   map[string]any{"observed": (*acquisition).observed},
+		Tests:  []string{"TestOrder"},
+		By:     "zklock/zklocktest",
+	},
 }

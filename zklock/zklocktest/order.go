@@ -195,7 +195,7 @@ func (r *record) add(held, acquired []part) (reports []func()) {
 		}
 	}
 	// Edges in both directions between neighbours connect all names of an All. Neighbours are those of one
-	// class, and of each class and the next the first ones, which are no readers if any is not.
+	// class, and of each class and the next the first ones: a reader is first only if all are readers.
 	all := slices.Clone(acquired)
 	slices.SortFunc(all, func(v, w part) int {
 		return cmp.Or(cmp.Compare(v.class, w.class), v.rank()-w.rank(), cmp.Compare(v.name, w.name))

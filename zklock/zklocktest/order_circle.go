@@ -94,8 +94,10 @@ func (g *graph) circle(e *edge, written map[string]bool) []*edge {
 // byCaller returns a circle with one edge for each caller: it joins those of one All.
 func byCaller(way []*edge) (circle []*edge) {
 	sameAll := func(v, w *edge) bool { return v.all != nil && v.all == w.all }
-	for sameAll(way[len(way)-1], way[0]) { // ends, since not all edges are an All's
-		way = slices.Concat(way[1:], way[:1])
+	for range way { // until the circle begins with a caller's first edge
+		if sameAll(way[len(way)-1], way[0]) {
+			way = slices.Concat(way[1:], way[:1])
+		}
 	}
 	for _, e := range way {
 		if last := len(circle) - 1; last >= 0 && sameAll(circle[last], e) {

@@ -482,13 +482,18 @@ func TestOrderInParallel(t *testing.T) {
 func TestOrderEndsWithItsTest(t *testing.T) {
 	client, _ := zklocktest.New(t)
 	w := &witness{}
+	names := 0
 	zklocktest.Order(w, client)
-	zklocktest.Order(w, client)
+	zklocktest.Order(w, client, func(string) string { names++; return "" })
 	moves(t, client)
 	w.end()
+	before := names
 	merges(t, client)
 	if found := w.found(); found != nil || w.late {
 		t.Errorf("reports after the end: %q", found)
+	}
+	if before == 0 || names != before {
+		t.Errorf("the function got %d names before the end, and %d after it, want some and 0", before, names-before)
 	}
 }
 
