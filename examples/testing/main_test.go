@@ -12,6 +12,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/faultdriver"
 	"github.com/zklock/go-zklock/zklock/memdriver"
+	"github.com/zklock/go-zklock/zklock/zklocktest"
 )
 
 // open returns a client of an ensemble that the test controls, or of a wrapper around one.
@@ -23,6 +24,7 @@ func open(t *testing.T, c driver.Connector) *zklock.Client {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = client.Close() })
+	zklocktest.Order(t, client) // replicas that acquire locks in opposite orders would fail the test
 	return client
 }
 

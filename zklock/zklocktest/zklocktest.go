@@ -6,6 +6,8 @@
 //		ensemble.Break(client.Mutex("orders/42").Path()) // an operator deletes the holder's node
 //	}
 //
+// [Order] makes a test fail whose callers acquire locks in opposite orders, whether or not they meet.
+//
 // Inside a testing/synctest bubble, hours of waiting take milliseconds. The package
 // [memdriver] describes what an ensemble can do.
 package zklocktest
