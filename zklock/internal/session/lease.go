@@ -80,9 +80,10 @@ func (s *life) tallyLocked(places, needing int) {
 		}
 		Poke(s.rouse) // from now on exchanges are due more often
 	case before > 0 && s.needing == 0:
+		// From now on the overseer ends the session if the ensemble is silent for too long. It need not wake
+		// now: its timer ends with a lease that was proven by then, and so before such a silence can.
 		s.counting = false
 		s.publishLocked()
-		Poke(s.look) // from now on the overseer ends the session if the ensemble is silent
 	}
 }
 
