@@ -139,8 +139,11 @@ func (l *Lock) Release(ctx context.Context) (err error) {
 		h.EndSession()
 		<-l.Done() // another goroutine may be ending the session, and may not have reached this lock
 	}
-	held := time.Since(l.handle.acquired)
-	ctx, end := hook.Start(l.handle.client.hooks.Release, ctx, ReleaseEvent{Lock: l, Held: held, Revoked: l.handle.revokedAt()})
+	var event ReleaseEvent
+	if l.handle.client.hooks.Release != nil { // else it is not worth a clock and a mutex
+		event = ReleaseEvent{Lock: l, Held: time.Since(l.handle.acquired), Revoked: l.handle.revokedAt()}
+	}
+	ctx, end := hook.Start(l.handle.client.hooks.Release, ctx, event)
 	if !l.handle.end(byRelease) {
 		err = l.handle.reason()
 		end.Call(ReleaseResult{Err: err})
