@@ -53,6 +53,9 @@ func (a *acquisition) NewHandle(h *local.Hold) local.Handle {
 	return hd
 }
 
+// Handle implements local.Caller.
+func (a *acquisition) Handle() local.Handle { return a.lock.handle }
+
 // Sees implements local.Caller.
 func (a *acquisition) Sees(ahead local.Ahead) {
 	c := a.contender(&ahead)

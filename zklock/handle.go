@@ -26,9 +26,10 @@ type handle struct {
 	ended    atomic.Pointer[LostError] // how it ended, a loss or byRelease; nil while it is held; set once, under mu
 	released atomic.Bool               // Release was called
 
+	async bool // WithAsyncRelease; set before its caller has the Lock
+
 	mu       mutex.Mutex[mutex.Inner]
 	done     chan struct{}                         // guarded by mu; made when Done is first called, closed when ended is set
-	async    bool                                  // WithAsyncRelease; set before its caller has the Lock
 	revoked  *revocation                           // guarded by mu; nil without WithRevocable
 	contexts map[*context.CancelCauseFunc]struct{} // guarded by mu; to cancel when ended is set, or revoked.err
 	strong   *Lock                                 // guarded by mu; nil after Age

@@ -15,7 +15,7 @@ func (q *Queue) Acquire(r *Request) (err error) {
 			err = q.acquireAlone(r)
 		}
 		switch {
-		case err != nil || r.got.handle.Held():
+		case err != nil || r.Caller.Handle().Held():
 			return err
 		case q.queues.contextOf(r).Err() != nil:
 			return errs.WaitEnded(q.queues.contextOf(r), errs.ErrNotAcquired)
@@ -58,7 +58,7 @@ func (q *Queue) acquire(r *Request) error {
 	}
 	left, err := q.take(r, tk.start)
 	q.noSessionSince = r.NoSessionSince
-	q.led(r.got.hold, left)
+	q.led(r.got, left)
 	return err
 }
 
@@ -198,7 +198,7 @@ func (q *Queue) leave(tk *ticket) {
 	switch {
 	case tk.refused:
 	case tk.granted:
-		tk.r.got.drop()
+		tk.r.got.drop(tk.r.Caller.Handle())
 	default:
 		q.led(nil, tk.start)
 	}

@@ -41,14 +41,14 @@ func TestHoldLostBeforeItIsLive(t *testing.T) {
 	if h.MarkLost() {
 		t.Error("the loss of a hold that was never live is reported")
 	}
-	if h.Begin(7) || r.Granted() || r.served || name.uses != 1 {
+	if h.begin(r, 7) || r.Granted() || r.served || name.uses != 1 {
 		t.Errorf("a lost hold became live: the request is granted: %t, counts as served: %t, and its name is used %d times, want 1", r.Granted(), r.served, name.uses)
 	}
 	h = (*requester)(r).NewHold(&place.Place{Zxid: 5, Desk: &place.Desk{Session: session.Inert(t.Context(), timed{timeout: time.Second})}}).(*Hold)
 	first := h.handles[0].(*fakeHandle)
 	first.acquired = time.Now().Add(-time.Minute) // the process did not run for a while
 	h.Review()                                    // a session looks for locks that were dropped
-	if !h.Begin(7) || r.got != (grip{h, first}) || first.token != (Token{Zxid: 5, Turn: 7}) || first.aged || name.uses != 2 || !h.MarkLost() {
+	if !h.begin(r, 7) || r.got != h || first.token != (Token{Zxid: 5, Turn: 7}) || first.aged || name.uses != 2 || !h.MarkLost() {
 		t.Errorf("a hold that was not lost: the request has %v, its handle the token %v, and its name is used %d times, want 2", r.got, first.token, name.uses)
 	}
 }
@@ -91,12 +91,20 @@ func requestOf(p place.Request, waits func()) *Request {
 }
 
 // fakeCaller makes holds and handles that do nothing.
-type fakeCaller struct{ waits func() }
+type fakeCaller struct {
+	waits  func()
+	handle *fakeHandle
+}
 
-func (c *fakeCaller) NewHold() (*Hold, Handle) { return &Hold{}, &fakeHandle{acquired: time.Now()} }
-func (c *fakeCaller) NewHandle(*Hold) Handle   { return &fakeHandle{acquired: time.Now()} }
+func (c *fakeCaller) NewHold() (*Hold, Handle) { return &Hold{}, c.NewHandle(nil) }
+func (c *fakeCaller) Handle() Handle           { return c.handle }
 func (c *fakeCaller) Sees(Ahead)               {}
 func (c *fakeCaller) HandedOver(string)        {}
+
+func (c *fakeCaller) NewHandle(*Hold) Handle {
+	c.handle = &fakeHandle{acquired: time.Now()}
+	return c.handle
+}
 
 func (c *fakeCaller) Waits(Ahead, bool) {
 	if c.waits != nil {
@@ -132,7 +140,7 @@ func TestWaiterOfALostGrantIsCounted(t *testing.T) {
 		granting.Go(func() { // with the race detector: it reads nothing that is the waiter's own
 			h := (*requester)(r).NewHold(&place.Place{}).(*Hold)
 			h.MarkLost()
-			h.Begin(1)
+			h.begin(r, 1)
 		})
 		granting.Wait()
 	}
@@ -221,7 +229,7 @@ func TestHandlesThatAreBeingLostAreNotLookedAt(t *testing.T) {
 		h := &Hold{home: &Queue{queues: &Queues{}}, place: p, live: true}
 		r := requestOf(place.Request{Ctx: t.Context()}, nil)
 		h.Join(r)
-		r.got.handle.Release() // it is about to leave the hold
+		r.Caller.Handle().Release() // it is about to leave the hold
 		h.Join(r)
 		h.MarkLost()
 		var look sync.WaitGroup

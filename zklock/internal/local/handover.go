@@ -55,7 +55,7 @@ func (q *Queue) grantLocked(p *place.Place, r *Request) (passable, granted bool)
 	q.grants = nil
 	q.granted.Broadcast()
 	if granted {
-		q.beginLocked(r.got.hold)
+		q.beginLocked(r.got)
 		q.serveLocked(nil)
 	}
 	return passable, granted

@@ -17,7 +17,7 @@ import (
 // share a place, or by re-entry.
 //
 // Invariants:
-//   - live and over are set once each, and never cleared: live by Begin, over by the release of
+//   - live and over are set once each, and never cleared: live by begin, over by the release of
 //     the last handle or by a loss before it. A hold that is over before it is live never is, and
 //     no caller gets a handle of it.
 //   - A handle is added only while over is not set, so no handle outlives its hold.
@@ -31,8 +31,8 @@ type Hold struct {
 
 	mu      mutex.Mutex[mutex.Inner]
 	origin  place.Origin  // guarded by mu; of the request that was granted the place; SetLabel changes its label
-	token   Token         // guarded by mu; of the handles that join from now on; a Downgrade changes it
 	handles []Handle      // those not yet released, the oldest first; guarded by mu until over is set; after a loss only Finish and Report use them
+	turn    uint32        // guarded by mu; of the handles that join from now on; a Downgrade changes it
 	mode    queue.Mode    // guarded by mu; a Downgrade changes it
 	over    bool          // guarded by mu
 	live    bool          // guarded by mu; the place was granted: see place.Place.Grant
@@ -44,7 +44,6 @@ type Hold struct {
 	candidacy bool        // WithCandidacy; never changes
 	apart     bool        // the place is not handed over; never changes
 
-	request   *Request  // the one that is being granted the place; nil once Begin has returned
 	firstSlot [1]Handle // the array of handles at first
 }
 
@@ -65,6 +64,13 @@ func (h *Hold) Mode() queue.Mode {
 	return h.mode
 }
 
+// describe returns how the place is held, and what others read of the holder.
+func (h *Hold) describe() (queue.Mode, place.Origin) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.mode, h.origin
+}
+
 // Origin implements place.Holder.
 func (h *Hold) Origin() place.Origin {
 	h.mu.Lock()
@@ -72,26 +78,26 @@ func (h *Hold) Origin() place.Origin {
 	return h.origin
 }
 
-// Begin implements place.Holder. The hold uses its names before it can be lost, because a loss ends
-// that use.
-func (h *Hold) Begin(turn uint32) bool {
-	r := h.request
-	h.request = nil
+// begin makes the hold live, for the request that was granted the place. The hold uses its names before
+// it can be lost, because a loss ends that use. It returns false if the hold was lost.
+func (h *Hold) begin(r *Request, turn uint32) bool {
 	h.home.served(r, h.wants)
 	h.mu.Lock()
 	lost := h.over
-	h.live, h.token.Turn = !lost, turn
-	first := h.handles[0]
-	first.Begin(h.token)
+	h.live, h.turn = !lost, turn
+	h.handles[0].Begin(h.tokenLocked())
 	h.mu.Unlock()
 	if lost {
 		h.home.vacated(h.wants)
 		h.home.waitAgain(r)
 		return false
 	}
-	r.got = grip{h, first}
+	r.got = h
 	return true
 }
+
+// tokenLocked returns the token of a handle that the hold gets now.
+func (h *Hold) tokenLocked() Token { return Token{h.place.Zxid, h.turn} }
 
 // RecallHandler implements place.Holder.
 func (h *Hold) RecallHandler() place.RecallHandler { return h.home }
@@ -105,9 +111,9 @@ func (h *Hold) Join(r *Request) bool {
 		return false
 	}
 	joined := r.Caller.NewHandle(h)
-	joined.Begin(h.token)
+	joined.Begin(h.tokenLocked())
 	h.handles = append(h.handles, joined)
-	r.got = grip{h, joined}
+	r.got = h
 	return true
 }
 
@@ -170,14 +176,14 @@ func (h *Hold) giveBack(ctx context.Context, async bool) (handed, deleted bool, 
 	return false, deleted, err
 }
 
-// drop gives back what a requester was granted that has stopped waiting. It does so in the
+// drop gives back a handle that a requester was granted that has stopped waiting. It does so in the
 // background, and calls no Release hook.
-func (g grip) drop() {
-	if !g.handle.Release() {
+func (h *Hold) drop(hd Handle) {
+	if !hd.Release() {
 		return
 	}
-	if last, _ := g.hold.part(g.handle); last {
-		_, _, _ = g.hold.giveBack(g.hold.place.Desk.Context(), true)
+	if last, _ := h.part(hd); last {
+		_, _, _ = h.giveBack(h.place.Desk.Context(), true)
 	}
 }
 

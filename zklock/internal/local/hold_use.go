@@ -199,7 +199,7 @@ func (h *Hold) lowerTo(turn uint32) (lowered bool, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if lowered, err = h.mayLowerLocked(); lowered {
-		h.mode, h.token = h.mode.Lowered(), Token{Zxid: h.place.Zxid, Turn: turn}
+		h.mode, h.turn = h.mode.Lowered(), turn
 	}
 	return lowered, err
 }

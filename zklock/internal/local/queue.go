@@ -78,13 +78,13 @@ type ticket struct {
 	at    *list.Element // guarded by the queue's mu; nil if the answer was sent, or is about to be
 
 	answered chan struct{} // closed when the next three are set
-	granted  bool          // the request has a hold
 	start    *place.Place
+	granted  bool // the request has a hold
 	refused  bool // it is a try's, and there is another contender: neither hold nor lead
 
-	desk        *place.Desk     // guarded by the queue's mu; it is the leader's: the session that it asks on; nil: it has none yet
-	met         bool            // guarded by the queue's mu; it is the leader's, and has met another contender on that session
+	met         bool            // guarded by the queue's mu; it is the leader's, and has met another contender on the session of desk
 	waits       bool            // guarded by the queue's mu; it is the leader's, and has to wait for other contenders
+	desk        *place.Desk     // guarded by the queue's mu; it is the leader's: the session that it asks on; nil: it has none yet
 	leaderWaits <-chan struct{} // set when it is made; see leaderWaitsLocked
 }
 
@@ -217,7 +217,8 @@ func (q *Queue) aheadLocked() Ahead {
 	switch {
 	case q.current != nil:
 		h := q.current
-		ahead.Kind.Mode, ahead.Origin, ahead.Held = h.Mode(), h.Origin(), true
+		ahead.Kind.Mode, ahead.Origin = h.describe()
+		ahead.Held = true
 		ahead.Entry.Name, ahead.Granted, ahead.Candidacy = h.place.Node(), h.place.Granted, h.candidacy
 	case q.grants != nil:
 		ahead.Kind.Mode, ahead.Origin = q.grants.Mode, q.grants.Origin

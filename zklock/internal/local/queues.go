@@ -121,7 +121,7 @@ func (qs *Queues) Enter(r *Request) (*Queue, error) {
 		qs.useLocked(q)
 	}
 	first := qs.byPath[r.Wants[0].Path]
-	r.By, r.home = (*requester)(r), first
+	r.home = first
 	return first, nil
 }
 

@@ -18,6 +18,9 @@ type Caller interface {
 	// nothing.
 	NewHandle(h *Hold) Handle
 
+	// Handle returns the newest handle that was made.
+	Handle() Handle
+
 	// Sees notes the contender that a try has met. For a goroutine of this process it is called under a
 	// local queue's mutex, and locks nothing.
 	Sees(ahead Ahead)
@@ -56,7 +59,7 @@ type Request struct {
 
 	ctx      context.Context // see Queues.contextOf
 	waitFrom time.Time       // since when it waits for other contenders; guarded by Queues.mu for other goroutines
-	got      grip            // what it was granted; the granting goroutine sets it before it notifies the requester's
+	got      *Hold           // what it was granted, with the Caller's newest handle; the granting goroutine sets it before it notifies the requester's
 }
 
 // home is the local queue that a request has come to, that of its first name. Its hold belongs there,
@@ -82,14 +85,8 @@ type home interface {
 	serve(lost *Hold)
 }
 
-// grip is a hold with the handle of one request; zero if the request has none.
-type grip struct {
-	hold   *Hold
-	handle Handle
-}
-
 // Granted reports whether the request was granted a hold. The hold may have been lost since.
-func (r *Request) Granted() bool { return r.got.hold != nil }
+func (r *Request) Granted() bool { return r.got != nil }
 
 // meets reports to the Caller that the request waits for another contender. It ends the request if
 // the limit of waiters is reached.
@@ -130,9 +127,13 @@ func (r *requester) Waits(position int, ahead place.Entry) {
 // NewHold implements place.Requester. The hold has one handle, the requester's.
 func (r *requester) NewHold(p *place.Place) place.Holder {
 	h, first := r.Caller.NewHold()
-	h.home, h.apart, h.place, h.request = r.home, r.apart, p, (*Request)(r)
+	h.home, h.apart, h.place = r.home, r.apart, p
 	h.name, h.wants, h.mode, h.origin, h.candidacy = r.Name, r.Wants, r.Mode, r.Origin, r.Candidacy
-	h.token.Zxid = p.Zxid
 	h.handles = append(h.firstSlot[:0], first)
 	return h
+}
+
+// Begin implements place.Requester.
+func (r *requester) Begin(h place.Holder, turn uint32) bool {
+	return h.(*Hold).begin((*Request)(r), turn)
 }

@@ -23,7 +23,7 @@ import (
 // for another goroutine to continue with. After any other error nothing stays queued.
 func (q *Queue) take(r *Request, start *place.Place) (left *place.Place, err error) {
 	ctx := q.queues.contextOf(r)
-	r.got = grip{}
+	r.got = nil
 	for {
 		if r.NoSessionSince.IsZero() {
 			r.NoSessionSince = time.Now()
@@ -48,7 +48,7 @@ func (q *Queue) take(r *Request, start *place.Place) (left *place.Place, err err
 		if !r.apart {
 			q.leaderAsks(on.Desk)
 		}
-		left, err = place.Attempt{Session: on, Request: &r.Request}.Take(ctx, patient, cancel, start)
+		left, err = place.Attempt{Session: on, Request: &r.Request, By: (*requester)(r)}.Take(ctx, patient, cancel, start)
 		start = nil
 		if errors.Is(err, errs.ErrUnanswered) && s.CutSince().IsZero() {
 			err = errs.WaitEnded(ctx, errs.ErrNotAcquired) // there was a connection, so the wait was one for the lock

@@ -41,7 +41,7 @@ func (a *Attempt) acquire(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if alone && a.place.Grant(a.Request.By) {
+	if alone && a.place.Grant(a.By) {
 		return nil
 	}
 	a.beginWait(ctx)
@@ -72,7 +72,7 @@ func (a *Attempt) acquire(ctx context.Context) error {
 			if own != conn {
 				break // list again: the two prove nothing together
 			}
-			if a.place.Grant(a.Request.By) {
+			if a.place.Grant(a.By) {
 				return nil
 			}
 		}

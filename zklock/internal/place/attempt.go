@@ -9,17 +9,17 @@ import (
 
 // Request is an acquisition, as far as its place needs to know it.
 type Request struct {
-	By     Requester
-	Ctx    context.Context // for hooks: what the Acquire hook returned
-	Wants  []Want
-	Mode   queue.Mode
-	Try    bool // it fails instead of waiting for other contenders
-	Keep   bool // its place may be kept in the queue after its last use
-	Origin Origin
+	Ctx   context.Context // for hooks: what the Acquire hook returned
+	Wants []Want
+	Mode  queue.Mode
+	Try   bool // it fails instead of waiting for other contenders
+	Keep  bool // its place may be kept in the queue after its last use
 
 	// Candidacy says that its wait and its hold are meant to be long. Its place is not handed over, so
 	// the data of its nodes say so for as long as they exist.
 	Candidacy bool
+
+	Origin Origin
 
 	// NoSessionSince is since when there has been no usable session; zero if there is
 	// one. Only the requester's goroutine uses it.
@@ -49,6 +49,7 @@ func (r *Request) data(cfg *Settings, keep bool) queue.Data {
 type Attempt struct {
 	*Session // that the attempt is made on
 	Request  *Request
+	By       Requester // whose request it is
 
 	place   *Place             // the place that it has; nil: it has none
 	given   *Place             // the place that it was given to begin with; nil: none

@@ -114,7 +114,7 @@ func (p *Place) Grant(by Requester) bool {
 	if !p.Desk.Hold(h, p.Desk.Least()) {
 		return false
 	}
-	if turn, ok := p.take(h); ok && h.Begin(turn) {
+	if turn, ok := p.take(h); ok && by.Begin(h, turn) {
 		return true
 	}
 	p.EndHold(h)
@@ -193,14 +193,14 @@ type Requester interface {
 
 	// NewHold returns a hold of a place whose turn it is. The hold is not live: see Place.Grant.
 	NewHold(p *Place) Holder
+
+	// Begin makes that hold live. turn goes into its token. It returns false if the hold was lost.
+	Begin(h Holder, turn uint32) bool
 }
 
 // Holder is the hold of a place while callers have Locks of it.
 type Holder interface {
 	session.Hold
-
-	// Begin makes the hold live. turn goes into its token. It returns false if the hold was lost.
-	Begin(turn uint32) bool
 
 	// Origin returns what others read of the holder.
 	Origin() Origin

@@ -58,7 +58,6 @@ type holder struct {
 	origin func() Origin
 }
 
-func (h *holder) Begin(uint32) bool            { return true }
 func (h *holder) Origin() Origin               { return h.origin() }
 func (h *holder) RecallHandler() RecallHandler { return nil }
 

@@ -13,7 +13,6 @@ type asked struct {
 	since int64
 }
 
-func (d asked) Begin(uint32) bool            { return true }
 func (d asked) Origin() Origin               { return Origin{Label: "next", Since: d.since} }
 func (d asked) RecallHandler() RecallHandler { return nil }
 
