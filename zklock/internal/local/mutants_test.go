@@ -66,7 +66,7 @@ var _ = []mutant.Mutant{
 		Name:   "wake-up-lost",
 		Breaks: "a waiter that gives up while the lock is handed to it keeps the lock",
 		In:     (*Queue).leave,
-		Find:   "tk.r.got.$drop(tk.r.Caller.Handle())",
+		Find:   "tk.r.got.$drop($$args)",
 		Put:    "",
 		Tests:  []string{"TestWaiterThatLeavesPassesOnWhatItGot"},
 		By:     "zklock",
