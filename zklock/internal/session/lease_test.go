@@ -134,6 +134,27 @@ func TestSilentSessionEnds(t *testing.T) {
 	})
 }
 
+// When no place needs the lease any more, the overseer sleeps on: its timer ends with a lease that was
+// proven by then, which is before the session can have been silent for too long. Each uncontended cycle
+// has such a moment.
+func TestOverseerSleepsWhenNoPlaceNeedsTheLease(t *testing.T) {
+	for name, end := range map[string]func(*Session){"rests": (*Session).Rest, "goes": (*Session).Leave} {
+		synctest.Test(t, func(t *testing.T) {
+			s := busySession(&onConn{generation: 1}, 10*time.Second) // a lease as long as any
+			timer, _ := s.endsLocked()
+			time.Sleep(time.Second)
+			exchange(s, true)
+			end(s)
+			if left, _ := s.endsLocked(); s.counting || left < timer-time.Second {
+				t.Errorf("the last place %s: the session ends after %v, and the overseer looks after %v only", name, left, timer-time.Second)
+			}
+			if len(s.look) > 0 {
+				t.Errorf("the last place %s, and wakes the overseer", name)
+			}
+		})
+	}
+}
+
 // If a caller waits for a heartbeat, the session sends it when lease.MinPeriod has passed since the
 // last heartbeat, however recent the last Sync is. A Sync keeps that interval from the last
 // heartbeat and from the last Sync.
