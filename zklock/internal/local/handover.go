@@ -71,7 +71,7 @@ func (q *Queue) shareWhenDue(p *place.Place) {
 	switch s := p.Handover(); {
 	case s.Others:
 		p.BecomeShared(nil)
-	case !s.IsOpen():
+	case !s.Open:
 		p.ShareAt(p.Granted.Add(q.queues.cfg.HandoverTime), q.shareForGood)
 	}
 }
@@ -81,7 +81,7 @@ func (q *Queue) shareWhenDue(p *place.Place) {
 func (q *Queue) shareForGood(p *place.Place) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if !p.Handover().IsOpen() {
+	if !p.Handover().Open {
 		q.shareForGoodLocked(p)
 	}
 }

@@ -15,16 +15,12 @@ type Handover struct {
 	Doubtful  bool          // a Txn under the place may still be applied
 	Revoked   bool          // the holder was asked to give the lock back
 	Keepable  bool          // the place may be kept, as far as its creation shows
-	WasKept   bool          // it was kept at least once, so the client watches for other contenders
+	Open      bool          // the client watches for other contenders, and there are none: no limit of hand-over counts
 	Others    bool          // another contender is, or may be, in the queue
 	Turn      uint32        // of the next holder
 	Handovers int           // since the limits have counted
 	Limited   time.Duration // for how long the limits of hand-over have counted; not set if the place is open
 }
-
-// IsOpen reports whether the place was kept, so that the client watches for other contenders, and
-// there are none.
-func (s Handover) IsOpen() bool { return s.WasKept && !s.Others }
 
 // Grants reports whether the place can have a holder of a mode, however long it has been held:
 // the node grants the mode, no Txn under the place is in doubt, the place is not revoked, and
@@ -42,7 +38,7 @@ func (s Handover) MayPass(mode queue.Mode, limit int, within time.Duration) bool
 	switch {
 	case !s.Grants(mode):
 		return false
-	case s.IsOpen():
+	case s.Open:
 		return true
 	case s.Limited >= within:
 		return false
@@ -52,7 +48,7 @@ func (s Handover) MayPass(mode queue.Mode, limit int, within time.Duration) bool
 
 // MayJoin is the rule of Place.MayJoin.
 func (s Handover) MayJoin(within time.Duration) bool {
-	return !s.Revoked && (s.IsOpen() || s.Limited < within)
+	return !s.Revoked && (s.Open || s.Limited < within)
 }
 
 // MayBeKept is the rule of Keep.

@@ -25,7 +25,7 @@ import (
 type keeping struct {
 	keepable     bool          // it may be kept, as far as its creation shows; set before it is queued
 	others       bool          // guarded by Desk.mu; another contender is, or may be, in the queue
-	wasKept      bool          // guarded by Desk.mu; it was kept at least once, so the client watches for other contenders
+	opened       bool          // guarded by Desk.mu; no limit of hand-over has counted since it was kept first, until its recall
 	queueWatched bool          // guarded by Desk.mu; a guard watches its queue: since it was kept first, or since lookAfter
 	recalled     time.Duration // guarded by Desk.mu; how long after the grant it was recalled; 0: it was not
 }
@@ -83,7 +83,7 @@ func (p *Place) Keep(h session.Hold, onRecall RecallHandler) bool {
 	keeps := p.handoverLocked().MayBeKept() && !desk.PastLifetime() && p.life.moveLocked(held)
 	queueWatched := p.queueWatched
 	if keeps {
-		p.hold, p.wasKept, p.queueWatched = h, true, true
+		p.hold, p.opened, p.queueWatched = h, true, true
 	}
 	desk.mu.Unlock()
 	if !keeps {
@@ -102,7 +102,7 @@ func (p *Place) Keep(h session.Hold, onRecall RecallHandler) bool {
 func (p *Place) Recall(stranger bool) {
 	desk := p.Desk
 	desk.mu.Lock()
-	if p.others = true; p.wasKept { // else they have counted since the grant
+	if p.others = true; p.opened { // else they have counted since the grant
 		p.handovers, p.recalled = 0, time.Since(p.Granted)
 	}
 	desk.mu.Unlock()

@@ -196,12 +196,12 @@ func (p *Place) handoverLocked() Handover {
 		Doubtful:  p.doubtfulTxn.Load(),
 		Revoked:   p.isRevoked(),
 		Keepable:  p.keepable,
-		WasKept:   p.wasKept,
+		Open:      p.opened && !p.others,
 		Others:    p.others,
 		Turn:      p.turn,
 		Handovers: int(p.handovers),
 	}
-	if !s.IsOpen() { // else no limit counts, and the clock need not be read
+	if !s.Open { // else no limit counts, and the clock need not be read
 		s.Limited = time.Since(p.Granted) - p.recalled
 	}
 	return s

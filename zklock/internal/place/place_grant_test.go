@@ -37,7 +37,7 @@ func TestDowngradedPlaceIsPassedOnToReadersOnly(t *testing.T) {
 func TestTurnsEnd(t *testing.T) {
 	desk := &Desk{Session: &session.Session{}}
 	p := &Place{Desk: desk, nodes: []*contender{{kind: queue.Kind{Mode: queue.Exclusive}}}}
-	p.Granted, p.keepable, p.wasKept = time.Now(), true, true
+	p.Granted, p.keepable, p.opened = time.Now(), true, true
 	p.life.current.Store(int32(spent))
 	p.turn = lastTurn - 1
 	if !p.Handover().MayPass(queue.Exclusive, 10, time.Hour) {
