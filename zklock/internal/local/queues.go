@@ -111,6 +111,7 @@ func (qs *Queues) Enter(r *Request) (*Queue, error) {
 		return nil, fmt.Errorf("%w: max_names=%d names are in use", errs.ErrTooManyWaiters, limit)
 	}
 	qs.underway[r] = struct{}{}
+	var first *Queue
 	for _, w := range r.Wants {
 		q := qs.byPath[w.Path]
 		if q == nil {
@@ -118,9 +119,10 @@ func (qs *Queues) Enter(r *Request) (*Queue, error) {
 			q.granted.L = &q.mu
 			qs.byPath[w.Path] = q
 		}
-		qs.useLocked(q)
+		if qs.useLocked(q); first == nil {
+			first = q
+		}
 	}
-	first := qs.byPath[r.Wants[0].Path]
 	r.home = first
 	return first, nil
 }
