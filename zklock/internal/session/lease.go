@@ -80,10 +80,9 @@ func (s *life) tallyLocked(places, needing int) {
 		}
 		Poke(s.rouse) // from now on exchanges are due more often
 	case before > 0 && s.needing == 0:
-		// From now on the overseer ends the session if the ensemble is silent for too long. It need not wake
-		// now: its timer ends with a lease that was proven by then, and so before such a silence can.
 		s.counting = false
 		s.publishLocked()
+		s.hurryLocked() // from now on the overseer ends the session if the ensemble is silent
 	}
 }
 
@@ -123,7 +122,15 @@ func (s *life) noteAnswer(gen uint64, sent time.Time, committed bool) {
 func (s *life) countLocked() {
 	s.counting = true
 	s.renewedLocked()
-	Poke(s.look)
+	s.hurryLocked()
+}
+
+// hurryLocked wakes the overseer if the session may end before it looks next. As a rule it cannot, since
+// later leases end later: then a cycle without contention does not cost a wake of the overseer. mu is held.
+func (s *life) hurryLocked() {
+	if left, _ := s.endsLocked(); time.Now().Add(left).Before(s.looks) {
+		Poke(s.look)
+	}
 }
 
 // renewedLocked reports that the end of the lease has changed. It need not wake the overseer: a

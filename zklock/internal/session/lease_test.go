@@ -134,22 +134,35 @@ func TestSilentSessionEnds(t *testing.T) {
 	})
 }
 
-// When no place needs the lease any more, the overseer sleeps on: its timer ends with a lease that was
-// proven by then, which is before the session can have been silent for too long. Each uncontended cycle
-// has such a moment.
-func TestOverseerSleepsWhenNoPlaceNeedsTheLease(t *testing.T) {
+// The overseer is woken if the session may end before it looks next, and otherwise not: each cycle
+// without contention has a moment at which the last place goes, and one at which a lease counts again.
+func TestOverseerIsWokenOnlyIfItWouldBeLate(t *testing.T) {
 	for name, end := range map[string]func(*Session){"rests": (*Session).Rest, "goes": (*Session).Leave} {
 		synctest.Test(t, func(t *testing.T) {
 			s := busySession(&onConn{generation: 1}, 10*time.Second) // a lease as long as any
-			timer, _ := s.endsLocked()
+			look := func() { left, _ := s.endsLocked(); s.looks = time.Now().Add(left) }
+			look()
 			time.Sleep(time.Second)
 			exchange(s, true)
 			end(s)
-			if left, _ := s.endsLocked(); s.counting || left < timer-time.Second {
-				t.Errorf("the last place %s: the session ends after %v, and the overseer looks after %v only", name, left, timer-time.Second)
+			if s.counting || len(s.look) > 0 {
+				t.Errorf("the last place %s, and the lease counts: %v; the overseer is woken: %v", name, s.counting, len(s.look) > 0)
 			}
-			if len(s.look) > 0 {
-				t.Errorf("the last place %s, and wakes the overseer", name)
+			time.Sleep(time.Second)
+			look() // without a lease: it looks again when the ensemble has been silent
+			s.Enter()
+			exchange(s, true)
+			if !s.counting || len(s.look) == 0 {
+				t.Errorf("a lease of %v counts: %v, and the overseer, which looks after %v, is woken: %v", time.Until(s.lease.Until), s.counting, time.Until(s.looks), len(s.look) > 0)
+			}
+			<-s.look
+			look()
+			time.Sleep(time.Second)
+			end(s)
+			s.Enter()
+			exchange(s, true)
+			if !s.counting || len(s.look) > 0 {
+				t.Errorf("a later lease counts: %v, and the overseer is woken: %v", s.counting, len(s.look) > 0)
 			}
 		})
 	}

@@ -64,6 +64,7 @@ type life struct {
 	due      time.Time     // guarded by mu; an instant: the heart waits until then at most; zero: it does not wait
 	frozen   time.Duration // guarded by mu; lease.Suspended when the heart began to wait
 	pause    string        // guarded by mu; the last pause of the process since the lease was renewed; "": none
+	looks    time.Time     // guarded by mu; when the overseer looks next, at the latest; zero: it has not looked yet
 	cut      time.Time     // guarded by mu; since when there has been no connection; zero: there is one; stays when the session is over
 
 	holds         map[Hold]struct{} // guarded by mu

@@ -312,4 +312,12 @@ var _ = []mutant.Mutant{
 		Tests:  []string{"TestHealthyDuringAReplacement"},
 		By:     "zklock",
 	},
+	{
+		Name:   "overseer-sleeps-through-a-lease",
+		Breaks: "a session whose lease begins to count while the overseer waits for a longer time ends after its lease",
+		In:     (*life).hurryLocked,
+		Find:   "time.Now().Add(left).Before(s.looks)",
+		Put:    "left < 0",
+		Tests:  []string{"TestOverseerIsWokenOnlyIfItWouldBeLate"},
+	},
 }

@@ -58,6 +58,7 @@ func (s overseer) oversee(suspendedThen time.Duration) {
 		after := func() {}
 		s.mu.Lock()
 		left, cause := s.endsLocked()
+		s.looks = time.Now().Add(left)
 		if left <= 0 {
 			after = s.endLocked(driver.Expired, cause)
 		}
