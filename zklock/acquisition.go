@@ -23,6 +23,7 @@ type acquisition struct {
 	rejoins   bool // Reenter
 	async     bool // WithAsyncRelease
 	revocable bool
+	nested    bool // it waits, and its context carries locks; used as the fields below are
 
 	// Used by the requester's goroutine only, or as the comment says.
 	waitCtx context.Context // what the Wait hook returned; nil until the request waits for other contenders
@@ -75,6 +76,9 @@ func (a *acquisition) Waits(ahead local.Ahead, refused bool) {
 	e := WaitEvent{Name: a.Name, Mode: Mode(a.Mode), Candidacy: a.Candidacy, Position: ahead.Position, Ahead: c}
 	changed := a.ahead.node != c.Node || a.ahead.trace != c.Trace || a.ahead.since <= 0 && !c.Since.IsZero()
 	a.sees(ahead.Position, &c)
+	if !refused {
+		a.nest(&ahead)
+	}
 	switch {
 	case refused:
 	case a.waitCtx == nil:
@@ -110,6 +114,9 @@ func (a *acquisition) HandedOver(from string) {
 // endWaiting ends and counts the wait for other contenders, if there was one, and returns how long
 // it took.
 func (a *acquisition) endWaiting(err error) (waited time.Duration) {
+	if a.nested {
+		a.client.deadlocks.End(a)
+	}
 	if a.waitCtx != nil {
 		a.endWait.Call(WaitResult{Err: err})
 		waited = a.Waited()
@@ -130,7 +137,7 @@ func (a *acquisition) sees(position int, ahead *Contender) {
 // ahead. It makes no request for that, so the holder may have changed since the request last
 // looked.
 func (a *acquisition) explain(err error) error {
-	if a.ahead.position == 0 || a.Granted() || !errors.Is(err, ErrNotAcquired) {
+	if a.ahead.position == 0 || a.Granted() || !errors.Is(err, ErrNotAcquired) || errors.Is(err, ErrDeadlock) {
 		return err
 	}
 	o, n := a.ahead, int(a.ahead.position)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/zklock/go-zklock/internal/oneline"
 	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/internal/deadlock"
 	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/hook"
 	"github.com/zklock/go-zklock/zklock/internal/local"
@@ -64,6 +65,7 @@ func OpenConfig(cfg Config, opts ...Option) (c *Client, err error) {
 	c.places = place.NewShared(&c.cfg.Settings.Settings)
 	c.pool = session.NewPool[*place.Session](&c.cfg.Settings.Settings.Settings, connector)
 	c.local = local.NewQueues(&c.cfg.Settings, c.pool)
+	c.deadlocks = deadlock.New(&c.cfg.Settings.Settings, c.pool, c.local, c.cfg.deadlockTimeout)
 	place.Serve(c.places, c.pool, c.local.InUse)
 	c.end = sync.OnceValue(func() (err error) {
 		defer annotate(&err, "close", "")
@@ -185,6 +187,7 @@ func (c *Client) acquire(ctx context.Context, a *acquisition, refused error) (lo
 			lock.setUp(a.async, a.revocable)
 		}
 		waited = a.endWaiting(err)
+		a.reportDeadlock(err)
 		err = a.explain(err)
 	}
 	if err != nil {

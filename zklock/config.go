@@ -56,6 +56,7 @@ type Config struct {
 	MaxNames        int           // the key max_names; 0: no limit
 	SessionDir      string        // the key session_dir; "": none
 	RequireRoot     bool          // create_root=false: the client does not make the root if it is missing
+	DeadlockTimeout time.Duration // the key deadlock_timeout, 1s by default; negative for the 0 of a URL: deadlocks are not looked for
 	ACL             string        // the key acl: creator, open or a list; the default is creator for a client with a User or SASL, else open
 }
 
@@ -90,6 +91,7 @@ func (c *Config) complete() (config, error) {
 			HandoverLimit: c.HandoverLimit, HandoverTime: c.HandoverTime, Keep: c.Keep,
 			KeepMax: c.KeepMax, MaxWaiters: c.MaxWaiters, MaxNames: c.MaxNames,
 		},
+		deadlockTimeout: c.DeadlockTimeout,
 	}
 	if err := checkRoot(cfg.Root); err != nil {
 		return config{}, err

@@ -45,6 +45,7 @@ var coreKeys = map[string]key{
 	"max_waiters":       intKey(0, 0, math.MaxInt32, func(c *Config) *int { return &c.MaxWaiters }),
 	"max_contenders":    intKey(0, 0, math.MaxInt32, func(c *Config) *int { return &c.MaxContenders }),
 	"max_names":         intKey(0, 0, math.MaxInt32, func(c *Config) *int { return &c.MaxNames }),
+	"deadlock_timeout":  durationKey(time.Second, 0, func(c *Config) *time.Duration { return &c.DeadlockTimeout }),
 	"create_root": {
 		set: func(c *Config, v string) error {
 			b, err := strconv.ParseBool(v)

@@ -89,9 +89,11 @@ var ErrConflict = errs.ErrConflict
 // OpenConfig or OpenConnector; or an adapter is set up so that no request can have a name.
 var ErrMisuse = errors.New("the lock is not set up correctly")
 
-// ErrDeadlock means that the caller's context already carries the lock that it asks
-// for, so that the caller would wait for itself. See [Reenter] and [Detach].
-var ErrDeadlock = errors.New("the context already holds this lock, and waiting for it would never end: join it with Reenter, or acquire with Detach(ctx) in a goroutine that the holder does not wait for")
+// ErrDeadlock means that the wait for the lock would never end. Either the caller's context, or a caller
+// of this request, already holds the lock, so that the caller would wait for itself: see [Reenter] and
+// [Detach]. Or the wait was in a circle of waits: then the error is a [*DeadlockError], and matches
+// [ErrNotAcquired], too.
+var ErrDeadlock = errs.ErrDeadlock
 
 // ErrTooManyWaiters means that a limit was reached: max_waiters, max_contenders or
 // max_names of the URL, or [WithMaxWaiters]. TryAcquire is subject to max_contenders and

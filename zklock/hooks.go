@@ -52,6 +52,10 @@ type Hooks struct {
 	// process, with the context of the acquisition that gets it.
 	Handover func(ctx context.Context, e HandoverEvent)
 
+	// Deadlock is called, inside Acquire, when the acquisition was ended because its wait was in a
+	// circle of waits: see [DeadlockError].
+	Deadlock func(ctx context.Context, e DeadlockEvent)
+
 	// Session is called when a session connects, is suspended, is lost, or is
 	// replaced, and after each heartbeat. Events come in order. While the hook is
 	// busy, heartbeats are merged, and when many events wait, the oldest is dropped.
@@ -140,10 +144,16 @@ type HandoverEvent struct {
 	To   string // the traceparent of the acquisition that holds the lock from now on
 }
 
+// DeadlockEvent describes a deadlock that was ended.
+type DeadlockEvent struct {
+	Name string         // the name of the lock that was not acquired; for All, the names joined by commas
+	Err  *DeadlockError // the waits of the circle
+}
+
 // OperationEvent describes one request to the ensemble.
 type OperationEvent struct {
 	// Kind is the purpose: enqueue, requeue, release, list, watch, heartbeat, sync, verify, txn,
-	// read, parent, recover, mark, reap, or commit for writes of several kinds in one transaction.
+	// read, parent, recover, mark, reap, register, unregister, or commit for writes of several kinds in one transaction.
 	Kind string
 
 	Group   int    // how many callers' writes the transaction has; 1 for requests that are not grouped
@@ -185,6 +195,7 @@ func JoinHooks(hooks ...Hooks) Hooks {
 			Operation: joinStart(i.Operation, h.Operation),
 			Lost:      joinNotify(i.Lost, h.Lost),
 			Handover:  joinNotify(i.Handover, h.Handover),
+			Deadlock:  joinNotify(i.Deadlock, h.Deadlock),
 			Session:   join(i.Session, h.Session, func(e SessionEvent) { i.Session(e); h.Session(e) }),
 			Inject:    joinText(i.Inject, h.Inject),
 			Label:     joinText(i.Label, h.Label),

@@ -149,6 +149,9 @@ func (l *Lock) Release(ctx context.Context) (err error) {
 		end.Call(ReleaseResult{Err: err})
 		return err
 	}
+	if !l.handle.client.deadlocks.Released(l.handle) {
+		h.KeepBack()
+	}
 	handed, deleted, err := h.Release(ctx, l.handle, l.handle.async)
 	if err != nil {
 		l.handle.client.cfg.Log().Warn("zklock: release not confirmed by the ensemble; other contenders wait for the lock until the queue node or its session is gone", "name", h.Name(), "session", session.HexID(h.SessionID()))

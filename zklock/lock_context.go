@@ -10,11 +10,12 @@ import (
 // carriedKey is the context key of the innermost lock that a context carries.
 type carriedKey struct{}
 
-// carriedLock is one lock that a context carries. A linked list of them keeps the locks of the
-// contexts that the context is derived from.
+// carriedLock is one lock that a context carries, or the locks of a caller. A linked list of them keeps
+// the locks of the contexts that the context is derived from.
 type carriedLock struct {
-	lock  *Lock
-	outer *carriedLock
+	lock    *Lock        // nil: it has callers
+	callers []CallerLock // see WithCallerLocks
+	outer   *carriedLock
 }
 
 func withLock(ctx context.Context, l *Lock) context.Context {
@@ -42,7 +43,10 @@ func HeldIn(ctx context.Context) []*Lock {
 // carriedBy returns the locks that a context carries, the innermost first.
 func carriedBy(ctx context.Context) iter.Seq[*Lock] {
 	return func(yield func(*Lock) bool) {
-		for c, _ := ctx.Value(carriedKey{}).(*carriedLock); c != nil && yield(c.lock); c = c.outer {
+		for c, _ := ctx.Value(carriedKey{}).(*carriedLock); c != nil; c = c.outer {
+			if c.lock != nil && !yield(c.lock) {
+				return
+			}
 		}
 	}
 }

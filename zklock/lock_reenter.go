@@ -19,7 +19,7 @@ func (a *acquisition) reenter(ctx context.Context) (*Lock, error) {
 	for {
 		l := carried(ctx, a.client, a.Wants)
 		if l == nil {
-			return nil, nil
+			return nil, a.heldByCaller(ctx)
 		}
 		joined, err := l.rejoin(a)
 		if err == nil || l.Err() != ErrReleased {

@@ -4,7 +4,9 @@ import (
 	"context"
 	"slices"
 	"sync/atomic"
+	"time"
 
+	"github.com/zklock/go-zklock/zklock/internal/deadlock"
 	"github.com/zklock/go-zklock/zklock/internal/local"
 	"github.com/zklock/go-zklock/zklock/internal/place"
 	"github.com/zklock/go-zklock/zklock/internal/session"
@@ -18,6 +20,7 @@ type shared struct {
 	local    *local.Queues
 	counters counters
 
+	deadlocks *deadlock.Detector
 	observers atomic.Pointer[[]*observer] // nil before the first: see observe
 }
 
@@ -60,14 +63,16 @@ func (a *acquisition) observed(ctx context.Context) {
 
 // config has the settings of a Client. They are checked.
 type config struct {
-	local.Settings // for local queues, places and sessions
-	acquireStacks  bool
-	driverOptions  []any
+	local.Settings  // for local queues, places and sessions
+	acquireStacks   bool
+	driverOptions   []any
+	deadlockTimeout time.Duration
 }
 
 // counters are totals since the client was opened.
 type counters struct {
 	acquired, failed, contended, lost atomic.Uint64
 	handovers, forgotten, reaped      atomic.Uint64
+	deadlocks                         atomic.Uint64
 	waited                            atomic.Int64
 }

@@ -61,6 +61,10 @@ type Stats struct {
 	// request. Acquisitions that were granted a kept queue node count, too.
 	Handovers uint64
 
+	// Deadlocks counts acquisitions that were ended because their waits were in a circle of waits: see
+	// [DeadlockError].
+	Deadlocks uint64
+
 	// TokensRegressed is true for good once the client has found that the ensemble has lost
 	// transactions. Acquisitions fail with [ErrBadEnsemble] then, for the reason token_regression.
 	TokensRegressed bool
@@ -96,6 +100,7 @@ func (c *Client) Stats() Stats {
 		Lost:           c.counters.lost.Load(),
 		Handovers:      c.counters.handovers.Load(),
 		Forgotten:      c.counters.forgotten.Load(),
+		Deadlocks:      c.counters.deadlocks.Load(),
 		SessionsOpened: c.pool.Opened.Load(),
 		SessionsLost:   c.pool.Lost.Load(),
 		SessionsReaped: c.counters.reaped.Load(),

@@ -22,6 +22,7 @@ var (
 	ErrBadEnsemble    = errors.New("the ensemble is not as locks need it, and an operator has to act")
 	ErrReleased       = errors.New("lock was released already")
 	ErrUnknownOutcome = errors.New("outcome unknown: the operations may have been applied, or may still be applied")
+	ErrDeadlock       = errors.New("the context already holds this lock, and waiting for it would never end: join it with Reenter, or acquire with Detach(ctx) in a goroutine that the holder does not wait for")
 	ErrOutage         = Case(ErrUnavailable, "the ensemble cannot be reached")
 
 	// Children of ErrBadEnsemble, which package zklock exports as its reasons only.
@@ -99,6 +100,8 @@ func WaitEnded(ctx context.Context, waitedFor error) error {
 		return ErrClosed
 	case cause == ErrWaitOver:
 		return fmt.Errorf("%w: %v", waitedFor, cause)
+	case errors.Is(cause, ErrDeadlock):
+		return fmt.Errorf("%w: %w", waitedFor, cause)
 	case cause == ErrCrowded, cause == ErrTaken:
 		return cause
 	case cause == ErrNoSession, cause == ErrCut:

@@ -171,11 +171,12 @@ func (q *Queue) leaderWaitsLocked(r *Request) <-chan struct{} {
 // leaderMeets is called when the leader has found another contender in ZooKeeper's queue. The tries
 // behind the leader fail, without a request of their own. If the leader waits for that contender,
 // because it is not a try itself, leaderMeets notifies the readers that ask together with the leader:
-// see leaderWaitsLocked.
-func (q *Queue) leaderMeets(waits bool) {
+// see leaderWaitsLocked. at is where it waits.
+func (q *Queue) leaderMeets(waits bool, at waitingPlace) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.leader.met = true
+	q.lead = at
 	q.refuseTriesLocked()
 	if q.leader.waits = waits; waits && q.leaderWaits != nil {
 		close(q.leaderWaits)

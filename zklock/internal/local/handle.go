@@ -62,9 +62,17 @@ type Ahead struct {
 	// Of a goroutine of this process, only the name and the mode are set, if it has a node.
 	place.Entry
 
+	Own  *place.Place // with which the request waits; nil if it waits in the local queue only
+	Path string       // of the znode in whose queue the contender is; "" if it is not in ZooKeeper's
+
 	Local     bool         // it is a goroutine of this process, which the other fields describe
 	Held      bool         // it holds the lock
 	Candidacy bool         // it is meant to hold for long
 	Origin    place.Origin // what others read of it; Since is not used
 	Granted   time.Time    // when its place was granted, if it holds the lock
+}
+
+// Nearest identifies the contender if it is in ZooKeeper's queue.
+func (a *Ahead) Nearest() place.Contender {
+	return place.Contender{Path: a.Path, Node: a.Entry.Name, Zxid: a.Zxid, Mode: a.Kind.Mode}
 }

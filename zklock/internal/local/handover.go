@@ -21,7 +21,7 @@ func (q *Queue) pass(h *Hold) (taken, handed bool) {
 	next := q.waiters.Front().Value.(*ticket)
 	q.unqueueLocked(next)
 	if _, granted := q.grantLocked(h.place, next.r); !granted {
-		q.leader = next
+		q.leader, q.lead = next, waitingPlace{}
 		q.mu.Unlock()
 		next.answer(false, h.place)
 		return true, false
@@ -112,7 +112,7 @@ func (q *Queue) takeUpLocked(r *Request) (granted bool, tk *ticket) {
 		p = nil
 	}
 	tk = newTicket(r)
-	q.leader = tk
+	q.leader, q.lead = tk, waitingPlace{}
 	tk.answer(false, p)
 	return false, tk
 }

@@ -43,6 +43,9 @@ func (h *Hold) EndSession() { h.place.Desk.End(driver.Expired, errs.ErrLeaseOver
 // SessionCause returns why the session has ended; nil if it has not.
 func (h *Hold) SessionCause() error { return h.place.Desk.Cause() }
 
+// KeepBack has the place leave the queue when the hold has ended: it is neither passed on nor kept.
+func (h *Hold) KeepBack() { h.place.Doubt() }
+
 // Attend makes the client watch the nodes of the place at once, for a holder that wants to learn of a
 // revocation: see place.Place.Attend.
 func (h *Hold) Attend() (reason string, revoked bool) { return h.place.Attend() }

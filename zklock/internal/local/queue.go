@@ -57,13 +57,14 @@ type Queue struct {
 	holds           int32 // guarded by mu; how many are not over
 	separateWriters int32 // guarded by mu; writers that acquire with a separate place, such as All's: see makeWay
 	mu              mutex.Mutex[mutex.Outer]
-	waiters         list.List // guarded by mu; of *ticket, without the leader's
-	tries           int       // guarded by mu; how many of them are tries
-	leader          *ticket   // guarded by mu
-	grants          *Request  // guarded by mu; the request that a place is being passed on to; nil: there is none
-	granted         sync.Cond // of mu; grants has been cleared
-	current         *Hold     // guarded by mu; the newest hold, nil if that is over
-	noSessionSince  time.Time // used by the leader only; see acquire
+	waiters         list.List    // guarded by mu; of *ticket, without the leader's
+	tries           int          // guarded by mu; how many of them are tries
+	leader          *ticket      // guarded by mu
+	lead            waitingPlace // guarded by mu; of the leader; see leaderMeets
+	grants          *Request     // guarded by mu; the request that a place is being passed on to; nil: there is none
+	granted         sync.Cond    // of mu; grants has been cleared
+	current         *Hold        // guarded by mu; the newest hold, nil if that is over
+	noSessionSince  time.Time    // used by the leader only; see acquire
 
 	kept *keptPlace // set under mu and Queues.mu, so either of them guards it; the newest one, active or not
 
@@ -135,7 +136,7 @@ func (q *Queue) serveLocked(start *place.Place) *place.Place {
 			return start
 		}
 		q.unqueueLocked(tk)
-		q.leader = tk
+		q.leader, q.lead = tk, waitingPlace{}
 		tk.answer(false, start)
 		return nil
 	}

@@ -156,6 +156,19 @@ func (qs *Queues) contextOf(r *Request) context.Context {
 	return ctx
 }
 
+// Cancel ends an acquisition that waits. cause is a part of its error.
+func (qs *Queues) Cancel(r *Request, cause error) {
+	qs.mu.Lock()
+	cancel := r.cancel
+	if _, underway := qs.underway[r]; !underway {
+		cancel = nil
+	}
+	qs.mu.Unlock()
+	if cancel != nil {
+		cancel(cause)
+	}
+}
+
 // mustWait counts an acquisition as one that has to wait for other contenders. It returns false,
 // and counts nothing, if the limit of waiters is reached.
 //

@@ -76,7 +76,7 @@ type home interface {
 	waitAgain(r *Request)
 
 	// leaderMeets is called when the leader has found another contender in ZooKeeper's queue.
-	leaderMeets(waits bool)
+	leaderMeets(waits bool, at waitingPlace)
 
 	// pass gives the place of a hold that is over to the next goroutine, or keeps it.
 	pass(h *Hold) (taken, handed bool)
@@ -111,13 +111,13 @@ func (r *Request) Waited() time.Duration {
 type requester Request
 
 // Waits implements place.Requester.
-func (r *requester) Waits(position int, ahead place.Entry) {
-	a := Ahead{Position: position, Entry: ahead}
+func (r *requester) Waits(own *place.Place, dir string, position int, ahead place.Entry) {
+	a := Ahead{Position: position, Entry: ahead, Own: own, Path: dir}
 	if r.Try { // a try is not a waiter
 		r.Caller.Sees(a)
 	}
 	if !r.apart {
-		r.home.leaderMeets(!r.Try)
+		r.home.leaderMeets(!r.Try, waitingPlace{own, a.Nearest()})
 	}
 	if !r.Try {
 		(*Request)(r).meets(a)

@@ -281,7 +281,7 @@ func (g *guard) look(n *guarded) {
 	})
 	failed := err != nil && !errors.Is(err, driver.ErrNoNode)
 	log := func(text string) {
-		desk.cfg.Log().Warn(text, "session", session.HexID(desk.ID()), "cause", logged(err))
+		desk.cfg.Log().Warn(text, "session", session.HexID(desk.ID()), "cause", Logged(err))
 	}
 	switch {
 	case p.life.ending() || desk.Context().Err() != nil || errors.Is(err, errs.ErrSessionOver):

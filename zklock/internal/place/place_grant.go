@@ -188,8 +188,9 @@ func (p *Place) Lose() {
 type Requester interface {
 	// Waits is called, without a mutex, each time the place begins to wait for another contender, with the nearest
 	// one, and when a try would have to. position is how many contenders are ahead. Without Data,
-	// only the name of the contender's node is known.
-	Waits(position int, ahead Entry)
+	// only the name of the contender's node is known. own is the place that waits, nil for a try that has
+	// none; dir is the znode of the name on which it waits.
+	Waits(own *Place, dir string, position int, ahead Entry)
 
 	// NewHold returns a hold of a place whose turn it is. The hold is not live: see Place.Grant.
 	NewHold(p *Place) Holder

@@ -109,7 +109,7 @@ func (p *Place) deleteNodes() error {
 			return err
 		}
 		if err != nil {
-			p.Desk.cfg.Log().Error("zklock: a queue node could not be removed; other contenders wait for it until its session ends", "session", session.HexID(p.Desk.ID()), "cause", logged(err))
+			p.Desk.cfg.Log().Error("zklock: a queue node could not be removed; other contenders wait for it until its session ends", "session", session.HexID(p.Desk.ID()), "cause", Logged(err))
 			return p.Desk.cfg.explain(err, c.path)
 		}
 	}

@@ -75,9 +75,9 @@ var (
 	errRefusing = errs.Case(errs.ErrUnavailable, "the servers refuse queue nodes")
 )
 
-// logged returns a text for the log for a driver's error. Drivers' own texts contain
+// Logged returns a text for the log for a driver's error. Drivers' own texts contain
 // paths, and so names of locks, which do not belong in the log.
-func logged(err error) string {
+func Logged(err error) string {
 	for _, known := range []error{driver.ErrNoAuth, driver.ErrAuthFailed, driver.ErrInvalidACL, driver.ErrBadVersion,
 		driver.ErrNotEmpty, driver.ErrQuotaExceeded, driver.ErrTooLarge, driver.ErrReplyTooLarge, errs.ErrUnavailable} {
 		if errors.Is(err, known) {

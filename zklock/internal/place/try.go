@@ -41,7 +41,7 @@ var errCutOff = errs.Case(errs.ErrUnavailable, "the connection was lost while a 
 func (a *Attempt) refuse(ctx context.Context, c *contender, q []queue.Node) ([]queue.Node, error) {
 	position, ahead, err := Znode{a.Desk, c.dir}.blockedBy(ctx, c.kind, q)
 	if position > 0 {
-		a.By.Waits(position, ahead)
+		a.By.Waits(a.place, c.dir, position, ahead)
 		err = errs.ErrTaken
 	}
 	return q[len(q)-1:], err
@@ -90,7 +90,7 @@ func (a *Attempt) blocked(ctx context.Context) error {
 		case position == 1 && ahead.MayBeKept():
 			a.recalls = true
 		case position > 0:
-			a.By.Waits(position, ahead)
+			a.By.Waits(nil, want.Path, position, ahead)
 			return errs.ErrTaken
 		}
 	}

@@ -106,7 +106,7 @@ func (a *Attempt) await(q []queue.Node, ahead []int) error {
 			}
 		}
 		nearest := len(watches) - 1
-		a.By.Waits(l.ahead, entryOf(l.watched[nearest], watches[nearest].Node, false))
+		a.By.Waits(a.place, l.c.dir, l.ahead, entryOf(l.watched[nearest], watches[nearest].Node, false))
 		a.rest(far)
 		fired, gone, err := desk.awaitChange(w.ctx, watches, own)
 		if fired {

@@ -97,7 +97,7 @@ func bothWays(rows []Row) []Modes {
 	all := make([]Modes, len(rows))
 	for m := range rows {
 		for o := range rows {
-			if rows[m].Excludes.has(Mode(o)) || rows[o].Excludes.has(Mode(m)) {
+			if rows[m].Excludes.Has(Mode(o)) || rows[o].Excludes.Has(Mode(m)) {
 				all[m] |= ModesOf(Mode(o))
 			}
 		}
@@ -124,7 +124,11 @@ func ModesOf(modes ...Mode) (s Modes) {
 	return s
 }
 
-func (s Modes) has(m Mode) bool { return s&(1<<m) != 0 }
+// Has reports whether a mode is in the set.
+func (s Modes) Has(m Mode) bool { return s&(1<<m) != 0 }
+
+// Exclude reports whether a mode excludes one of the set.
+func (s Modes) Exclude(m Mode) bool { return excluded[m]&s != 0 }
 
 // row returns a mode's row; one that allows nothing if there is no such mode.
 func (m Mode) row() *Row {
@@ -144,7 +148,10 @@ func (m Mode) String() string {
 
 // Excludes reports whether contenders of the two modes must not hold at the same time, so that the
 // later one waits for the earlier one. Contenders of a counted kind wait by their number instead.
-func (m Mode) Excludes(o Mode) bool { return excluded[m].has(o) }
+func (m Mode) Excludes(o Mode) bool { return excluded[m].Has(o) }
+
+// Known reports whether there is such a kind.
+func (m Mode) Known() bool { return m.row().Name != "" }
 
 // Covers reports whether a place in the queue with mode m may serve a holder of mode o: each contender
 // that such a holder excludes is excluded by the place, too.

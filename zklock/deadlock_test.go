@@ -1,0 +1,213 @@
+package zklock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/go-zklock/internal/memcontrol"
+	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/memdriver"
+)
+
+// outcome is how a nested acquisition has ended, and how long it has waited.
+type outcome struct {
+	lock *zklock.Lock
+	err  error
+	took time.Duration
+}
+
+// nested acquires with a context that carries held, in the background.
+func nested(t *testing.T, held *zklock.Lock, a zklock.Acquirer, opts ...zklock.AcquireOption) <-chan outcome {
+	t.Helper()
+	ended := make(chan outcome, 1)
+	ctx, cancel := held.Context(t.Context())
+	go func() {
+		defer cancel()
+		ctx, cancel := context.WithTimeout(ctx, time.Minute)
+		defer cancel()
+		began := time.Now()
+		l, err := a.Acquire(ctx, opts...)
+		ended <- outcome{l, err, time.Since(began)}
+	}()
+	synctest.Wait()
+	return ended
+}
+
+// wantDeadlock checks that an acquisition was ended because of a circle of these waits, written as
+// "holds>waits for", and returns the error.
+func wantDeadlock(t *testing.T, o outcome, circle ...string) *zklock.DeadlockError {
+	t.Helper()
+	var d *zklock.DeadlockError
+	if !errors.As(o.err, &d) || !errors.Is(o.err, zklock.ErrDeadlock) || !errors.Is(o.err, zklock.ErrNotAcquired) || errors.Is(o.err, context.Canceled) {
+		t.Fatalf("after %v: %v", o.took, o.err)
+	}
+	var got []string
+	for _, l := range d.Cycle {
+		got = append(got, l.Held+">"+l.Waiting)
+	}
+	if strings.Join(got, " ") != strings.Join(circle, " ") {
+		t.Errorf("circle %v, want %v", got, circle)
+	}
+	return d
+}
+
+// registered returns how many waits are registered.
+func registered(e *memdriver.Ensemble) int { return strings.Count(e.Dump(), "/%waits/") }
+
+func TestTwoClientsInOppositeOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		a, b := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
+		x := mustLock(t)(a.Mutex("x").Acquire(t.Context()))
+		y := mustLock(t)(b.Mutex("y").Acquire(t.Context()))
+		first := nested(t, x, a.Mutex("y"), zklock.WithLabel("POST /move"))
+		time.Sleep(300 * time.Millisecond)
+		second := nested(t, y, b.Mutex("x"), zklock.WithLabel("POST /merge"))
+		o := <-second
+		d := wantDeadlock(t, o, "y>x", "x>y")
+		if d.Cycle[0].Label != "POST /merge" || d.Cycle[1].Label != "POST /move" || d.Cycle[0].PID == 0 || d.Cycle[0].Node == "" {
+			t.Errorf("%+v", d.Cycle)
+		}
+		if o.took > 2*time.Second {
+			t.Errorf("found after %v", o.took)
+		}
+		t.Log(o.err)
+		mustRelease(t, y)
+		if o := <-first; o.err != nil {
+			t.Error(o.err)
+		} else {
+			mustRelease(t, o.lock)
+		}
+		mustRelease(t, x)
+		synctest.Wait()
+		if n := registered(e); n != 0 {
+			t.Errorf("%d waits are registered", n)
+		}
+		if s := b.Stats(); s.Deadlocks != 1 || a.Stats().Deadlocks != 0 {
+			t.Error(s.Deadlocks)
+		}
+	})
+}
+
+func TestRings(t *testing.T) {
+	for _, members := range []int{2, 3, 16, 40} {
+		for _, clients := range []int{1, 2, 40} {
+			t.Run(fmt.Sprint(members, "members", clients, "clients"), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { ring(t, members, clients) })
+			})
+		}
+	}
+}
+
+func ring(t *testing.T, members, clients int) {
+	e := memdriver.New()
+	var of []*zklock.Client
+	for range clients {
+		of = append(of, connect(t, e.Connector(), nil))
+	}
+	held := make([]*zklock.Lock, members)
+	ended := make([]<-chan outcome, members)
+	client := func(i int) *zklock.Client { return of[i%clients] }
+	for i := range members {
+		held[i] = mustLock(t)(client(i).Mutex(fmt.Sprint("r", i)).Acquire(t.Context()))
+	}
+	for i := range members {
+		ended[i] = nested(t, held[i], client(i).Mutex(fmt.Sprint("r", (i+1)%members)))
+		time.Sleep(time.Duration(i%3) * time.Millisecond)
+	}
+	time.Sleep(5 * time.Second)
+	victims := 0
+	for range members {
+		for i := range members {
+			select {
+			case o := <-ended[i]:
+				if o.err != nil {
+					victims++
+					var d *zklock.DeadlockError
+					if !errors.As(o.err, &d) || len(d.Cycle) != members {
+						t.Errorf("member %d: %v", i, o.err)
+					}
+				} else {
+					mustRelease(t, o.lock)
+				}
+				mustRelease(t, held[i])
+			default:
+			}
+		}
+		time.Sleep(time.Second)
+	}
+	if victims != 1 {
+		t.Errorf("%d acquisitions failed, want 1", victims)
+	}
+	if n := nodes(e); n != 0 || registered(e) != 0 {
+		t.Errorf("left:\n%s", e.Dump())
+	}
+}
+
+// TestConvergingWaitsAreNoDeadlock: many waits for one holder, which itself waits for a lock that will be
+// released.
+func TestConvergingWaitsAreNoDeadlock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		a, b := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
+		end := mustLock(t)(b.Mutex("end").Acquire(t.Context()))
+		x := mustLock(t)(a.Mutex("x").Acquire(t.Context()))
+		waits := []<-chan outcome{nested(t, x, a.Mutex("end"))}
+		for i := range 10 {
+			c := connect(t, e.Connector(), nil)
+			l := mustLock(t)(c.Mutex(fmt.Sprint("own", i)).Acquire(t.Context()))
+			waits = append(waits, nested(t, l, c.Mutex("x")), nested(t, l, c.Mutex("end")))
+		}
+		time.Sleep(20 * time.Second)
+		if n := registered(e); n != len(waits) {
+			t.Errorf("%d waits are registered, want %d", n, len(waits))
+		}
+		mustRelease(t, end)
+		for range waits {
+			for _, w := range waits {
+				select {
+				case o := <-w:
+					if o.err != nil {
+						t.Error(o.err)
+					} else {
+						mustRelease(t, o.lock)
+					}
+				default:
+				}
+			}
+			time.Sleep(time.Second)
+		}
+		mustRelease(t, x)
+	})
+}
+
+// TestNestedWaitsCostNothingAtFirst: before deadlock_timeout has passed, a wait whose context carries a
+// lock sends the requests of any other.
+func TestNestedWaitsCostNothingAtFirst(t *testing.T) {
+	costOf := func(timeout time.Duration) (ops memcontrol.Ops) {
+		synctest.Test(t, func(t *testing.T) {
+			e := memdriver.New()
+			c := config(t, e.Connector(), nil)
+			c.DeadlockTimeout = timeout
+			a, b := openConfig(t, c, nil), openConfig(t, c, nil)
+			x, y := mustLock(t)(a.Mutex("x").Acquire(t.Context())), mustLock(t)(b.Mutex("y").Acquire(t.Context()))
+			ops = cost(e, func() {
+				ended := nested(t, x, a.Mutex("y"))
+				time.Sleep(900 * time.Millisecond)
+				mustRelease(t, y)
+				mustRelease(t, (<-ended).lock)
+			})
+			mustRelease(t, x)
+		})
+		return ops
+	}
+	wantCost(t, "a nested wait of 900 ms", costOf(time.Second), costOf(-1))
+	if long := costOf(100 * time.Millisecond); long == costOf(-1) {
+		t.Error("the test does not notice a registration")
+	}
+}

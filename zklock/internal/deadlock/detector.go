@@ -1,0 +1,374 @@
+package deadlock
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"maps"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock/internal/local"
+	"github.com/zklock/go-zklock/zklock/internal/mutex"
+	"github.com/zklock/go-zklock/zklock/internal/place"
+	"github.com/zklock/go-zklock/zklock/internal/session"
+)
+
+// Waiter is a nested acquisition that waits.
+type Waiter interface {
+	// Wanted returns the request that waits.
+	Wanted() *local.Request
+
+	// Holds returns what the context of the acquisition holds now, of locks below the client's root.
+	Holds() []Hold
+
+	// Deadlock ends the wait, because of a circle of waits of which it is the first.
+	Deadlock(circle []Link)
+}
+
+// Hold is a lock that a nested wait's context carries.
+type Hold struct {
+	Nodes  []local.Node
+	Handle local.Handle // nil for a lock of a caller in another process
+	By     *Detector    // of the handle's client
+}
+
+// Link is one wait of a circle. It waits for the next, and the last one for the first.
+type Link struct {
+	Host, Label, Trace string
+	PID                int
+	Held               string // the name of the lock that it holds and the one before waits for
+	Waiting            string // the name of the lock that it waits for
+	Node               string // the queue node with which it holds Held; "" if it holds it by a caller
+}
+
+// Detector finds deadlocks for one client. One goroutine registers the client's nested waits, looks at the
+// register and ends waits. It begins with the first nested wait, and ends with the client.
+//
+// Invariants:
+//   - A registration is made for a wait that lasts, and its removal is confirmed before the wait's caller
+//     goes on: see End. So while it exists, its wait lasts.
+//   - The removal is confirmed, too, before a lock that it lists is passed on to another hold: see
+//     Released. So while it exists and the node exists, the wait's context holds the lock.
+//   - A wait has at most one registration. When what it waits for or holds changes, it is registered
+//     again, behind all others.
+//   - A wait ends if a circle was seen twice, the second time after a Sync, and the wait is the last of
+//     the circle that was registered. No registration and no node comes back after it has gone, so all
+//     that was seen twice has existed together at the Sync.
+//
+// There are two exceptions to the first two. If the ensemble does not confirm a removal within patience,
+// the caller goes on, and the lock is not passed on inside its process. And the registrations of a session
+// that this client has given up stay until the ensemble ends the session.
+type Detector struct {
+	register
+	local   *local.Queues
+	timeout time.Duration
+	client  uint64 // identifies it in registrations
+	wake    chan struct{}
+
+	Bounded atomic.Uint64 // searches that have reached a bound
+
+	mu     mutex.Mutex[mutex.Inner]
+	begun  bool                             // guarded by mu
+	waits  map[Waiter]nestedWait            // guarded by mu
+	listed map[local.Handle][]*registration // guarded by mu; those that list a lock of this client
+	lists  atomic.Int32                     // how many entries listed has; changed under mu
+
+	// Used by the detector's goroutine only.
+	serial     uint32
+	doubtUntil time.Time // until then the register may have registrations of this client that no wait has
+	doubtNext  time.Time // when it is read next for that
+	refusedAt  time.Time // when the servers have last refused registrations
+}
+
+// nestedWait is what a detector knows of a waiter.
+type nestedWait struct {
+	since   time.Time
+	own     *place.Place    // see local.Queues.Behind
+	nearest place.Contender // as own
+	reg     *registration   // nil: it has none
+}
+
+// Times of a detector.
+const (
+	lookAgain    = 10 * time.Second // how often a wait that lasts looks at the register again
+	refusedPause = time.Minute      // for how long no wait is registered after the servers have refused that
+	patience     = time.Second      // how long a caller waits for the removal of a registration
+	lateCreate   = 10 * time.Second // with two session timeouts: when no create is applied late any more; see package place
+)
+
+// New returns the detector of a client. Nested waits that last for timeout are registered; 0: none is.
+func New(cfg *place.Settings, pool *session.Pool[*place.Session], queues *local.Queues, timeout time.Duration) *Detector {
+	var random [8]byte
+	_, _ = rand.Read(random[:]) // never fails
+	return &Detector{
+		register: register{cfg: cfg, pool: pool, path: cfg.Root + "/" + registerName},
+		local:    queues, timeout: timeout, client: binary.BigEndian.Uint64(random[:]),
+		wake:   make(chan struct{}, 1),
+		waits:  make(map[Waiter]nestedWait),
+		listed: make(map[local.Handle][]*registration),
+	}
+}
+
+// Waits notes that a nested acquisition waits, and where: see local.Queues.Behind.
+func (d *Detector) Waits(w Waiter, own *place.Place, nearest place.Contender) {
+	if d.timeout == 0 {
+		return
+	}
+	d.mu.Lock()
+	n, known := d.waits[w]
+	if !known {
+		n.since = time.Now()
+	}
+	n.own, n.nearest = own, nearest
+	d.waits[w] = n
+	begins, first := !d.begun, len(d.waits) == 1 && !known
+	d.begun = true
+	d.mu.Unlock()
+	switch {
+	case begins:
+		d.pool.Spawn(d.run)
+	case first:
+		d.rouse()
+	}
+}
+
+// rouse makes the detector's goroutine look for what is due.
+func (d *Detector) rouse() {
+	select {
+	case d.wake <- struct{}{}:
+	default:
+	}
+}
+
+// End notes that an acquisition waits no longer. Its registration, if it has one, is removed before End
+// returns, unless the ensemble takes too long to confirm that.
+func (d *Detector) End(w Waiter) {
+	if d.timeout == 0 {
+		return
+	}
+	d.mu.Lock()
+	n, known := d.waits[w]
+	delete(d.waits, w)
+	d.mu.Unlock()
+	if known && n.reg != nil {
+		d.withdraw([]*registration{n.reg})
+	}
+}
+
+// Released is called when a handle of this client's was released, before its hold goes on or its place is
+// passed on. It removes the registrations that list the lock. It returns false if the ensemble has not
+// confirmed that in time: then the place must not be passed on.
+func (d *Detector) Released(h local.Handle) bool {
+	if d.lists.Load() == 0 {
+		return true
+	}
+	d.mu.Lock()
+	regs := slices.Clone(d.listed[h])
+	d.mu.Unlock()
+	return d.withdraw(regs)
+}
+
+// withdraw removes some registrations, and reports whether that was confirmed within patience.
+func (d *Detector) withdraw(regs []*registration) (confirmed bool) {
+	if len(regs) == 0 {
+		return true
+	}
+	for _, r := range regs {
+		d.remove(r)
+	}
+	limit := time.NewTimer(patience)
+	defer limit.Stop()
+	confirmed = true
+	for _, r := range regs {
+		select {
+		case <-r.gone:
+		case <-limit.C:
+			limit.Reset(0)
+			confirmed = false
+		}
+		d.note(r, false)
+	}
+	return confirmed
+}
+
+// note notes which locks a registration lists, or no longer lists.
+func (d *Detector) note(r *registration, begin bool) {
+	for _, h := range r.holds {
+		if by := h.By; by != nil {
+			by.mu.Lock()
+			regs := slices.DeleteFunc(by.listed[h.Handle], func(o *registration) bool { return o == r })
+			if begin {
+				regs = append(regs, r)
+			}
+			if by.listed[h.Handle] = regs; len(regs) == 0 {
+				delete(by.listed, h.Handle)
+			}
+			by.lists.Store(int32(len(by.listed)))
+			by.mu.Unlock()
+		}
+	}
+}
+
+// run is the detector's goroutine.
+func (d *Detector) run() {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+			d.round()
+		case <-d.wake:
+		case <-d.pool.Ctx.Done():
+			return
+		}
+		if due := d.due(); due.IsZero() {
+			timer.Stop()
+		} else {
+			timer.Reset(time.Until(due))
+		}
+	}
+}
+
+// due returns when a wait has to be looked at next; the zero time if there is none.
+func (d *Detector) due() (due time.Time) {
+	sooner := func(t time.Time) {
+		if due.IsZero() || t.Before(due) {
+			due = t
+		}
+	}
+	if now := time.Now(); now.Before(d.doubtUntil) {
+		sooner(d.doubtNext)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now := time.Now()
+	for _, n := range d.waits {
+		at := n.since.Add(d.timeout)
+		if !at.After(now) {
+			at = now.Add(d.timeout) // it was looked at just now
+		}
+		sooner(at)
+	}
+	return due
+}
+
+// round registers the waits that last, and again those whose registrations say no longer what is so. Then
+// it looks at the register for those that are new, or have not looked for long.
+func (d *Detector) round() {
+	now := time.Now()
+	d.mu.Lock()
+	waits := maps.Clone(d.waits)
+	d.mu.Unlock()
+	var fresh, old, look []*registration
+	for w, n := range waits {
+		if now.Before(n.since.Add(d.timeout)) {
+			continue
+		}
+		r := d.registrationOf(w, &n)
+		switch {
+		case r != nil && n.reg != nil && !n.reg.over() && (n.reg.wait.node == "") == d.refused() && n.reg.nested.equal(&r.nested):
+			if now.After(n.reg.lookAt) {
+				look = append(look, n.reg)
+			}
+			continue
+		case n.reg != nil:
+			old = append(old, n.reg)
+		}
+		if r != nil {
+			fresh = append(fresh, r)
+		}
+	}
+	d.withdraw(old)
+	fresh = slices.DeleteFunc(fresh, func(r *registration) bool { return !d.adopt(r) })
+	if len(fresh) > 0 {
+		d.registerAll(fresh)
+	}
+	if look = append(look, fresh...); len(look) > 0 || now.Before(d.doubtUntil) && now.After(d.doubtNext) {
+		d.look(look)
+	}
+}
+
+// registrationOf returns what the registration of a wait has to be; nil if it needs none.
+func (d *Detector) registrationOf(w Waiter, n *nestedWait) *registration {
+	r := w.Wanted()
+	behind, ok := d.local.Behind(r, n.own, n.nearest)
+	if !ok {
+		return nil
+	}
+	holds := w.Holds()
+	reg := &registration{waiter: w, holds: holds, made: make(chan struct{}), gone: make(chan struct{})}
+	reg.nested = Nested{Behind: behind, Label: r.Origin.Label, Trace: r.Origin.Trace}
+	for _, h := range holds {
+		for _, node := range h.Nodes {
+			if !slices.Contains(reg.nested.Held, node) {
+				reg.nested.Held = append(reg.nested.Held, node)
+			}
+		}
+	}
+	if len(reg.nested.Held) == 0 {
+		return nil
+	}
+	d.serial++
+	if reg.wait, ok = newWait(d.cfg.Root, id{d.client, d.serial}, &reg.nested); !ok {
+		d.Bounded.Add(1)
+		return nil
+	}
+	return reg
+}
+
+// adopt makes r the registration of its wait. It returns false if the wait has ended, or if a lock that r
+// lists was released.
+func (d *Detector) adopt(r *registration) bool {
+	d.note(r, true)
+	held := !slices.ContainsFunc(r.holds, func(h Hold) bool { return h.Handle != nil && !h.Handle.Held() })
+	d.mu.Lock()
+	n, waits := d.waits[r.waiter]
+	if waits && held {
+		n.reg = r
+		d.waits[r.waiter] = n
+	}
+	d.mu.Unlock()
+	if waits && held {
+		return true
+	}
+	close(r.made)
+	d.remove(r)
+	d.note(r, false)
+	return false
+}
+
+// refused reports whether the servers have refused registrations not long ago.
+func (d *Detector) refused() bool {
+	return !d.refusedAt.IsZero() && time.Since(d.refusedAt) < refusedPause
+}
+
+// registerAll makes the znodes of some registrations. If the servers refuse that, they stand in memory only:
+// the circles inside this client are still found.
+func (d *Detector) registerAll(fresh []*registration) {
+	ctx, cancel := context.WithTimeout(d.pool.Ctx, d.cfg.ConnectTimeout)
+	defer cancel()
+	for _, r := range fresh {
+		r.wait.order = int64(r.wait.id.serial)
+	}
+	if d.refused() {
+		for _, r := range fresh {
+			close(r.made)
+		}
+		return
+	}
+	doubt, refused := d.create(ctx, fresh)
+	if doubt {
+		now := time.Now()
+		d.doubtUntil, d.doubtNext = now.Add(2*d.cfg.SessionTimeout+lateCreate), now
+	}
+	if refused != nil {
+		first := d.refusedAt.IsZero()
+		if d.refusedAt = time.Now(); !first {
+			return
+		}
+		d.cfg.Log().Warn("zklock: the servers refuse to register waits, so deadlocks between processes are not found: give this client the rights on the znode, or set deadlock_timeout=0",
+			"path", d.path, "error", place.Logged(refused))
+	}
+}

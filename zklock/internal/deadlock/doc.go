@@ -1,0 +1,10 @@
+// Package deadlock finds waits of several processes that wait for each other in a circle, and ends one of
+// them.
+//
+// Only an acquisition whose context carries a lock can be in a circle: a nested wait. One that has lasted
+// for deadlock_timeout is registered: it gets a znode below the register, which says what it waits for and
+// what its context holds. A look at the register shows the circle to the last of its waits that was
+// registered, since the others were registered before it. That wait ends. The others do nothing.
+//
+// Nothing is written, read or allocated for a wait before deadlock_timeout has passed.
+package deadlock

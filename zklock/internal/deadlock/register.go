@@ -1,0 +1,185 @@
+package deadlock
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/internal/errs"
+	"github.com/zklock/go-zklock/zklock/internal/place"
+	"github.com/zklock/go-zklock/zklock/internal/session"
+)
+
+// registerName is the name of the register below the root. No encoded lock's name is the same: a
+// percent sign of those is before two hexadecimal digits.
+const registerName = "%waits"
+
+// register is the znode that has the registrations.
+type register struct {
+	cfg  *place.Settings
+	pool *session.Pool[*place.Session]
+	path string
+}
+
+// registration is the znode of a nested wait, from before its create is sent until it is certainly
+// gone.
+type registration struct {
+	waiter Waiter
+	holds  []Hold
+	nested Nested
+	wait   wait
+
+	on      *place.Session // the session that makes it; nil if there was none
+	made    chan struct{}  // closed when wait.node is set, or will not be
+	removal sync.Once
+	gone    chan struct{} // closed when the znode is gone, or goes with its session
+
+	lookAt time.Time // used by the detector's goroutine only; when the register is looked at next for it
+}
+
+// over reports whether the registration is gone, or about to go.
+func (r *registration) over() bool {
+	select {
+	case <-r.gone:
+		return true
+	default:
+		return r.on != nil && r.on.IsOver()
+	}
+}
+
+// create makes the znodes of some registrations, in as few transactions as possible. Those whose outcome
+// is not known after that have no node, and doubt is true. An error means that the servers refuse
+// registrations.
+func (g *register) create(ctx context.Context, all []*registration) (doubt bool, refused error) {
+	defer func() {
+		for _, r := range all {
+			close(r.made)
+		}
+	}()
+	s, err := g.pool.Session(ctx, g.path)
+	if err != nil {
+		return false, nil // without a session the waits wait no less
+	}
+	left := slices.Clone(all)
+	for range 2 { // the second time after the register was made
+		writes := make([]*session.Write, len(left))
+		for i, r := range left {
+			if r.on == nil {
+				if !s.Enter() {
+					return doubt, nil
+				}
+				s.Rest() // a registration needs no lease
+				r.on = s
+			}
+			data := describe(g.cfg.Root, g.cfg.Host, g.cfg.PID, &r.nested).encode()
+			writes[i] = &session.Write{Kind: "register", Ctx: ctx,
+				Ops: []driver.Op{driver.CreateOp(g.path+"/"+r.wait.encode(), data, driver.EphemeralSequential, g.cfg.ACL)}}
+			s.Submit(writes[i])
+		}
+		var missing []*registration
+		for i, w := range writes {
+			<-w.Done // within the time of a request
+			switch r := left[i]; {
+			case w.Err == nil:
+				r.wait.settle(w.Results[0].Path[len(g.path)+1:])
+			case errors.Is(w.Err, driver.ErrNoNode):
+				missing = append(missing, r)
+			case session.Transient(w.Err):
+				doubt = true
+			case !s.Ended(w.Err):
+				refused = w.Err
+			}
+		}
+		if len(missing) == 0 || refused != nil {
+			return doubt, refused
+		}
+		if refused = g.make(ctx, s); refused != nil {
+			return doubt, refused
+		}
+		left = missing
+	}
+	return doubt, refused
+}
+
+// make creates the register, as a container if the servers have those.
+func (g *register) make(ctx context.Context, s *place.Session) error {
+	err := s.Repeat(ctx, "register", func(ctx context.Context, ds driver.Session) error {
+		_, err := ds.Create(ctx, g.path, nil, driver.Container, g.cfg.ACL)
+		if errors.Is(err, driver.ErrUnimplemented) {
+			_, err = ds.Create(ctx, g.path, nil, driver.Persistent, g.cfg.ACL)
+		}
+		if errors.Is(err, driver.ErrNodeExists) {
+			err = nil
+		}
+		return err
+	})
+	if errors.Is(err, errs.ErrSessionOver) || errors.Is(err, errs.ErrUnavailable) || ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// remove removes a registration in the background. gone is closed when that is confirmed, or when the
+// session has ended. Calls after the first do nothing.
+func (g *register) remove(r *registration) {
+	r.removal.Do(func() {
+		if !g.pool.Spawn(func() { g.delete(r) }) {
+			close(r.gone) // the client is closed, and its sessions end
+		}
+	})
+}
+
+func (g *register) delete(r *registration) {
+	defer close(r.gone)
+	<-r.made
+	if r.on == nil {
+		return
+	}
+	if r.wait.node != "" {
+		_ = g.deleteNode(r.on, r.wait.node)
+	}
+	r.on.Stir()
+	r.on.Leave()
+}
+
+// deleteNode deletes the znode of a registration. It returns when that is confirmed, or refused, or the
+// session has ended.
+func (g *register) deleteNode(s *place.Session, node string) error {
+	return s.Repeat(s.Context(), "unregister", func(ctx context.Context, ds driver.Session) error {
+		err := ds.Delete(ctx, g.path+"/"+node, driver.AnyVersion)
+		if errors.Is(err, driver.ErrNoNode) {
+			return nil
+		}
+		return err
+	})
+}
+
+// list returns the waits that are registered. What it does not understand it leaves out.
+func (g *register) list(ctx context.Context, s *place.Session) (waits []*wait, err error) {
+	err = s.Repeat(ctx, "register", func(ctx context.Context, ds driver.Session) error {
+		names, _, err := ds.Children(ctx, g.path)
+		if errors.Is(err, driver.ErrNoNode) {
+			err = nil
+		}
+		waits = waits[:0]
+		for _, name := range names {
+			if w, ok := parse(name); ok {
+				waits = append(waits, &w)
+			}
+		}
+		return err
+	})
+	slices.SortFunc(waits, func(a, b *wait) int {
+		return strings.Compare(a.node[len(a.node)-seqSize:], b.node[len(b.node)-seqSize:])
+	})
+	return waits, err
+}
+
+// sync returns when the server of the session has applied all that was committed before the call.
+func (g *register) sync(ctx context.Context, s *place.Session) error {
+	return s.Repeat(ctx, "sync", func(ctx context.Context, ds driver.Session) error { return ds.Sync(ctx, g.path) })
+}
