@@ -57,7 +57,7 @@ func wantDeadlock(t *testing.T, o outcome, circle ...string) *zklock.DeadlockErr
 }
 
 // registered returns how many waits are registered.
-func registered(e *memdriver.Ensemble) int { return strings.Count(e.Dump(), "/%waits/") }
+func registered(e *memdriver.Ensemble) int { return strings.Count(e.Dump(), " w1-") }
 
 func TestTwoClientsInOppositeOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -120,33 +120,51 @@ func ring(t *testing.T, members, clients int) {
 		ended[i] = nested(t, held[i], client(i).Mutex(fmt.Sprint("r", (i+1)%members)))
 		time.Sleep(time.Duration(i%3) * time.Millisecond)
 	}
-	time.Sleep(5 * time.Second)
-	victims := 0
-	for range members {
-		for i := range members {
+	victims := settle(t, e, held, ended)
+	if len(victims) != 1 {
+		t.Errorf("%d acquisitions failed, want 1", len(victims))
+	}
+	for _, v := range victims {
+		if len(v.Cycle) != members {
+			t.Error(v)
+		}
+	}
+}
+
+// settle waits until all acquisitions have ended, as those of members that release what they hold after
+// their acquisition has ended, and returns the errors of those that were ended because of a deadlock. It
+// checks that all others succeed, and that nothing is left.
+func settle(t *testing.T, e *memdriver.Ensemble, held []*zklock.Lock, ended []<-chan outcome) (victims []*zklock.DeadlockError) {
+	t.Helper()
+	left := len(ended)
+	for began := time.Now(); left > 0 && time.Since(began) < 50*time.Second; time.Sleep(time.Second) {
+		for i := range ended {
 			select {
 			case o := <-ended[i]:
-				if o.err != nil {
-					victims++
-					var d *zklock.DeadlockError
-					if !errors.As(o.err, &d) || len(d.Cycle) != members {
-						t.Errorf("member %d: %v", i, o.err)
-					}
-				} else {
+				var d *zklock.DeadlockError
+				switch left--; {
+				case o.err == nil:
 					mustRelease(t, o.lock)
+				case errors.As(o.err, &d):
+					victims = append(victims, d)
+				default:
+					t.Errorf("member %d: %v", i, o.err)
 				}
-				mustRelease(t, held[i])
+				if err := held[i].Release(t.Context()); err != nil && !errors.Is(err, zklock.ErrReleased) {
+					t.Error(err)
+				}
 			default:
 			}
 		}
-		time.Sleep(time.Second)
 	}
-	if victims != 1 {
-		t.Errorf("%d acquisitions failed, want 1", victims)
+	if left > 0 {
+		t.Errorf("%d acquisitions still wait", left)
 	}
-	if n := nodes(e); n != 0 || registered(e) != 0 {
-		t.Errorf("left:\n%s", e.Dump())
+	synctest.Wait()
+	if n := registered(e); n != 0 {
+		t.Errorf("%d waits are registered:\n%s", n, e.Dump())
 	}
+	return victims
 }
 
 // TestConvergingWaitsAreNoDeadlock: many waits for one holder, which itself waits for a lock that will be
@@ -157,32 +175,22 @@ func TestConvergingWaitsAreNoDeadlock(t *testing.T) {
 		a, b := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
 		end := mustLock(t)(b.Mutex("end").Acquire(t.Context()))
 		x := mustLock(t)(a.Mutex("x").Acquire(t.Context()))
-		waits := []<-chan outcome{nested(t, x, a.Mutex("end"))}
+		held, waits := []*zklock.Lock{x}, []<-chan outcome{nested(t, x, a.Mutex("end"))}
 		for i := range 10 {
 			c := connect(t, e.Connector(), nil)
-			l := mustLock(t)(c.Mutex(fmt.Sprint("own", i)).Acquire(t.Context()))
-			waits = append(waits, nested(t, l, c.Mutex("x")), nested(t, l, c.Mutex("end")))
+			for j, wanted := range []string{"x", "end"} {
+				l := mustLock(t)(c.Mutex(fmt.Sprint("own", i, j)).Acquire(t.Context()))
+				held, waits = append(held, l), append(waits, nested(t, l, c.Mutex(wanted)))
+			}
 		}
 		time.Sleep(20 * time.Second)
 		if n := registered(e); n != len(waits) {
 			t.Errorf("%d waits are registered, want %d", n, len(waits))
 		}
 		mustRelease(t, end)
-		for range waits {
-			for _, w := range waits {
-				select {
-				case o := <-w:
-					if o.err != nil {
-						t.Error(o.err)
-					} else {
-						mustRelease(t, o.lock)
-					}
-				default:
-				}
-			}
-			time.Sleep(time.Second)
+		if victims := settle(t, e, held, waits); victims != nil {
+			t.Error(victims)
 		}
-		mustRelease(t, x)
 	})
 }
 

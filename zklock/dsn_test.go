@@ -61,6 +61,8 @@ func TestParseURLReturnsTheLiteral(t *testing.T) {
 		"mem://?max_waiters=1":                      {Scheme: "mem", MaxWaiters: 1},
 		"mem://?max_contenders=2":                   {Scheme: "mem", MaxContenders: 2},
 		"mem://?max_names=3":                        {Scheme: "mem", MaxNames: 3},
+		"mem://?deadlock_timeout=3s":                {Scheme: "mem", DeadlockTimeout: 3 * time.Second},
+		"mem://?deadlock_timeout=0s":                {Scheme: "mem", DeadlockTimeout: -1},
 		"mem://?create_root=false":                  {Scheme: "mem", RequireRoot: true},
 		"mem://?create_root=true":                   {Scheme: "mem"},
 		"mem://?session_dir=/run/x":                 {Scheme: "mem", SessionDir: "/run/x"},

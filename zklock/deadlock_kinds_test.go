@@ -1,0 +1,215 @@
+package zklock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/memdriver"
+)
+
+// party is a member of a circle: it holds one lock and wants another.
+type party struct {
+	c     *zklock.Client
+	holds zklock.Acquirer
+	wants zklock.Acquirer
+	opts  []zklock.AcquireOption // for both
+}
+
+// circle has parties acquire what they hold, then between, and then what they want, one after the other.
+// It returns the errors of those that were ended because of a deadlock.
+func circle(t *testing.T, e *memdriver.Ensemble, between func(held []*zklock.Lock), parties ...party) []*zklock.DeadlockError {
+	t.Helper()
+	var held []*zklock.Lock
+	var ended []<-chan outcome
+	for _, p := range parties {
+		held = append(held, mustLock(t)(p.holds.Acquire(t.Context(), p.opts...)))
+	}
+	if between != nil {
+		between(held)
+	}
+	for i, p := range parties {
+		ended = append(ended, nested(t, held[i], p.wants, p.opts...))
+		time.Sleep(10 * time.Millisecond)
+	}
+	return settle(t, e, held, ended)
+}
+
+func wantVictims(t *testing.T, got []*zklock.DeadlockError, want int) {
+	t.Helper()
+	if len(got) != want {
+		t.Errorf("%d acquisitions were ended because of a deadlock, want %d: %v", len(got), want, got)
+	}
+}
+
+// TestDeadlocksOfAllKinds: each case has a circle, or nearly one.
+func TestDeadlocksOfAllKinds(t *testing.T) {
+	cases := map[string]struct {
+		victims int
+		run     func(t *testing.T, e *memdriver.Ensemble, a, b *zklock.Client) []*zklock.DeadlockError
+	}{
+		"two readers that want to write what the other reads": {1, func(t *testing.T, e *memdriver.Ensemble, a, b *zklock.Client) []*zklock.DeadlockError {
+			return circle(t, e, nil, party{a, a.RWMutex("x").Reader(), b.RWMutex("y").Writer(), nil}, party{b, b.RWMutex("y").Reader(), b.RWMutex("x").Writer(), nil})
+		}},
+		"two readers that want to read what the other reads": {0, func(t *testing.T, e *memdriver.Ensemble, a, b *zklock.Client) []*zklock.DeadlockError {
+			return circle(t, e, nil, party{a, a.RWMutex("x").Reader(), a.RWMutex("y").Reader(), nil}, party{b, b.RWMutex("y").Reader(), b.RWMutex("x").Reader(), nil})
+		}},
+		"a reader behind a writer that holds nothing, behind a reader": {1, func(t *testing.T, e *memdriver.Ensemble, a, b *zklock.Client) []*zklock.DeadlockError {
+			c := connect(t, e.Connector(), nil)
+			between := func([]*zklock.Lock) { passing(t, c.RWMutex("x").Writer()) }
+			return circle(t, e, between, party{a, a.RWMutex("x").Reader(), a.Mutex("y"), nil}, party{b, b.Mutex("y"), b.RWMutex("x").Reader(), nil})
+		}},
+		"an All that wants": {1, func(t *testing.T, e *memdriver.Ensemble, a, b *zklock.Client) []*zklock.DeadlockError {
+			return circle(t, e, nil, party{a, a.Mutex("x"), zklock.All(a.Mutex("y"), a.Mutex("z"), a.Mutex("w")), nil}, party{b, b.Mutex("z"), b.Mutex("x"), nil})
+		}},
+		"an All that holds": {1, func(t *testing.T, e *memdriver.Ensemble, a, b *zklock.Client) []*zklock.DeadlockError {
+			return circle(t, e, nil, party{a, zklock.All(a.Mutex("x"), a.Mutex("y")), a.Mutex("z"), nil}, party{b, b.Mutex("z"), b.Mutex("y"), nil})
+		}},
+		"an All of one client behind a goroutine of that client": {1, func(t *testing.T, e *memdriver.Ensemble, a, b *zklock.Client) []*zklock.DeadlockError {
+			return circle(t, e, nil, party{a, a.Mutex("x"), zklock.All(a.Mutex("y"), a.Mutex("z")), nil}, party{a, a.Mutex("y"), a.Mutex("x"), nil})
+		}},
+		"behind goroutines of its own process, on both sides": {1, func(t *testing.T, e *memdriver.Ensemble, a, b *zklock.Client) []*zklock.DeadlockError {
+			between := func([]*zklock.Lock) {
+				for range 3 {
+					passing(t, a.Mutex("y"))
+					passing(t, b.Mutex("x"))
+				}
+			}
+			return circle(t, e, between, party{a, a.Mutex("x"), a.Mutex("y"), nil}, party{b, b.Mutex("y"), b.Mutex("x"), nil})
+		}},
+		"a reader behind a writer of its own process, behind a reader elsewhere": {1, func(t *testing.T, e *memdriver.Ensemble, a, b *zklock.Client) []*zklock.DeadlockError {
+			between := func([]*zklock.Lock) { passing(t, b.RWMutex("x").Writer()) }
+			return circle(t, e, between, party{a, a.RWMutex("x").Reader(), a.Mutex("y"), nil}, party{b, b.Mutex("y"), b.RWMutex("x").Reader(), nil})
+		}},
+		"a writer behind readers of its own process": {1, func(t *testing.T, e *memdriver.Ensemble, a, b *zklock.Client) []*zklock.DeadlockError {
+			return circle(t, e, nil, party{a, a.RWMutex("x").Reader(), a.Mutex("y"), nil}, party{a, a.Mutex("y"), a.RWMutex("x").Writer(), nil})
+		}},
+		"without hand-over": {1, func(t *testing.T, e *memdriver.Ensemble, a, b *zklock.Client) []*zklock.DeadlockError {
+			alone := []zklock.AcquireOption{zklock.WithoutHandover()}
+			return circle(t, e, nil, party{a, a.Mutex("x"), a.Mutex("y"), alone}, party{a, a.Mutex("y"), a.Mutex("x"), alone})
+		}},
+		"candidates of elections": {1, func(t *testing.T, e *memdriver.Ensemble, a, b *zklock.Client) []*zklock.DeadlockError {
+			leads := []zklock.AcquireOption{zklock.WithCandidacy()}
+			return circle(t, e, nil, party{a, a.Mutex("x"), a.Mutex("y"), leads}, party{b, b.Mutex("y"), b.Mutex("x"), leads})
+		}},
+		"a downgraded writer, and a reader": {0, func(t *testing.T, e *memdriver.Ensemble, a, b *zklock.Client) []*zklock.DeadlockError {
+			return circle(t, e, func(held []*zklock.Lock) {
+				if err := held[0].Downgrade(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}, party{a, a.RWMutex("x").Writer(), a.Mutex("y"), nil}, party{b, b.Mutex("y"), b.RWMutex("x").Reader(), nil})
+		}},
+		"a downgraded writer, and a writer": {1, func(t *testing.T, e *memdriver.Ensemble, a, b *zklock.Client) []*zklock.DeadlockError {
+			return circle(t, e, func(held []*zklock.Lock) {
+				if err := held[0].Downgrade(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}, party{a, a.RWMutex("x").Writer(), a.Mutex("y"), nil}, party{b, b.Mutex("y"), b.RWMutex("x").Writer(), nil})
+		}},
+		"a revoked holder": {1, func(t *testing.T, e *memdriver.Ensemble, a, b *zklock.Client) []*zklock.DeadlockError {
+			return circle(t, e, func([]*zklock.Lock) {
+				all, err := b.Contenders(t.Context(), "x")
+				if err != nil || len(all) != 1 {
+					t.Fatal(all, err)
+				}
+				if err := b.Revoke(t.Context(), "x", all[0].Node, "maintenance"); err != nil {
+					t.Error(err)
+				}
+			}, party{a, a.Mutex("x"), a.Mutex("y"), nil}, party{b, b.Mutex("y"), b.Mutex("x"), nil})
+		}},
+		"permits": {0, func(t *testing.T, e *memdriver.Ensemble, a, b *zklock.Client) []*zklock.DeadlockError {
+			x, y := mustLock(t)(a.Semaphore("x", 1).Acquire(t.Context())), mustLock(t)(b.Semaphore("y", 1).Acquire(t.Context()))
+			first, second := nested(t, x, a.Semaphore("y", 1), zklock.WithWait(20*time.Second)), nested(t, y, b.Semaphore("x", 1), zklock.WithWait(20*time.Second))
+			time.Sleep(10 * time.Second)
+			if n := registered(e); n != 0 {
+				t.Errorf("%d waits for permits are registered", n)
+			}
+			for _, w := range []<-chan outcome{first, second} {
+				if o := <-w; !errors.Is(o.err, zklock.ErrNotAcquired) || errors.Is(o.err, zklock.ErrDeadlock) {
+					t.Error(o.err)
+				}
+			}
+			return nil
+		}},
+		"a context that was detached": {0, func(t *testing.T, e *memdriver.Ensemble, a, b *zklock.Client) []*zklock.DeadlockError {
+			x := mustLock(t)(a.Mutex("x").Acquire(t.Context()))
+			ctx, cancel := x.Context(t.Context())
+			defer cancel()
+			y := mustLock(t)(b.Mutex("y").Acquire(t.Context()))
+			done := make(chan error, 1)
+			go func() {
+				_, err := a.Mutex("y").Acquire(zklock.Detach(ctx), zklock.WithWait(10*time.Second))
+				done <- err
+			}()
+			w := nested(t, y, b.Mutex("x"))
+			if err := <-done; err == nil {
+				t.Error("acquired")
+			}
+			mustRelease(t, x)
+			return settle(t, e, []*zklock.Lock{y}, []<-chan outcome{w})
+		}},
+		"a holder of another library": {0, func(t *testing.T, e *memdriver.Ensemble, a, b *zklock.Client) []*zklock.DeadlockError {
+			x, y := mustLock(t)(a.Mutex("x").Acquire(t.Context())), mustLock(t)(b.Mutex("y").Acquire(t.Context()))
+			s := plain(t, e)
+			node, err := s.Create(t.Context(), "/zklock/y/_c_11111111-1111-4111-8111-111111111111-__WRIT__", nil, driver.EphemeralSequential, a.ACL())
+			if err != nil {
+				t.Fatal(err)
+			}
+			first, second := nested(t, x, a.Mutex("y")), nested(t, y, b.Mutex("x"))
+			time.AfterFunc(20*time.Second, func() { _ = s.Delete(context.Background(), node, driver.AnyVersion) })
+			victims := settle(t, e, []*zklock.Lock{x, y}, []<-chan outcome{first, second})
+			wantVictims(t, victims, 1)
+			return nil
+		}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e := memdriver.New()
+				a, b := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
+				wantVictims(t, c.run(t, e, a, b), c.victims)
+			})
+		})
+	}
+}
+
+// TestDeadlocksInAllDialects: two clients, in each dialect, and with names that are kept.
+func TestDeadlocksInAllDialects(t *testing.T) {
+	for _, params := range []map[string]string{
+		{"dialect": "curator"}, {"dialect": "zk"}, {"dialect": "kazoo"}, {"dialect": "latch"}, {"keep": "1m"}, {"handover_limit": "0"}, {"pool_max_sessions": "3"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			e := memdriver.New()
+			a, b := connect(t, e.Connector(), params), connect(t, e.Connector(), params)
+			for range 8 { // so that names are kept
+				for _, l := range []zklock.Acquirer{a.Mutex("x"), b.Mutex("y")} {
+					mustRelease(t, mustLock(t)(l.Acquire(t.Context())))
+				}
+			}
+			victims := circle(t, e, nil, party{a, a.Mutex("x"), a.Mutex("y"), nil}, party{b, b.Mutex("y"), b.Mutex("x"), nil})
+			if wantVictims(t, victims, 1); t.Failed() {
+				t.Log(params)
+			}
+		})
+	}
+}
+
+// passing acquires in the background, with a context that carries no lock, and holds for a moment.
+func passing(t *testing.T, a zklock.Acquirer) {
+	t.Helper()
+	go func() {
+		l, err := a.Acquire(t.Context(), zklock.WithWait(time.Minute))
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		if err := l.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}()
+	synctest.Wait()
+}
