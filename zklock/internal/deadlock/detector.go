@@ -285,7 +285,11 @@ func (d *Detector) round() {
 	if len(fresh) > 0 {
 		d.registerAll(fresh)
 	}
-	if look = append(look, fresh...); len(look) > 0 || now.Before(d.doubtUntil) && now.After(d.doubtNext) {
+	strays := now.Before(d.doubtUntil) && !now.Before(d.doubtNext)
+	if strays {
+		d.doubtNext = now.Add(d.cfg.SessionTimeout)
+	}
+	if look = append(look, fresh...); len(look) > 0 || strays {
 		d.look(look)
 	}
 }

@@ -77,11 +77,9 @@ func (d *Detector) known(listed []*wait, own map[id]*registration) []*wait {
 // deleteStrays deletes registrations of this client that no wait has. Creates whose outcomes were not known
 // have left them.
 func (d *Detector) deleteStrays(s *place.Session, all []*wait, own map[id]*registration) {
-	now := time.Now()
-	if now.After(d.doubtUntil) {
+	if time.Now().After(d.doubtUntil) {
 		return
 	}
-	d.doubtNext = now.Add(d.cfg.SessionTimeout)
 	for _, w := range all {
 		if node := w.node; w.id.client == d.client && own[w.id] == nil {
 			d.pool.Spawn(func() { _ = d.deleteNode(s, node) })

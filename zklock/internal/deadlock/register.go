@@ -51,9 +51,11 @@ func (r *registration) over() bool {
 	}
 }
 
-// create makes the znodes of some registrations, in as few transactions as possible. Those whose outcome
-// is not known after that have no node, and doubt is true. An error means that the servers refuse
-// registrations.
+// create makes the znodes of some registrations. Those whose outcome is not known after that have no node,
+// and doubt is true. An error means that the servers refuse registrations.
+//
+// The first goes alone, since the register may be missing: a server removes it when it is empty. The others
+// share transactions.
 func (g *register) create(ctx context.Context, all []*registration) (doubt bool, refused error) {
 	defer func() {
 		for _, r := range all {
@@ -64,45 +66,61 @@ func (g *register) create(ctx context.Context, all []*registration) (doubt bool,
 	if err != nil {
 		return false, nil // without a session the waits wait no less
 	}
-	left := slices.Clone(all)
-	for range 2 { // the second time after the register was made
-		writes := make([]*session.Write, len(left))
-		for i, r := range left {
-			if r.on == nil {
-				if !s.Enter() {
-					return doubt, nil
-				}
-				s.Rest() // a registration needs no lease
-				r.on = s
+	for left := all; len(left) > 0; {
+		n := 1
+		if left[0] != all[0] {
+			n = len(left)
+		}
+		missing := g.submit(ctx, s, left[:n], &doubt, &refused)
+		if missing && refused == nil {
+			if refused = g.make(ctx, s); refused == nil {
+				g.submit(ctx, s, left[:n], &doubt, &refused)
 			}
+		}
+		if refused != nil {
+			return doubt, refused
+		}
+		left = left[n:]
+	}
+	return doubt, nil
+}
+
+// submit sends the creates of the registrations that have no znode yet. missing reports that there is no
+// register.
+func (g *register) submit(ctx context.Context, s *place.Session, regs []*registration, doubt *bool, refused *error) (missing bool) {
+	writes := make([]*session.Write, len(regs))
+	for i, r := range regs {
+		if r.on == nil {
+			if !s.Enter() {
+				break // the session is over
+			}
+			s.Rest() // a registration needs no lease
+			r.on = s
+		}
+		if r.wait.node == "" {
 			data := describe(g.cfg.Root, g.cfg.Host, g.cfg.PID, &r.nested).encode()
 			writes[i] = &session.Write{Kind: "register", Ctx: ctx,
 				Ops: []driver.Op{driver.CreateOp(g.path+"/"+r.wait.encode(), data, driver.EphemeralSequential, g.cfg.ACL)}}
 			s.Submit(writes[i])
 		}
-		var missing []*registration
-		for i, w := range writes {
-			<-w.Done // within the time of a request
-			switch r := left[i]; {
-			case w.Err == nil:
-				r.wait.settle(w.Results[0].Path[len(g.path)+1:])
-			case errors.Is(w.Err, driver.ErrNoNode):
-				missing = append(missing, r)
-			case session.Transient(w.Err):
-				doubt = true
-			case !s.Ended(w.Err):
-				refused = w.Err
-			}
-		}
-		if len(missing) == 0 || refused != nil {
-			return doubt, refused
-		}
-		if refused = g.make(ctx, s); refused != nil {
-			return doubt, refused
-		}
-		left = missing
 	}
-	return doubt, refused
+	for i, w := range writes {
+		if w == nil {
+			continue
+		}
+		<-w.Done // within the time of a request
+		switch {
+		case w.Err == nil:
+			regs[i].wait.settle(w.Results[0].Path[len(g.path)+1:])
+		case errors.Is(w.Err, driver.ErrNoNode):
+			missing = true
+		case session.Transient(w.Err):
+			*doubt = true
+		case !s.Ended(w.Err):
+			*refused = w.Err
+		}
+	}
+	return missing
 }
 
 // make creates the register, as a container if the servers have those.

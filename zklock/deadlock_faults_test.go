@@ -1,0 +1,321 @@
+package zklock_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/go-zklock/internal/memcontrol"
+	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/faultdriver"
+	"github.com/zklock/go-zklock/zklock/memdriver"
+)
+
+// onRegister lets an injector see only requests about the register of waits.
+func onRegister(inj faultdriver.Injector) faultdriver.Injector {
+	return faultdriver.If("about the register", func(op faultdriver.Op) bool {
+		return len(op.Paths) > 0 && strings.Contains(op.Paths[0], "/%waits")
+	}, inj)
+}
+
+// TestDeadlockWithFaultsOfTheRegister: the circle is found nevertheless, and nothing is left.
+func TestDeadlockWithFaultsOfTheRegister(t *testing.T) {
+	for name, inj := range map[string]faultdriver.Injector{
+		"the replies to two creates are lost": faultdriver.On(faultdriver.Multi, faultdriver.First(2, faultdriver.LoseReply())),
+		"two creates are not sent":            faultdriver.On(faultdriver.Multi, faultdriver.First(2, faultdriver.Drop())),
+		"two lists fail":                      faultdriver.On(faultdriver.Children, faultdriver.First(2, faultdriver.Drop())),
+		"two syncs fail":                      faultdriver.On(faultdriver.Sync, faultdriver.First(2, faultdriver.Drop())),
+		"two reads fail":                      faultdriver.On(faultdriver.Get, faultdriver.First(2, faultdriver.Drop())),
+		"two deletes fail":                    faultdriver.On(faultdriver.Delete, faultdriver.First(2, faultdriver.Drop())),
+		"every fifth request gets no reply":   faultdriver.Random(7, 0.2, faultdriver.LoseReply()),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e := memdriver.New()
+				open := func() *zklock.Client {
+					return connect(t, faultdriver.Wrap(e.Connector(), onRegister(inj)), nil)
+				}
+				a, b := open(), open()
+				wantVictims(t, circle(t, e, nil, party{a, a.Mutex("x"), a.Mutex("y"), nil}, party{b, b.Mutex("y"), b.Mutex("x"), nil}), 1)
+			})
+		})
+	}
+}
+
+// TestLateRegistration: the create of a registration is applied long after its wait has ended. It goes.
+func TestLateRegistration(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		gate := new(faultdriver.Gate)
+		late := onRegister(faultdriver.On(faultdriver.Multi, faultdriver.Once(faultdriver.Late(gate))))
+		a, b := connect(t, faultdriver.Wrap(e.Connector(), late), nil), connect(t, e.Connector(), nil)
+		x, y := mustLock(t)(a.Mutex("x").Acquire(t.Context())), mustLock(t)(b.Mutex("y").Acquire(t.Context()))
+		w := nested(t, x, a.Mutex("y"), zklock.WithWait(5*time.Second))
+		if o := <-w; !errors.Is(o.err, zklock.ErrNotAcquired) {
+			t.Error(o.err)
+		}
+		gate.Release()
+		time.Sleep(25 * time.Second)
+		if n := registered(e); n != 0 {
+			t.Errorf("%d waits are registered:\n%s", n, e.Dump())
+		}
+		mustRelease(t, x)
+		mustRelease(t, y)
+	})
+}
+
+// TestRegisterThatIsForbidden: the servers refuse registrations. Waits end as they would without, the log
+// says so once, and circles inside one client are still found.
+func TestRegisterThatIsForbidden(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		var log bytes.Buffer
+		forbidden := faultdriver.Wrap(e.Connector(), onRegister(faultdriver.Any(faultdriver.On(faultdriver.Multi, faultdriver.Fail(driver.ErrNoAuth)),
+			faultdriver.On(faultdriver.Create, faultdriver.Fail(driver.ErrNoAuth)))))
+		a := connect(t, forbidden, nil, zklock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		b := connect(t, e.Connector(), nil)
+		x, y := mustLock(t)(a.Mutex("x").Acquire(t.Context())), mustLock(t)(b.Mutex("y").Acquire(t.Context()))
+		first, second := nested(t, x, a.Mutex("y"), zklock.WithWait(30*time.Second)), nested(t, y, b.Mutex("x"), zklock.WithWait(30*time.Second))
+		for _, w := range []<-chan outcome{first, second} {
+			if o := <-w; !errors.Is(o.err, zklock.ErrNotAcquired) || errors.Is(o.err, zklock.ErrDeadlock) {
+				t.Error(o.err)
+			}
+		}
+		if n := strings.Count(log.String(), "refuse to register waits"); n != 1 {
+			t.Errorf("%d lines:\n%s", n, log.String())
+		}
+		mustRelease(t, x)
+		mustRelease(t, y)
+		wantVictims(t, circle(t, e, nil, party{a, a.Mutex("x"), a.Mutex("y"), nil}, party{a, a.Mutex("y"), a.Mutex("x"), nil}), 1)
+	})
+}
+
+// TestRegisterFullOfGarbage: znodes of other programs in the register, and registrations that lie.
+func TestRegisterFullOfGarbage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		a, b := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
+		wantVictims(t, circle(t, e, nil, party{a, a.Mutex("x"), a.Mutex("y"), nil}, party{b, b.Mutex("y"), b.Mutex("x"), nil}), 1)
+		s := plain(t, e)
+		for i, name := range []string{"w1-", "w1--0000000001", "w1-AAAA-0000000001", "w1-%%%-0000000001", "w2-x-", "lock-0000000001", strings.Repeat("A", 2000), "w1-" + strings.Repeat("A", 1000) + "-0000000002"} {
+			for range 20 {
+				if _, err := s.Create(t.Context(), "/zklock/%waits/"+name, bytes.Repeat([]byte("{"), i*100), driver.EphemeralSequential, a.ACL()); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		victims := func() []*zklock.DeadlockError {
+			x, y := mustLock(t)(a.Mutex("x").Acquire(t.Context())), mustLock(t)(b.Mutex("y").Acquire(t.Context()))
+			first := nested(t, x, a.Mutex("y"))
+			time.Sleep(1500 * time.Millisecond)
+			// A copy of what is registered, with data that do not fit: it stands behind all others.
+			names, _, err := s.Children(t.Context(), "/zklock/%waits")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, name := range names {
+				if strings.HasPrefix(name, "w1-") && len(name) > 60 && len(name) < 500 {
+					if _, err := s.Create(t.Context(), "/zklock/%waits/"+name[:len(name)-10], []byte(`{"behind":[{"path":"/../x"}],"held":[{"path":"/x","node":"../y"}]}`), driver.EphemeralSequential, a.ACL()); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			second := nested(t, y, b.Mutex("x"))
+			var got []*zklock.DeadlockError
+			for i, w := range []<-chan outcome{second, first} {
+				var d *zklock.DeadlockError
+				switch o := <-w; {
+				case errors.As(o.err, &d):
+					got = append(got, d)
+				case o.err != nil:
+					t.Error(i, o.err)
+				default:
+					mustRelease(t, o.lock)
+				}
+				mustRelease(t, []*zklock.Lock{y, x}[i])
+			}
+			return got
+		}
+		wantVictims(t, victims(), 1)
+		for info, err := range a.Locks(t.Context(), "") {
+			if err != nil || strings.Contains(info.Name, "waits") {
+				t.Errorf("%v, %v", info, err)
+			}
+		}
+	})
+}
+
+// TestDeadlockThatIsOverIsNotBroken: after the last wait has seen the circle, and before it has looked for
+// the second time, another wait gives up. Then none is ended.
+func TestDeadlockThatIsOverIsNotBroken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		hold := onRegister(faultdriver.On(faultdriver.Sync, faultdriver.Once(faultdriver.Delay(3*time.Second))))
+		a, b := connect(t, e.Connector(), nil), connect(t, faultdriver.Wrap(e.Connector(), hold), nil)
+		x, y := mustLock(t)(a.Mutex("x").Acquire(t.Context())), mustLock(t)(b.Mutex("y").Acquire(t.Context()))
+		first := nested(t, x, a.Mutex("y"), zklock.WithWait(3*time.Second))
+		time.Sleep(100 * time.Millisecond)
+		second := nested(t, y, b.Mutex("x"), zklock.WithWait(20*time.Second))
+		if o := <-first; !errors.Is(o.err, zklock.ErrNotAcquired) || errors.Is(o.err, zklock.ErrDeadlock) {
+			t.Error(o.err)
+		}
+		time.Sleep(5 * time.Second) // it still holds x, and b's look has ended
+		select {
+		case o := <-second:
+			t.Error(o.err)
+		default:
+		}
+		mustRelease(t, x)
+		if o := <-second; o.err != nil {
+			t.Error(o.err)
+		} else {
+			mustRelease(t, o.lock)
+		}
+		mustRelease(t, y)
+	})
+}
+
+// TestMemberOfACircleThatIsLost: the session of one member ends, or its process dies. Then the circle ends by itself.
+func TestMemberOfACircleThatIsLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		a, b := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
+		x, y := mustLock(t)(a.Mutex("x").Acquire(t.Context())), mustLock(t)(b.Mutex("y").Acquire(t.Context()))
+		first, second := nested(t, x, a.Mutex("y")), nested(t, y, b.Mutex("x"))
+		e.Expire(e.Sessions()[0])
+		if o := <-first; !errors.Is(o.err, zklock.ErrLost) {
+			t.Error(o.err)
+		}
+		o := <-second
+		if o.err != nil {
+			t.Fatal(o.err)
+		}
+		mustRelease(t, o.lock)
+		mustRelease(t, y)
+		synctest.Wait()
+		if n := registered(e); n != 0 {
+			t.Errorf("%d waits are registered", n)
+		}
+	})
+}
+
+// TestOneContextThatWaitsInTwoPlaces: a circle through one of them is found, and the other is no part of it.
+func TestOneContextThatWaitsInTwoPlaces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		a, b, c := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
+		x, y := mustLock(t)(a.Mutex("x").Acquire(t.Context())), mustLock(t)(b.Mutex("y").Acquire(t.Context()))
+		z := mustLock(t)(c.Mutex("z").Acquire(t.Context()))
+		other := nested(t, x, a.Mutex("z"))
+		through := nested(t, x, a.Mutex("y"))
+		time.Sleep(100 * time.Millisecond)
+		last := nested(t, y, b.Mutex("x"))
+		wantDeadlock(t, <-last, "y>x", "x>y")
+		mustRelease(t, y)
+		mustRelease(t, z)
+		for _, w := range []<-chan outcome{through, other} {
+			if o := <-w; o.err != nil {
+				t.Error(o.err)
+			} else {
+				mustRelease(t, o.lock)
+			}
+		}
+		mustRelease(t, x)
+	})
+}
+
+// TestReleaseDuringANestedWait: another goroutine releases the lock that a registered wait lists, and the
+// servers do not confirm the removal of the registration. Then the lock's place is not passed on: a
+// registration never lists a node that another hold has.
+func TestReleaseDuringANestedWait(t *testing.T) {
+	for _, confirmed := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			e := memdriver.New()
+			gate := new(faultdriver.Gate)
+			inj := faultdriver.Injector(faultdriver.None())
+			if !confirmed {
+				inj = onRegister(faultdriver.On(faultdriver.Delete, faultdriver.Once(faultdriver.Late(gate))))
+			}
+			a, b := connect(t, faultdriver.Wrap(e.Connector(), inj), nil), connect(t, e.Connector(), nil)
+			x, y := mustLock(t)(a.Mutex("x").Acquire(t.Context())), mustLock(t)(b.Mutex("y").Acquire(t.Context()))
+			w := nested(t, x, a.Mutex("y"))
+			next := acquiring(t, a.Mutex("x"), t.Context())
+			time.Sleep(1100 * time.Millisecond)
+			if n := registered(e); n != 1 {
+				t.Fatalf("%d waits are registered", n)
+			}
+			mustRelease(t, x)
+			l := <-next
+			if handed := l.Token().Turn > 0; handed && !confirmed {
+				t.Error("the place was passed on, while a registration lists its node")
+			}
+			<-w
+			gate.Release()
+			mustRelease(t, l)
+			mustRelease(t, y)
+			synctest.Wait()
+			if n := registered(e); n != 0 {
+				t.Errorf("%d waits are registered", n)
+			}
+		})
+	}
+}
+
+// TestCostOfLooks counts the requests of circles and of many waits. Those of the locks are among them: 2 or
+// 3 reads for each member of a circle.
+func TestCostOfLooks(t *testing.T) {
+	run := func(clients, members int, ring bool) (ops memcontrol.Ops) {
+		synctest.Test(t, func(t *testing.T) {
+			e := memdriver.New()
+			var of []*zklock.Client
+			for range clients {
+				of = append(of, connect(t, e.Connector(), map[string]string{"session_timeout": "1h", "max_waiters": "0"}))
+			}
+			top := mustLock(t)(of[0].Mutex("top").Acquire(t.Context()))
+			var held []*zklock.Lock
+			for i := range members {
+				held = append(held, mustLock(t)(of[i%clients].Mutex(fmt.Sprint("r", i)).Acquire(t.Context())))
+			}
+			var waits []<-chan outcome
+			for i := range members {
+				wanted := "top"
+				if ring {
+					wanted = fmt.Sprint("r", (i+1)%members)
+				}
+				waits = append(waits, nested(t, held[i], of[i%clients].Mutex(wanted), zklock.WithWait(5*time.Second)))
+			}
+			ops = cost(e, func() { time.Sleep(1200 * time.Millisecond) })
+			for i, w := range waits {
+				if o := <-w; o.lock != nil {
+					mustRelease(t, o.lock)
+				}
+				mustRelease(t, held[i])
+			}
+			mustRelease(t, top)
+		})
+		return ops
+	}
+	for _, c := range []struct {
+		clients, members int
+		ring             bool
+		most             memcontrol.Ops
+	}{
+		{2, 2, true, memcontrol.Ops{Creates: 1, Children: 2, Gets: 6, Syncs: 1, Multis: 5}},
+		{16, 16, true, memcontrol.Ops{Creates: 1, Children: 16, Gets: 48, Syncs: 1, Multis: 19}},
+		{1, 16, true, memcontrol.Ops{Creates: 1, Children: 1, Gets: 32, Syncs: 1, Multis: 5}},
+		{1, 1000, false, memcontrol.Ops{Creates: 1, Children: 1, Multis: 20}},
+		{100, 1000, false, memcontrol.Ops{Creates: 2, Children: 200, Multis: 400}},
+	} {
+		got := run(c.clients, c.members, c.ring)
+		t.Logf("%4d clients, %4d nested waits, ring %v: %+v", c.clients, c.members, c.ring, got)
+		if got.Creates > c.most.Creates || got.Children > c.most.Children || got.Gets > c.most.Gets || got.Syncs > c.most.Syncs || got.Multis > c.most.Multis {
+			t.Errorf("want at most %+v", c.most)
+		}
+	}
+}
