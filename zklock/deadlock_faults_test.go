@@ -306,15 +306,16 @@ func TestCostOfLooks(t *testing.T) {
 		ring             bool
 		most             memcontrol.Ops
 	}{
-		{2, 2, true, memcontrol.Ops{Creates: 1, Children: 2, Gets: 6, Syncs: 1, Multis: 5}},
-		{16, 16, true, memcontrol.Ops{Creates: 1, Children: 16, Gets: 48, Syncs: 1, Multis: 19}},
-		{1, 16, true, memcontrol.Ops{Creates: 1, Children: 1, Gets: 32, Syncs: 1, Multis: 5}},
-		{1, 1000, false, memcontrol.Ops{Creates: 1, Children: 1, Multis: 20}},
-		{100, 1000, false, memcontrol.Ops{Creates: 2, Children: 200, Multis: 400}},
+		{2, 2, true, memcontrol.Ops{Children: 2, Gets: 6, Syncs: 1}},
+		{16, 16, true, memcontrol.Ops{Children: 16, Gets: 48, Syncs: 1}},
+		{1, 16, true, memcontrol.Ops{Children: 1, Gets: 32, Syncs: 1}},
+		{1, 1000, false, memcontrol.Ops{Children: 1}},
+		{100, 1000, false, memcontrol.Ops{Children: 200}},
 	} {
 		got := run(c.clients, c.members, c.ring)
 		t.Logf("%4d clients, %4d nested waits, ring %v: %+v", c.clients, c.members, c.ring, got)
-		if got.Creates > c.most.Creates || got.Children > c.most.Children || got.Gets > c.most.Gets || got.Syncs > c.most.Syncs || got.Multis > c.most.Multis {
+		c.most.Creates, c.most.MultiOps = c.clients, c.members+2*c.clients // how many share a transaction depends on the machine
+		if got.Creates > c.most.Creates || got.Children > c.most.Children || got.Gets > c.most.Gets || got.Syncs > c.most.Syncs || got.MultiOps > c.most.MultiOps {
 			t.Errorf("want at most %+v", c.most)
 		}
 	}

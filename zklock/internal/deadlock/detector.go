@@ -315,7 +315,8 @@ func (d *Detector) registrationOf(w Waiter, n *nestedWait) *registration {
 		return nil
 	}
 	d.serial++
-	if reg.wait, ok = newWait(d.cfg.Root, id{d.client, d.serial}, &reg.nested); !ok {
+	reg.data = describe(d.cfg.Root, d.cfg.Host, d.cfg.PID, &reg.nested).encode()
+	if reg.wait, ok = newWait(d.cfg.Root, id{d.client, d.serial}, &reg.nested); !ok || len(reg.data) > maxData {
 		d.Bounded.Add(1)
 		return nil
 	}

@@ -32,6 +32,7 @@ type registration struct {
 	holds  []Hold
 	nested Nested
 	wait   wait
+	data   []byte // of the znode
 
 	on      *place.Session // the session that makes it; nil if there was none
 	made    chan struct{}  // closed when wait.node is set, or will not be
@@ -98,9 +99,8 @@ func (g *register) submit(ctx context.Context, s *place.Session, regs []*registr
 			r.on = s
 		}
 		if r.wait.node == "" {
-			data := describe(g.cfg.Root, g.cfg.Host, g.cfg.PID, &r.nested).encode()
 			writes[i] = &session.Write{Kind: "register", Ctx: ctx,
-				Ops: []driver.Op{driver.CreateOp(g.path+"/"+r.wait.encode(), data, driver.EphemeralSequential, g.cfg.ACL)}}
+				Ops: []driver.Op{driver.CreateOp(g.path+"/"+r.wait.encode(), r.data, driver.EphemeralSequential, g.cfg.ACL)}}
 			s.Submit(writes[i])
 		}
 	}
