@@ -51,6 +51,7 @@ var importRules = map[string]imports{
 	"zklock/internal/session":  {ours: []string{"zklock/driver", "zklock/internal/errs", "zklock/internal/hook", "zklock/internal/lease", "zklock/internal/mutex"}},
 	"zklock/internal/place":    {ours: []string{"zklock/driver", "zklock/internal/errs", "zklock/internal/hook", "zklock/internal/lease", "zklock/internal/mutex", "zklock/internal/queue", "zklock/internal/session"}},
 	"zklock/internal/local":    {ours: []string{"zklock/driver", "zklock/internal/errs", "zklock/internal/hook", "zklock/internal/lease", "zklock/internal/mutex", "zklock/internal/place", "zklock/internal/queue", "zklock/internal/session"}},
+	"zklock/internal/deadlock": {ours: []string{"zklock/driver", "zklock/internal/errs", "zklock/internal/hook", "zklock/internal/lease", "zklock/internal/local", "zklock/internal/mutex", "zklock/internal/place", "zklock/internal/queue", "zklock/internal/session"}},
 	"zklock/internal/model":    {ours: []string{"zklock/internal/lease"}},
 	"zklock":                   {ours: zklockNeeds},
 	"zklock/election":          {ours: []string{"zklock"}},

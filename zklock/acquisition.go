@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/internal/hook"
@@ -184,23 +183,10 @@ type obstacle struct {
 	granted     bool // since is when it got the lock, and not when it asked
 }
 
-// name returns how an error names the contender. Its texts were written by another client, so
-// they are escaped.
+// name returns how an error names the contender.
 func (o *obstacle) name() string {
-	name := "another client"
-	quoted := strconv.Quote(o.host)
-	switch host := quoted[1 : len(quoted)-1]; {
-	case o.foreign:
-		name = "a contender of another library"
-	case host != "" && o.pid != 0:
-		name = fmt.Sprintf("%s/%d", host, o.pid)
-	case host != "":
-		name = host
-	case o.pid != 0:
-		name = fmt.Sprintf("process %d", o.pid)
+	if o.foreign {
+		return labelled("a contender of another library", o.label)
 	}
-	if o.label != "" {
-		name += " " + strconv.Quote(o.label)
-	}
-	return name
+	return processName(o.host, int(o.pid), o.label)
 }

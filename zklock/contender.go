@@ -1,6 +1,8 @@
 package zklock
 
 import (
+	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/internal/place"
@@ -109,3 +111,27 @@ const (
 
 // String returns the mode's name in lower case.
 func (m Mode) String() string { return queue.Mode(m).String() }
+
+// processName returns how an error names a client's process. The texts were written by that client, so
+// they are escaped.
+func processName(host string, pid int, label string) string {
+	name := "another client"
+	quoted := strconv.Quote(host)
+	switch host := quoted[1 : len(quoted)-1]; {
+	case host != "" && pid != 0:
+		name = fmt.Sprintf("%s/%d", host, pid)
+	case host != "":
+		name = host
+	case pid != 0:
+		name = fmt.Sprintf("process %d", pid)
+	}
+	return labelled(name, label)
+}
+
+// labelled adds a label to a name.
+func labelled(name, label string) string {
+	if label == "" {
+		return name
+	}
+	return name + " " + strconv.Quote(label)
+}

@@ -205,7 +205,7 @@ func TestMemberOfACircleThatIsLost(t *testing.T) {
 	})
 }
 
-// TestOneContextThatWaitsInTwoPlaces: a circle through one of them is found, and the other is no part of it.
+// TestOneContextThatWaitsInTwoPlaces: a circle through one of them is found, and does not have the other in it.
 func TestOneContextThatWaitsInTwoPlaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()

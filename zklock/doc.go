@@ -54,9 +54,8 @@
 // before.
 //
 // A context from Do or [Lock.Context] carries its lock. Acquiring the same name with it fails with
-// [ErrDeadlock], or joins the lock if [Reenter] is given. Two processes that acquire two names in
-// opposite order wait for each other until their contexts end; [All] acquires several names at
-// once.
+// [ErrDeadlock], or joins the lock if [Reenter] is given. Of processes that wait for each other with
+// such contexts, one fails with a [*DeadlockError]. [All] acquires several names at once.
 //
 // # URLs
 //

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock"
@@ -260,4 +261,24 @@ func ExampleLock_SetLabel() {
 		fmt.Println(err)
 	}
 	// Output: row 9000 of 9000
+}
+
+// A request of another service arrived, which holds "orders/42" until it gets the answer. The adapters
+// read that from the request, with their option WithCallerLocks.
+func ExampleContextWithCallerLocks() {
+	client, err := zklock.OpenConnector(memdriver.New().Connector())
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+	caller, err := client.Mutex("orders/42").Acquire(context.Background())
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	ctx := zklock.ContextWithCallerLocks(context.Background(), zklock.CallerLock{Name: caller.Name(), Mode: caller.Mode(), Token: caller.Token()})
+	_, err = client.Mutex("orders/42").Acquire(ctx)
+	fmt.Println(errors.Is(err, zklock.ErrDeadlock))
+	// Output:
+	// true
 }

@@ -85,3 +85,47 @@ func (l *Lock) Context(parent context.Context) (context.Context, context.CancelF
 		cancel(context.Canceled)
 	}
 }
+
+// carriesLocks reports whether a context carries locks, its own or those of callers.
+func carriesLocks(ctx context.Context) bool {
+	c, _ := ctx.Value(carriedKey{}).(*carriedLock)
+	return c != nil
+}
+
+// CallerLock is a lock that a caller of this process holds while it waits for the answer to its request.
+type CallerLock struct {
+	Name  string // the lock's name
+	Mode  Mode   // how the caller holds it
+	Token Token  // the token with which the caller holds it
+}
+
+// ContextWithCallerLocks returns a context that is derived from ctx and carries locks that a caller in
+// another process holds until it gets the answer to its request, as a [fence.Sequencer] of the request
+// says. The adapters' option WithCallerLocks uses it for callers that they trust.
+//
+// An acquisition that would have to wait for such a lock fails at once with [ErrDeadlock]. Other waits of
+// the context are found in circles of waits: see [DeadlockError]. Reenter does not join a caller's lock.
+//
+// The locks have to be of the root and the ensemble of the client that acquires with the context, and
+// they have to be held until the work of the context is done: else an acquisition may fail that had only
+// to wait.
+func ContextWithCallerLocks(ctx context.Context, locks ...CallerLock) context.Context {
+	if len(locks) == 0 {
+		return ctx
+	}
+	outer, _ := ctx.Value(carriedKey{}).(*carriedLock)
+	return context.WithValue(ctx, carriedKey{}, &carriedLock{callers: locks, outer: outer})
+}
+
+// callersOf returns the locks of callers that a context carries.
+func callersOf(ctx context.Context) func(yield func(CallerLock) bool) {
+	return func(yield func(CallerLock) bool) {
+		for c, _ := ctx.Value(carriedKey{}).(*carriedLock); c != nil; c = c.outer {
+			for _, l := range c.callers {
+				if !yield(l) {
+					return
+				}
+			}
+		}
+	}
+}

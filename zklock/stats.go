@@ -65,6 +65,9 @@ type Stats struct {
 	// [DeadlockError].
 	Deadlocks uint64
 
+	// DeadlocksUnknown counts searches for a circle that have reached a bound, and so have found out nothing.
+	DeadlocksUnknown uint64
+
 	// TokensRegressed is true for good once the client has found that the ensemble has lost
 	// transactions. Acquisitions fail with [ErrBadEnsemble] then, for the reason token_regression.
 	TokensRegressed bool
@@ -101,6 +104,8 @@ func (c *Client) Stats() Stats {
 		Handovers:      c.counters.handovers.Load(),
 		Forgotten:      c.counters.forgotten.Load(),
 		Deadlocks:      c.counters.deadlocks.Load(),
+
+		DeadlocksUnknown: c.deadlocks.Bounded.Load(),
 		SessionsOpened: c.pool.Opened.Load(),
 		SessionsLost:   c.pool.Lost.Load(),
 		SessionsReaped: c.counters.reaped.Load(),

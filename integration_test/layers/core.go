@@ -12,7 +12,7 @@ import (
 )
 
 // core has the folders of the core's packages, below the folder of the public one.
-var core = []string{".", "internal/local", "internal/place", "internal/session", "internal/queue", "internal/lease"}
+var core = []string{".", "internal/deadlock", "internal/local", "internal/place", "internal/session", "internal/queue", "internal/lease"}
 
 // reportCore prints what a reader has to keep in mind of each package of the core: lines, types,
 // and the largest circles of files and of types. Then it prints the fields of session.Session that other

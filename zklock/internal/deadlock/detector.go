@@ -34,13 +34,12 @@ type Hold struct {
 	By     *Detector    // of the handle's client
 }
 
-// Link is one wait of a circle. It waits for the next, and the last one for the first.
-type Link struct {
-	Host, Label, Trace string
-	PID                int
-	Held               string // the name of the lock that it holds and the one before waits for
-	Waiting            string // the name of the lock that it waits for
-	Node               string // the queue node with which it holds Held; "" if it holds it by a caller
+// listing is the registration of a wait, as the detector has it.
+type listing struct {
+	*registration
+	waiter Waiter
+	holds  []Hold
+	lookAt time.Time // used by the detector's goroutine only; when the register is looked at next for it
 }
 
 // Detector finds deadlocks for one client. One goroutine registers the client's nested waits, looks at the
@@ -70,10 +69,10 @@ type Detector struct {
 	Bounded atomic.Uint64 // searches that have reached a bound
 
 	mu     mutex.Mutex[mutex.Inner]
-	begun  bool                             // guarded by mu
-	waits  map[Waiter]nestedWait            // guarded by mu
-	listed map[local.Handle][]*registration // guarded by mu; those that list a lock of this client
-	lists  atomic.Int32                     // how many entries listed has; changed under mu
+	begun  bool                        // guarded by mu
+	waits  map[Waiter]nestedWait       // guarded by mu
+	listed map[local.Handle][]*listing // guarded by mu; those that list a lock of this client
+	lists  atomic.Int32                // how many entries listed has; changed under mu
 
 	// Used by the detector's goroutine only.
 	serial     uint32
@@ -87,7 +86,7 @@ type nestedWait struct {
 	since   time.Time
 	own     *place.Place    // see local.Queues.Behind
 	nearest place.Contender // as own
-	reg     *registration   // nil: it has none
+	reg     *listing        // nil: it has none
 }
 
 // Times of a detector.
@@ -107,7 +106,7 @@ func New(cfg *place.Settings, pool *session.Pool[*place.Session], queues *local.
 		local:    queues, timeout: timeout, client: binary.BigEndian.Uint64(random[:]),
 		wake:   make(chan struct{}, 1),
 		waits:  make(map[Waiter]nestedWait),
-		listed: make(map[local.Handle][]*registration),
+		listed: make(map[local.Handle][]*listing),
 	}
 }
 
@@ -153,7 +152,7 @@ func (d *Detector) End(w Waiter) {
 	delete(d.waits, w)
 	d.mu.Unlock()
 	if known && n.reg != nil {
-		d.withdraw([]*registration{n.reg})
+		d.withdraw([]*listing{n.reg})
 	}
 }
 
@@ -171,12 +170,12 @@ func (d *Detector) Released(h local.Handle) bool {
 }
 
 // withdraw removes some registrations, and reports whether that was confirmed within patience.
-func (d *Detector) withdraw(regs []*registration) (confirmed bool) {
+func (d *Detector) withdraw(regs []*listing) (confirmed bool) {
 	if len(regs) == 0 {
 		return true
 	}
 	for _, r := range regs {
-		d.remove(r)
+		d.remove(r.registration)
 	}
 	limit := time.NewTimer(patience)
 	defer limit.Stop()
@@ -194,11 +193,11 @@ func (d *Detector) withdraw(regs []*registration) (confirmed bool) {
 }
 
 // note notes which locks a registration lists, or no longer lists.
-func (d *Detector) note(r *registration, begin bool) {
+func (d *Detector) note(r *listing, begin bool) {
 	for _, h := range r.holds {
 		if by := h.By; by != nil {
 			by.mu.Lock()
-			regs := slices.DeleteFunc(by.listed[h.Handle], func(o *registration) bool { return o == r })
+			regs := slices.DeleteFunc(by.listed[h.Handle], func(o *listing) bool { return o == r })
 			if begin {
 				regs = append(regs, r)
 			}
@@ -261,7 +260,7 @@ func (d *Detector) round() {
 	d.mu.Lock()
 	waits := maps.Clone(d.waits)
 	d.mu.Unlock()
-	var fresh, old, look []*registration
+	var fresh, old, look []*listing
 	for w, n := range waits {
 		if now.Before(n.since.Add(d.timeout)) {
 			continue
@@ -281,7 +280,7 @@ func (d *Detector) round() {
 		}
 	}
 	d.withdraw(old)
-	fresh = slices.DeleteFunc(fresh, func(r *registration) bool { return !d.adopt(r) })
+	fresh = slices.DeleteFunc(fresh, func(r *listing) bool { return !d.adopt(r) })
 	if len(fresh) > 0 {
 		d.registerAll(fresh)
 	}
@@ -295,14 +294,14 @@ func (d *Detector) round() {
 }
 
 // registrationOf returns what the registration of a wait has to be; nil if it needs none.
-func (d *Detector) registrationOf(w Waiter, n *nestedWait) *registration {
+func (d *Detector) registrationOf(w Waiter, n *nestedWait) *listing {
 	r := w.Wanted()
 	behind, ok := d.local.Behind(r, n.own, n.nearest)
 	if !ok {
 		return nil
 	}
 	holds := w.Holds()
-	reg := &registration{waiter: w, holds: holds, made: make(chan struct{}), gone: make(chan struct{})}
+	reg := &listing{registration: newRegistration(), waiter: w, holds: holds}
 	reg.nested = Nested{Behind: behind, Label: r.Origin.Label, Trace: r.Origin.Trace}
 	for _, h := range holds {
 		for _, node := range h.Nodes {
@@ -325,7 +324,7 @@ func (d *Detector) registrationOf(w Waiter, n *nestedWait) *registration {
 
 // adopt makes r the registration of its wait. It returns false if the wait has ended, or if a lock that r
 // lists was released.
-func (d *Detector) adopt(r *registration) bool {
+func (d *Detector) adopt(r *listing) bool {
 	d.note(r, true)
 	held := !slices.ContainsFunc(r.holds, func(h Hold) bool { return h.Handle != nil && !h.Handle.Held() })
 	d.mu.Lock()
@@ -339,7 +338,7 @@ func (d *Detector) adopt(r *registration) bool {
 		return true
 	}
 	close(r.made)
-	d.remove(r)
+	d.remove(r.registration)
 	d.note(r, false)
 	return false
 }
@@ -351,7 +350,7 @@ func (d *Detector) refused() bool {
 
 // registerAll makes the znodes of some registrations. If the servers refuse that, they stand in memory only:
 // the circles inside this client are still found.
-func (d *Detector) registerAll(fresh []*registration) {
+func (d *Detector) registerAll(fresh []*listing) {
 	ctx, cancel := context.WithTimeout(d.pool.Ctx, d.cfg.ConnectTimeout)
 	defer cancel()
 	for _, r := range fresh {
@@ -363,7 +362,11 @@ func (d *Detector) registerAll(fresh []*registration) {
 		}
 		return
 	}
-	doubt, refused := d.create(ctx, fresh)
+	regs := make([]*registration, len(fresh))
+	for i, r := range fresh {
+		regs[i] = r.registration
+	}
+	doubt, refused := d.create(ctx, regs)
 	if doubt {
 		now := time.Now()
 		d.doubtUntil, d.doubtNext = now.Add(2*d.cfg.SessionTimeout+lateCreate), now

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/errs"
@@ -28,8 +27,6 @@ type register struct {
 // registration is the znode of a nested wait, from before its create is sent until it is certainly
 // gone.
 type registration struct {
-	waiter Waiter
-	holds  []Hold
 	nested Nested
 	wait   wait
 	data   []byte // of the znode
@@ -38,8 +35,11 @@ type registration struct {
 	made    chan struct{}  // closed when wait.node is set, or will not be
 	removal sync.Once
 	gone    chan struct{} // closed when the znode is gone, or goes with its session
+}
 
-	lookAt time.Time // used by the detector's goroutine only; when the register is looked at next for it
+// newRegistration returns a registration that is not made yet.
+func newRegistration() *registration {
+	return &registration{made: make(chan struct{}), gone: make(chan struct{})}
 }
 
 // over reports whether the registration is gone, or about to go.

@@ -77,7 +77,7 @@ type wait struct {
 	held   []mark
 }
 
-// hash returns the hash of a lock's path. Locks of one hash are told apart before a wait ends.
+// hash returns the hash of a lock's path. The data have the paths, which differ for locks of one hash.
 func hash(root, p string) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(p[min(len(root), len(p)):])) // never fails

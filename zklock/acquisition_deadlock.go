@@ -1,0 +1,85 @@
+package zklock
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/zklock/go-zklock/zklock/internal/deadlock"
+	"github.com/zklock/go-zklock/zklock/internal/errs"
+	"github.com/zklock/go-zklock/zklock/internal/local"
+	"github.com/zklock/go-zklock/zklock/internal/place"
+	"github.com/zklock/go-zklock/zklock/internal/queue"
+)
+
+// nest notes that an acquisition whose context carries locks begins to wait, or waits for another
+// contender than before.
+func (a *acquisition) nest(ahead *local.Ahead) {
+	if !a.nested {
+		if a.nested = carriesLocks(a.Ctx) && a.Wants[0].Kind.Permits == 0; !a.nested {
+			return
+		}
+	}
+	a.client.deadlocks.Waits(a, ahead.Own, ahead.Nearest())
+}
+
+var _ deadlock.Waiter = (*acquisition)(nil)
+
+// Wanted implements deadlock.Waiter.
+func (a *acquisition) Wanted() *local.Request { return &a.Request }
+
+// Holds implements deadlock.Waiter. It leaves permits out: a request that waits for
+// one of several does not wait for a certain holder.
+func (a *acquisition) Holds() (holds []deadlock.Hold) {
+	for l := range carriedBy(a.Ctx) {
+		nodes, ok := l.handle.hold.Nodes()
+		if !ok || l.Err() != nil || l.Mode() == Permit || !strings.HasPrefix(nodes[0].Path, a.client.cfg.Root+"/") {
+			continue
+		}
+		holds = append(holds, deadlock.Hold{Nodes: nodes, Handle: l.handle, By: l.handle.client.deadlocks})
+	}
+	for c := range callersOf(a.Ctx) {
+		if c.Mode != Permit {
+			n := place.Contender{Path: a.client.cfg.Root + "/" + a.client.cfg.Dialect.Encode(c.Name), Zxid: c.Token.Zxid, Mode: queue.Mode(c.Mode)}
+			holds = append(holds, deadlock.Hold{Nodes: []local.Node{{Contender: n, Name: c.Name}}})
+		}
+	}
+	return holds
+}
+
+// Deadlock implements deadlock.Waiter.
+func (a *acquisition) Deadlock(circle []deadlock.Link) {
+	e := &DeadlockError{}
+	for _, l := range circle {
+		e.Cycle = append(e.Cycle, DeadlockLink{Host: l.Host, PID: l.PID, Label: l.Label, Trace: l.Trace, Held: l.Held, Waiting: l.Waiting, Node: l.Node})
+	}
+	a.client.local.Cancel(&a.Request, e)
+}
+
+// reportDeadlock counts an acquisition that was ended because of a deadlock, and calls the hook.
+func (a *acquisition) reportDeadlock(err error) {
+	var d *DeadlockError
+	if !a.nested || !errors.As(err, &d) {
+		return
+	}
+	a.client.counters.deadlocks.Add(1)
+	a.client.cfg.Log().Warn("zklock: a deadlock was ended: this acquisition failed, and the others go on", "name", a.Name, "deadlock", d.Error())
+	if hook := a.client.hooks.Deadlock; hook != nil {
+		hook(a.Ctx, DeadlockEvent{Name: a.Name, Err: d})
+	}
+}
+
+// errCallerHolds is why an acquisition fails that would have to wait for a lock of its caller.
+var errCallerHolds = errs.Case(ErrDeadlock, "a caller of this request holds this lock until it gets the answer, and waiting for it would never end: release it before the call, or do not acquire it here")
+
+// heldByCaller returns errCallerHolds if a caller holds a name so that the request would have to wait.
+func (a *acquisition) heldByCaller(ctx context.Context) error {
+	for c := range callersOf(ctx) {
+		for _, w := range a.Wants {
+			if w.Name == c.Name && w.Kind.Mode.Excludes(queue.Mode(c.Mode)) {
+				return errCallerHolds
+			}
+		}
+	}
+	return nil
+}

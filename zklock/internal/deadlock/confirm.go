@@ -1,0 +1,144 @@
+package deadlock
+
+import (
+	"context"
+	"errors"
+
+	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/internal/place"
+	"github.com/zklock/go-zklock/zklock/internal/queue"
+)
+
+// errMoved means that two reads of a look were made on different connections, and prove nothing together.
+var errMoved = errors.New("the connection has changed")
+
+// Link is one wait of a circle. It waits for the next, and the last one for the first.
+type Link struct {
+	Host, Label, Trace string
+	PID                int
+	Held               string // the name of the lock that it holds and the one before waits for
+	Waiting            string // the name of the lock that it waits for
+	Node               string // the queue node with which it holds Held; "" if it holds it by a caller
+}
+
+// confirm looks at a circle for the second time, after a Sync. It returns the index of a step that is wrong,
+// or -1, and then what is known of each wait.
+func (g *register) confirm(ctx context.Context, s *place.Session, circle []step, own map[id]*registration) (links []Link, wrong int, err error) {
+	conn := s.Generation()
+	if err := g.sync(ctx, s); err != nil {
+		return nil, 0, err
+	}
+	about := make([]description, len(circle))
+	for i, c := range circle {
+		var there bool
+		if about[i], there, err = g.describe(ctx, s, c.wait, own); err != nil || !there {
+			return nil, i, err
+		}
+	}
+	for i, c := range circle {
+		next := about[(i+1)%len(about)]
+		behind, held := about[i].Behind[c.behind], next.Held[c.held]
+		ok := behind.Path == held.Path
+		if ok {
+			ok, err = g.stands(ctx, s, behind, held, c.wait.behind[c.behind], c.next.held[c.held])
+		}
+		if err != nil || !ok {
+			return nil, i, err
+		}
+		links = append(links, Link{Host: about[i].Host, PID: about[i].PID, Label: about[i].Label, Trace: about[i].Trace, Waiting: behind.Name})
+	}
+	for i, c := range circle {
+		held := about[(i+1)%len(about)].Held[c.held]
+		l := &links[(i+1)%len(links)]
+		l.Held, l.Node = held.Name, held.Node
+	}
+	if s.Generation() != conn {
+		return nil, 0, errMoved
+	}
+	return links, -1, nil
+}
+
+// describe reads the registration of a wait.
+func (g *register) describe(ctx context.Context, s *place.Session, w *wait, own map[id]*registration) (about description, there bool, err error) {
+	r := own[w.id]
+	if r != nil && r.wait.node == "" {
+		return describe(g.cfg.Root, g.cfg.Host, g.cfg.PID, &r.nested), !r.over(), nil
+	}
+	n, err := s.Read(ctx, "register", g.path+"/"+w.node)
+	switch {
+	case errors.Is(err, driver.ErrNoNode), errors.Is(err, driver.ErrNoAuth):
+		return description{}, false, nil
+	case err != nil:
+		return description{}, false, err
+	}
+	about, there = decode(g.cfg.Root, w, n.Data)
+	return about, there, nil
+}
+
+// stands reports whether a wait that stands behind a point has to wait for a held node: whether both nodes
+// exist, and are still of the kinds that say so.
+func (g *register) stands(ctx context.Context, s *place.Session, behind, held described, at, node mark) (bool, error) {
+	if held.Node == "" {
+		front, err := g.find(ctx, s, held.Path, node.zxid)
+		if held.Node = front; err != nil || front == "" {
+			return false, err
+		}
+	}
+	n, mode, err := g.read(ctx, s, held)
+	if err != nil || n.Stat.Czxid != node.zxid || !at.mode.Excludes(mode) {
+		return false, err
+	}
+	if behind.Node == held.Node {
+		return at.zxid == node.zxid+1, nil
+	}
+	n, mode, err = g.read(ctx, s, behind)
+	if err != nil || n.Stat.Czxid != at.zxid && n.Stat.Czxid+1 != at.zxid {
+		return false, err
+	}
+	listed, _, _ := g.cfg.Dialect.Parse(behind.Node)
+	return listed.Kind.Mode != at.mode || mode == at.mode, nil // not a writer's that has become a reader's
+}
+
+// read reads a queue node, and as what kind it counts. A node that is gone has no transaction.
+func (g *register) read(ctx context.Context, s *place.Session, e described) (driver.Node, queue.Mode, error) {
+	n, err := s.Read(ctx, "register", g.cfg.Root+e.Path+"/"+e.Node)
+	switch {
+	case errors.Is(err, driver.ErrNoNode), errors.Is(err, driver.ErrNoAuth):
+		return driver.Node{}, 0, nil
+	case err != nil:
+		return driver.Node{}, 0, err
+	}
+	listed, _, _ := g.cfg.Dialect.Parse(e.Node)
+	data, _ := queue.Decode(n.Data)
+	return n, queue.Effective(listed.Kind, data).Mode, nil
+}
+
+// maxFront is how many nodes at the front of a queue are read to find the one that a caller holds.
+const maxFront = 16
+
+// find returns the name of the node that a transaction has created, if it is at the front of a queue.
+func (g *register) find(ctx context.Context, s *place.Session, path string, zxid int64) (node string, err error) {
+	var names []string
+	err = s.Repeat(ctx, "register", func(ctx context.Context, ds driver.Session) error {
+		names, _, err = ds.Children(ctx, g.cfg.Root+path)
+		return err
+	})
+	var q []queue.Node
+	for _, name := range names {
+		if c, _, ok := g.cfg.Dialect.Parse(name); ok {
+			c.Name = name
+			q = append(q, c)
+		}
+	}
+	queue.Sort(q)
+	for _, c := range q[:min(len(q), maxFront)] {
+		n, _, err := g.read(ctx, s, described{Path: path, Node: c.Name})
+		if err != nil || n.Stat.Czxid == zxid {
+			return c.Name, err
+		}
+	}
+	if errors.Is(err, driver.ErrNoNode) || errors.Is(err, driver.ErrNoAuth) {
+		err = nil
+	}
+	return "", err
+}
