@@ -41,6 +41,7 @@
 // # Errors
 //
 //	contended: the try failed, the wait is over, too many wait   Aborted (WithCode)   LOCK_CONTENDED
+//	the wait was part of a deadlock (zklock.DeadlockError)       Aborted (WithCode)   LOCK_DEADLOCK
 //	the ensemble cannot be reached, or has lost transactions     Unavailable          LOCK_UNAVAILABLE
 //	  (zklock.Reason: token_regression), or the Client was closed
 //	the call's own deadline passed during the wait               DeadlineExceeded     LOCK_CONTENDED, or LOCK_UNAVAILABLE
@@ -54,7 +55,7 @@
 //	  it is logged (WithLogger)
 //
 // The last column is the reason of an ErrorInfo whose domain is Domain. Reason
-// returns it. The first two rows also have a RetryInfo. The statuses contain no
+// returns it. The first three rows also have a RetryInfo. The statuses contain no
 // names of locks or servers. In the process that locks, errors.Is and errors.As
 // also find zklock's errors and the handler's own in these errors.
 //

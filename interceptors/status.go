@@ -23,6 +23,11 @@ const (
 	// run.
 	ReasonContended = verdict.Contended
 
+	// ReasonDeadlock means that the call's wait for its lock was ended, because it would never
+	// have ended: see zklock.DeadlockError. The handler has not run. A caller that holds locks
+	// should release them, and then begin again. A repetition under the same locks waits again.
+	ReasonDeadlock = verdict.Deadlock
+
 	// ReasonUnavailable means that no lock could be acquired, because the ensemble
 	// cannot be reached or has lost transactions, or the Client was closed. The handler
 	// has not run.

@@ -37,6 +37,9 @@
 //	the request's sequencer is stale (WithSequencerCheck)         409
 //	anything else, such as zklock.ErrDeadlock or ErrMisuse        500, and logged (WithLogger)
 //
+// A zklock.DeadlockError is answered like a wait that was too long, with the reason LOCK_DEADLOCK: a
+// sender that holds locks should release them and begin again.
+//
 // The responses are application/problem+json (RFC 9457) with the member "reason",
 // which is one of the Reason constants. They contain no names of locks or servers.
 //
@@ -80,4 +83,8 @@
 // [Transport]. It sends the lock's name and fencing token with each request, and
 // WithSequencerCheck in the receiving service refuses stale ones. Package fence does the same
 // for databases and for resources in memory.
+//
+// A service that is called under a lock must not wait for that lock: the caller releases it only after the
+// response. [WithCallerLocks] in the receiving service makes such an acquisition fail at once, and finds
+// deadlocks that go through calls.
 package middleware

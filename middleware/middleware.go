@@ -43,9 +43,14 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.fail(w, r, err)
 		return
 	}
+	ctx, called := h.contextOf(r)
 	a := h.pick(r)
 	if a == nil {
-		h.next.ServeHTTP(w, r)
+		if called {
+			h.unlocked(ctx, w, r, nil)
+		} else {
+			h.next.ServeHTTP(w, r)
+		}
 		return
 	}
 	body, err := h.readAhead(w, r)
@@ -71,9 +76,9 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 	}()
-	err = zklock.Do(r.Context(), a, c.run, h.acquireOptions(r)...)
+	err = zklock.Do(ctx, a, c.run, h.acquireOptions(r)...)
 	returned = true
-	c.finish(err)
+	c.finish(ctx, err)
 }
 
 // call is one request that is served while a lock is held.
@@ -108,23 +113,24 @@ func (c *call) run(ctx context.Context, lock *zklock.Lock) error {
 		c.writer.Header().Set(c.tokenHeader, lock.Token().String())
 	}
 	c.entered = true
-	defer c.left(inner)
+	defer left(c.request, inner)
 	c.next.ServeHTTP(c.writer.wrap(), inner)
 	return nil
 }
 
-// left is called when the handler has returned or panics.
-func (c *call) left(inner *http.Request) {
+// left is called when the handler of inner, which was made from r, has returned or panics.
+func left(r, inner *http.Request) {
 	// The code outside knows only the request that it passed in. The server
 	// removes the files of its form, and loggers read its pattern.
-	c.request.Pattern = inner.Pattern
-	c.request.MultipartForm = inner.MultipartForm
+	r.Pattern = inner.Pattern
+	r.MultipartForm = inner.MultipartForm
 }
 
-// finish ends the response, given the error that Do returned.
-func (c *call) finish(err error) {
+// finish ends the response, given the error that Do returned. ctx is the request's, with the locks of its
+// sender.
+func (c *call) finish(ctx context.Context, err error) {
 	if !c.entered {
-		c.unserved(err)
+		c.unserved(ctx, err)
 		return
 	}
 	loss := c.loss(err)
@@ -191,7 +197,7 @@ func (c *call) loss(err error) error {
 }
 
 // unserved is finish for a request whose handler was not called.
-func (c *call) unserved(err error) {
+func (c *call) unserved(ctx context.Context, err error) {
 	w, r := c.writer.inner, c.request
 	if !c.failOpen || !errors.Is(err, zklock.ErrOutage) || r.Context().Err() != nil {
 		c.fail(w, r, err)
@@ -202,15 +208,21 @@ func (c *call) unserved(err error) {
 		c.fail(w, r, err)
 		return
 	}
-	if c.body != nil {
-		r = r.WithContext(r.Context())
-		r.Body = c.body
-		defer c.left(r)
-	}
 	why := err
 	if named := (*zklock.Error)(nil); errors.As(err, &named) {
 		why = named.Err // without the lock's name, which is not logged
 	}
 	c.logger.WarnContext(r.Context(), "middleware: request served without its lock (WithFailOpen): the ensemble cannot be reached", "error", why)
-	c.next.ServeHTTP(w, r)
+	c.unlocked(ctx, w, r, c.body)
+}
+
+// unlocked calls the handler without a lock, with another context than the request's. body is what it
+// reads; nil: the request's.
+func (h *handler) unlocked(ctx context.Context, w http.ResponseWriter, r *http.Request, body requestBody) {
+	inner := r.WithContext(ctx)
+	defer left(r, inner)
+	if body != nil {
+		inner.Body = body
+	}
+	h.next.ServeHTTP(w, inner)
 }

@@ -43,6 +43,7 @@ type config struct {
 	tokenHeader  string
 	guard        *fence.Guard
 	trust        func(*http.Request) (string, bool)
+	trustCaller  func(*http.Request) bool
 
 	acquire []zklock.AcquireOption // for all requests
 }

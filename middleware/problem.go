@@ -20,6 +20,11 @@ const (
 	// not run.
 	ReasonContended = "LOCK_CONTENDED"
 
+	// ReasonDeadlock means that the request's wait for its lock was ended, because it would
+	// never have ended: see zklock.DeadlockError. The handler has not run. A sender that holds
+	// locks should release them, and then begin again.
+	ReasonDeadlock = "LOCK_DEADLOCK"
+
 	// ReasonUnavailable means that no lock could be acquired, because the
 	// ensemble cannot be reached or has lost transactions, or the Client was closed.
 	// The handler has not run.
@@ -75,6 +80,8 @@ func (c *config) classify(ctx context.Context, err error) problem {
 		return problem{http.StatusBadRequest, ReasonName, "The value that names the lock is missing from the request, or is not allowed.", false}
 	case is(zklock.ErrUnavailable), is(zklock.ErrClosed), zklock.Reason(err) == "token_regression":
 		return problem{http.StatusServiceUnavailable, ReasonUnavailable, "No lock can be acquired at the moment. Try again later.", true}
+	case errors.As(err, new(*zklock.DeadlockError)):
+		return problem{c.status, ReasonDeadlock, "The wait for the lock was part of a deadlock, and was ended. Release the locks that you hold, and begin again.", true}
 	case is(zklock.ErrNotAcquired), is(zklock.ErrTooManyWaiters):
 		return problem{c.status, ReasonContended, "The lock is in use. Try again later.", true}
 	}

@@ -27,6 +27,7 @@
 // # Errors
 //
 //	contended: the try failed, the wait is over, too many wait   aborted (WithCode)   LOCK_CONTENDED
+//	the wait was part of a deadlock (zklock.DeadlockError)       aborted (WithCode)   LOCK_DEADLOCK
 //	the ensemble cannot be reached, or has lost transactions     unavailable          LOCK_UNAVAILABLE
 //	  (zklock.Reason: token_regression), or the Client was closed
 //	the call's own deadline passed during the wait               deadline_exceeded    LOCK_CONTENDED, or LOCK_UNAVAILABLE
@@ -42,7 +43,7 @@
 //
 // The last column is the reason of an ErrorInfo whose domain is "zklock". Reason returns it;
 // ReasonContended and its kin are its values.
-// The first two rows also have a RetryInfo. The errors contain no names of locks or servers. In
+// The first three rows also have a RetryInfo. The errors contain no names of locks or servers. In
 // the process that locks, errors.Is and errors.As also find zklock's errors and the handler's
 // own in them.
 //

@@ -19,6 +19,7 @@ const Domain = "zklock"
 // The reasons of that ErrorInfo; the adapters describe them.
 const (
 	Contended   = "LOCK_CONTENDED"
+	Deadlock    = "LOCK_DEADLOCK"
 	Unavailable = "LOCK_UNAVAILABLE"
 	LockLost    = "LOCK_LOST"
 	Name        = "LOCK_NAME"
@@ -68,6 +69,8 @@ func Of(ctx context.Context, err error, contended Code) Verdict {
 		return Verdict{InvalidArgument, Name, "the value that names the lock is missing from the call, or is not allowed", false}
 	case is(zklock.ErrUnavailable), is(zklock.ErrClosed), zklock.Reason(err) == "token_regression":
 		return Verdict{NotAvailable, Unavailable, "no lock can be acquired at the moment, try again later", true}
+	case errors.As(err, new(*zklock.DeadlockError)):
+		return Verdict{contended, Deadlock, "the wait for the lock was part of a deadlock, and was ended: release the locks that you hold, and begin again", true}
 	case is(zklock.ErrNotAcquired), is(zklock.ErrTooManyWaiters):
 		return Verdict{contended, Contended, "the lock is in use, try again later", true}
 	}
