@@ -64,7 +64,7 @@ var importRules = map[string]imports{
 	"zklock/inspect":           {ours: []string{"zklock", "internal/operator"}},
 	"zklock/zkdriver":          {ours: []string{"zklock"}, foreign: []string{"github.com/go-zookeeper/zk"}},
 	"middleware":               {ours: []string{"zklock", "zklock/fence", "internal/callers", "internal/naming"}},
-	"middleware/ginlock":       {ours: []string{"zklock", "zklock/fence", "middleware", "internal/naming"}, foreign: []string{"github.com/gin-gonic/gin"}},
+	"middleware/ginlock":       {ours: []string{"zklock", "zklock/fence", "middleware", "internal/callers", "internal/naming"}, foreign: []string{"github.com/gin-gonic/gin"}},
 	"interceptors":             {ours: []string{"zklock", "zklock/fence", "internal/callers", "internal/holding", "internal/naming", "internal/verdict", "interceptors/"}, foreign: []string{"google.golang.org/grpc", "google.golang.org/protobuf", "google.golang.org/genproto"}},
 	"tracing":                  {ours: []string{"zklock"}, foreign: []string{"go.opentelemetry.io/otel"}},
 	"internal/sessiondir":      {ours: []string{"zklock/driver"}},

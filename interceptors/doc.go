@@ -92,4 +92,8 @@
 // [WithSequencers]. It sends the lock's name and fencing token with each call, and
 // WithSequencerCheck in the receiving service refuses stale ones. Package fence does the same
 // for databases and for resources in memory.
+//
+// A server that is called under a lock must not wait for that lock: the caller releases it only after the
+// reply. [WithCallerLocks] in the receiving service makes such an acquisition fail at once, and finds
+// deadlocks that go through calls.
 package interceptors

@@ -43,6 +43,7 @@ type config struct {
 	sequencers   bool // clients only
 	guard        *fence.Guard
 	trust        func(context.Context, Call) (string, bool)
+	trustCaller  func(context.Context, Call) bool
 
 	acquire []zklock.AcquireOption // for all calls; the last is the wait
 }

@@ -29,6 +29,10 @@ func StreamServerInterceptor(pick Pick, opts ...Option) grpc.StreamServerInterce
 		if err := cfg.checkSequencers(ctx, call); err != nil {
 			return cfg.refuse(ctx, call, err)
 		}
+		ctx, called := cfg.withCaller(ctx, call)
+		if called {
+			ss = &calledStream{ss, ctx}
+		}
 		if cfg.firstMessage {
 			return cfg.serveFirst(srv, ss, call, handler)
 		}

@@ -22,6 +22,7 @@ func UnaryServerInterceptor(pick Pick, opts ...Option) grpc.UnaryServerIntercept
 		if err := cfg.checkSequencers(ctx, call); err != nil {
 			return nil, cfg.refuse(ctx, call, err)
 		}
+		ctx, _ = cfg.withCaller(ctx, call)
 		a := cfg.pick(ctx, call)
 		if a == nil {
 			return handler(ctx, req)

@@ -15,8 +15,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/fence"
 )
 
-// everyone trusts all callers.
-func everyone(*http.Request) bool { return true }
+// trustAll trusts all callers.
+func trustAll(*http.Request) bool { return true }
 
 // callee is the second service of a chain of calls. Its handler acquires the lock that want picks, as the
 // work of the request, and keeps the error.
@@ -57,7 +57,7 @@ func calls(l *zklock.Lock, h http.Handler) int {
 
 func TestCalleeDoesNotWaitForItsCaller(t *testing.T) {
 	own := middleware.WithLabel(nil) // any option
-	callers := middleware.WithCallerLocks(everyone)
+	callers := middleware.WithCallerLocks(trustAll)
 	for _, c := range []struct {
 		name    string
 		opt     middleware.Option
@@ -111,7 +111,7 @@ func TestMiddlewareDoesNotWaitForItsCaller(t *testing.T) {
 		far := newWorldOn(t, w.ensemble, w.ensemble.Connector())
 		release := w.Hold("orders/42")
 		defer release()
-		h := middleware.New(far.fixed, middleware.WithCallerLocks(everyone))(never(t))
+		h := middleware.New(far.fixed, middleware.WithCallerLocks(trustAll))(never(t))
 		wantProblem(t, do(h, sent(sequencer("orders/42", 7))), http.StatusInternalServerError, middleware.ReasonError)
 	})
 }
@@ -140,7 +140,7 @@ func TestCallersHeaderThatSaysNothing(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
 				to := &callee{want: func() zklock.Acquirer { return w.client.Mutex("x") }}
-				rec := do(middleware.New(passing, middleware.WithCallerLocks(everyone))(to), sent(c.values...))
+				rec := do(middleware.New(passing, middleware.WithCallerLocks(trustAll))(to), sent(c.values...))
 				if refused := errors.Is(to.err, zklock.ErrDeadlock); refused != c.refused || !refused && (to.err != nil || rec.Code != 200) {
 					t.Errorf("error %v, status %d", to.err, rec.Code)
 				}
@@ -211,7 +211,7 @@ func TestCallersContextReachesTheServersRequest(t *testing.T) {
 	mux.HandleFunc("POST /orders/{id}", func(_ http.ResponseWriter, r *http.Request) { _ = r.ParseMultipartForm(1 << 10) })
 	h := http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		seen = r
-		middleware.New(passing, middleware.WithCallerLocks(everyone))(mux).ServeHTTP(rw, r)
+		middleware.New(passing, middleware.WithCallerLocks(trustAll))(mux).ServeHTTP(rw, r)
 	})
 	r := httptest.NewRequest("POST", "/orders/42", strings.NewReader("--b\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\n1\r\n--b--\r\n"))
 	r.Header.Set("Content-Type", "multipart/form-data; boundary=b")

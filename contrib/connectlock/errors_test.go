@@ -29,8 +29,8 @@ func within(ctx context.Context, lock connect.Interceptor, work func(ctx context
 
 // The reasons are those that other programs, and other languages, compare with.
 func TestReasons(t *testing.T) {
-	got := []string{connectlock.ReasonContended, connectlock.ReasonUnavailable, connectlock.ReasonLost, connectlock.ReasonName, connectlock.ReasonError}
-	if want := []string{"LOCK_CONTENDED", "LOCK_UNAVAILABLE", "LOCK_LOST", "LOCK_NAME", "LOCK_ERROR"}; !slices.Equal(got, want) {
+	got := []string{connectlock.ReasonContended, connectlock.ReasonDeadlock, connectlock.ReasonUnavailable, connectlock.ReasonLost, connectlock.ReasonName, connectlock.ReasonError}
+	if want := []string{"LOCK_CONTENDED", "LOCK_DEADLOCK", "LOCK_UNAVAILABLE", "LOCK_LOST", "LOCK_NAME", "LOCK_ERROR"}; !slices.Equal(got, want) {
 		t.Errorf("the reasons are %q, want %q", got, want)
 	}
 }

@@ -61,6 +61,7 @@ func (handlers) WrapStreamingClient(next connect.StreamingClientFunc) connect.St
 func (h handlers) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.StreamingHandlerFunc {
 	return func(ctx context.Context, conn connect.StreamingHandlerConn) error {
 		call := newCall(conn.Spec(), conn.RequestHeader())
+		ctx = h.withCaller(ctx, call)
 		if h.firstMessage {
 			return h.serveFirst(ctx, conn, call, next)
 		}
@@ -106,6 +107,9 @@ func (c *config) unary(onClient bool, next connect.UnaryFunc) connect.UnaryFunc 
 		}
 		call := newCall(spec, req.Header())
 		call.Request = req.Any()
+		if !onClient {
+			ctx = c.withCaller(ctx, call)
+		}
 		a := c.pick(ctx, call)
 		if a == nil {
 			return next(ctx, req)

@@ -37,6 +37,7 @@ type config struct {
 	retryDelay   time.Duration
 	maxHold      time.Duration
 	firstMessage bool
+	trustCaller  func(context.Context, Call) bool
 	logger       *slog.Logger
 	acquire      []zklock.AcquireOption // for all calls; the last is the wait
 }
