@@ -2,6 +2,7 @@ package tracing
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -141,7 +142,9 @@ func (o *observer) waitFor(ctx context.Context, e zklock.WaitEvent) (context.Con
 		a.mu.Unlock()
 	}
 	started := time.Now()
-	waiting := o.series.get(series{mode: a.mode, name: a.name, candidacy: a.candidacy}).add
+	m := o.series.get(series{mode: a.mode, name: a.name, candidacy: a.candidacy})
+	m.begin(ctx, o.instruments.deadlocks)
+	waiting := m.add
 	o.instruments.waiting.Add(ctx, 1, waiting...)
 	return inner, func(r zklock.WaitResult) {
 		o.instruments.waiting.Add(ctx, -1, waiting...)
@@ -160,9 +163,29 @@ func (o *observer) waitFor(ctx context.Context, e zklock.WaitEvent) (context.Con
 			o.fail(span, r.Err, s.errorType)
 		}
 		a.mu.Lock()
+		a.linkDeadlockLocked(r.Err)
 		a.wait = nil
 		a.mu.Unlock()
 		span.End()
+	}
+}
+
+// linkDeadlockLocked links the wait span to the other waits of the deadlock that has ended it, if one has.
+func (a *acquisition) linkDeadlockLocked(err error) {
+	var d *zklock.DeadlockError
+	if !errors.As(err, &d) || len(d.Cycle) == 0 {
+		return
+	}
+	for _, l := range d.Cycle[1:] { // the first is this wait
+		a.linkLocked(l.Trace)
+	}
+	a.wait.AddEvent(EventDeadlock, trace.WithAttributes(AttrDeadlockWaits.Int(len(d.Cycle))))
+}
+
+// deadlock is the Deadlock hook. The wait's span has ended by then.
+func (o *observer) deadlock(ctx context.Context, _ zklock.DeadlockEvent) {
+	if a := o.acquisition(ctx); a != nil {
+		o.instruments.deadlocks.Add(ctx, 1, o.series.get(series{mode: a.mode, name: a.name, candidacy: a.candidacy}).add...)
 	}
 }
 

@@ -27,6 +27,12 @@
 // Clients that may read the queue can read queue nodes, and so the trace ids.
 // Queue nodes contain neither tracestate nor baggage.
 //
+// # Deadlocks
+//
+// If a deadlock ends a wait (zklock.DeadlockError), the wait span has the outcome error and the error.type
+// deadlock. It links to the acquire spans of the other acquisitions that waited in the deadlock. If names
+// are shown unchanged, the text of its status says which process held and wanted what.
+//
 // # Losses
 //
 // When a lock is lost, the caller's span, usually the request's, gets the event zklock.lost and
@@ -57,6 +63,8 @@
 //
 //	zklock.ahead      on zklock.wait: the contender ahead has changed
 //	                                    zklock.queue.position, zklock.ahead.node, zklock.ahead.host, zklock.ahead.pid
+//	zklock.deadlock   on zklock.wait: a deadlock has ended the wait; the newest links lead to the other waits of it
+//	                                    zklock.deadlock.waits
 //	zklock.handover   on zklock.wait: the place was passed on in this process
 //	zklock.lost       on the request's span and zklock.hold
 //	                                    zklock.mode, zklock.name, zklock.token, error.type
@@ -80,6 +88,7 @@
 //	zklock.held                   gauge       {lock}       zklock.mode, zklock.candidacy, zklock.name
 //	zklock.waiting                gauge       {lock}       zklock.mode, zklock.candidacy, zklock.name
 //	zklock.lost                   counter     {lock}       zklock.mode, error.type, zklock.candidacy, zklock.name
+//	zklock.deadlocks              counter     {wait}       zklock.mode, zklock.candidacy, zklock.name
 //	zklock.handovers              counter     {lock}       zklock.mode, zklock.name
 //	zklock.operation.duration     histogram   s            zklock.operation.kind, error.type
 //	zklock.operation.group_size   histogram   {request}    zklock.operation.kind
@@ -110,6 +119,7 @@
 //	zklock.candidacy         true for acquisitions with zklock.WithCandidacy, such as an election's, and their locks
 //	zklock.token             the fencing token
 //	zklock.queue.position    how many contenders were ahead
+//	zklock.deadlock.waits    how many waits were in the deadlock
 //	zklock.ahead.node        the queue node of the contender ahead
 //	zklock.ahead.host        the host of its process
 //	zklock.ahead.pid         the id of its process

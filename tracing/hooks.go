@@ -39,6 +39,7 @@ func Hooks(opts ...Option) zklock.Hooks {
 		Operation: o.operation,
 		Lost:      o.lost,
 		Handover:  o.handover,
+		Deadlock:  o.deadlock,
 		Session:   o.session,
 		Inject:    inject,
 	}

@@ -27,6 +27,7 @@ type instruments struct {
 	held       metric.Int64UpDownCounter
 	waiting    metric.Int64UpDownCounter
 	lost       metric.Int64Counter
+	deadlocks  metric.Int64Counter
 	handovers  metric.Int64Counter
 	operation  metric.Float64Histogram
 	group      metric.Int64Histogram
@@ -46,6 +47,7 @@ func newInstruments(m metric.Meter) *instruments {
 		waiting: orNoop[metric.Int64UpDownCounter](noop.Int64UpDownCounter{})(m.Int64UpDownCounter(MetricWaiting,
 			metric.WithUnit("{lock}"), metric.WithDescription("Acquisitions that wait for other holders."))),
 		lost:      counter(m, MetricLost, "{lock}", "Locks that were lost."),
+		deadlocks: counter(m, MetricDeadlocks, "{wait}", "Acquisitions that were ended because of a deadlock."),
 		handovers: counter(m, MetricHandovers, "{lock}", "Hand-overs: places that were passed on inside the process."),
 		operation: seconds(m, MetricOperationDuration, "How long requests to the ensemble took."),
 		group: orNoop[metric.Int64Histogram](noop.Int64Histogram{})(m.Int64Histogram(MetricOperationGroupSize,
@@ -86,7 +88,7 @@ func orNoop[I comparable](fallback I) func(I, error) I {
 // acquisitions reports whether any metric of acquisitions and locks is recorded.
 func (i *instruments) acquisitions(ctx context.Context) bool {
 	return i.acquire.Enabled(ctx) || i.wait.Enabled(ctx) || i.hold.Enabled(ctx) || i.stop.Enabled(ctx) ||
-		i.held.Enabled(ctx) || i.waiting.Enabled(ctx) || i.lost.Enabled(ctx) || i.handovers.Enabled(ctx)
+		i.held.Enabled(ctx) || i.waiting.Enabled(ctx) || i.lost.Enabled(ctx) || i.deadlocks.Enabled(ctx) || i.handovers.Enabled(ctx)
 }
 
 // series has the attributes of a measurement; empty ones are left out. Few combinations

@@ -29,6 +29,10 @@ const (
 	// another request of the process. The newest link leads to that request.
 	EventHandover = "zklock.handover"
 
+	// EventDeadlock is on the wait span: the wait was ended because of a deadlock. The newest links
+	// lead to the other acquisitions that waited in it.
+	EventDeadlock = "zklock.deadlock"
+
 	// EventLost is on the span of the request that held a lock, and on the hold
 	// span: the lock was lost.
 	EventLost = "zklock.lost"
@@ -60,6 +64,10 @@ const (
 
 	// MetricLost counts locks that were lost.
 	MetricLost = "zklock.lost"
+
+	// MetricDeadlocks counts acquisitions that were ended because of a deadlock: see
+	// zklock.DeadlockError.
+	MetricDeadlocks = "zklock.deadlocks"
 
 	// MetricHandovers counts hand-overs: places that were passed on inside the process.
 	MetricHandovers = "zklock.handovers"
@@ -147,6 +155,9 @@ const (
 
 	// AttrPosition is how many contenders were ahead in the queue.
 	AttrPosition = attribute.Key("zklock.queue.position")
+
+	// AttrDeadlockWaits is how many waits were in a deadlock.
+	AttrDeadlockWaits = attribute.Key("zklock.deadlock.waits")
 
 	// AttrAheadNode is the queue node of the contender ahead.
 	AttrAheadNode = attribute.Key("zklock.ahead.node")

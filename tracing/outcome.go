@@ -16,6 +16,8 @@ func outcome(err error) string {
 	switch {
 	case err == nil:
 		return OutcomeAcquired
+	case errors.Is(err, zklock.ErrDeadlock): // also that of a wait: programs acquire in a wrong order
+		return OutcomeError
 	case errors.Is(err, context.Canceled) && (refused || errors.Is(err, zklock.ErrUnavailable)):
 		return OutcomeCanceled
 	case refused && errors.Is(err, context.DeadlineExceeded):
