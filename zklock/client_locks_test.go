@@ -110,6 +110,52 @@ func TestLocksOfNamesThatArePaths(t *testing.T) {
 	})
 }
 
+// The register of long waits is no name, in no dialect: Locks does not read it, and no lock can have its
+// znode.
+func TestRegisterOfWaitsIsNotAName(t *testing.T) {
+	for _, dialect := range []string{"", "curator", "zk", "kazoo", "latch"} {
+		t.Run(dialect, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e := memdriver.New()
+				params := map[string]string{}
+				if dialect != "" {
+					params["dialect"] = dialect
+				}
+				a, b, other := connect(t, e.Connector(), params), connect(t, e.Connector(), params), connect(t, e.Connector(), params)
+				x, y := mustLock(t)(a.Mutex("x").Acquire(t.Context())), mustLock(t)(b.Mutex("y").Acquire(t.Context()))
+				waits := nested(t, x, a.Mutex("y"), zklock.WithWait(30*time.Second))
+				time.Sleep(5 * time.Second)
+				if n := registered(e); n != 1 {
+					t.Fatalf("%d waits are registered", n)
+				}
+				listed(t, other, "") // opens a session
+				var got []string
+				ops := cost(e, func() { got = listed(t, other, "") })
+				if want := []string{"x", "y"}; !slices.Equal(got, want) {
+					t.Errorf("names %q, want %q", got, want)
+				}
+				if ops.Children != 3 {
+					t.Errorf("%d lists, want those of the root and of 2 names", ops.Children)
+				}
+				for _, name := range []string{"%waits", "%waits/x"} {
+					_, err := other.Mutex(name).TryAcquire(t.Context())
+					if literal := dialect != ""; errors.Is(err, zklock.ErrInvalidName) != literal {
+						t.Errorf("the name %q: %v", name, err)
+					}
+					if strings.Contains(other.Mutex(name).Path(), "/%waits") && !errors.Is(err, zklock.ErrInvalidName) {
+						t.Errorf("the name %q has the path %q", name, other.Mutex(name).Path())
+					}
+				}
+				if o := <-waits; !errors.Is(o.err, zklock.ErrNotAcquired) {
+					t.Error(o.err)
+				}
+				mustRelease(t, x)
+				mustRelease(t, y)
+			})
+		})
+	}
+}
+
 // Locks costs a list of the root, a list for each znode and a read for each contender. It
 // has at most 16 requests under way, and none when its loop has ended.
 func TestLocksCountsItsRequests(t *testing.T) {

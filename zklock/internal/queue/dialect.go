@@ -183,6 +183,9 @@ func (d *Dialect) CheckName(name string) error {
 	if strings.HasPrefix(name, LedgerMark) {
 		return fmt.Errorf("%w: with dialect=%s it is a path, and those that begin with %q belong to package once", errs.ErrInvalidName, d.Name, LedgerMark)
 	}
+	if first, _, _ := strings.Cut(name, "/"); first == WaitsName {
+		return fmt.Errorf("%w: with dialect=%s it is a path, and %s below the root is the register of long waits", errs.ErrInvalidName, d.Name, WaitsName)
+	}
 	for segment := range strings.SplitSeq(name, "/") {
 		if _, of, _ := classify(segment); of != nil {
 			return fmt.Errorf("%w: with dialect=%s its segment %q could be taken for a queue node", errs.ErrInvalidName, d.Name, segment)
@@ -204,13 +207,18 @@ func (d *Dialect) Encode(name string) string {
 // CheckName refuses it at the beginning of a name that is a path.
 const LedgerMark = "~"
 
+// WaitsName is the name, below the root, of the register of long nested waits: see package deadlock. No
+// lock's znode is the register, or below it: a percent sign that Encode writes is before two hexadecimal
+// digits, and CheckName refuses the name as the beginning of one that is a path.
+const WaitsName = "%waits"
+
 // Ledger returns the name, below the root, of the ledger of a lock. It is one segment in all
 // dialects.
 func Ledger(name string) string { return LedgerMark + encodeName(name) }
 
 // Below returns the name of the lock whose znode is the child node of the znode of above,
 // which is "" for the root. ok is false if the child neither belongs to a lock nor is above
-// one: a queue node, or a ledger.
+// one: a queue node, a ledger, or the register of waits.
 func (d *Dialect) Below(above, node string) (name string, ok bool) {
 	if !d.Literal() {
 		return decodeName(node)
