@@ -12,11 +12,11 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
-// nest notes that an acquisition whose context carries locks begins to wait, or waits for another
-// contender than before.
+// nest notes that an acquisition whose context carries locks, or that wants several names, begins to wait,
+// or waits for another contender than before.
 func (a *acquisition) nest(ahead *local.Ahead) {
 	if !a.nested {
-		if a.nested = carriesLocks(a.Ctx) && a.Wants[0].Kind.Permits == 0; !a.nested {
+		if a.nested = (carriesLocks(a.Ctx) || len(a.Wants) > 1) && a.Wants[0].Kind.Permits == 0; !a.nested {
 			return
 		}
 	}

@@ -14,7 +14,8 @@ import (
 // A DeadlockError matches [ErrDeadlock] and [ErrNotAcquired].
 //
 // A client looks for circles when a wait has lasted for the URL's key deadlock_timeout, and only if the
-// context of the acquisition carries a lock: see [Lock.Context]. docs/guarantees.md says what is found.
+// context of the acquisition carries a lock (see [Lock.Context]) or the acquisition is one of [All].
+// docs/guarantees.md says what is found.
 type DeadlockError struct {
 	// Cycle has the waits of the circle. The first is the one that failed. Each waits for the next, and
 	// the last for the first.
@@ -28,7 +29,7 @@ type DeadlockLink struct {
 	Label string // the label of the acquisition that waits: see [WithLabel]
 	Trace string // the traceparent of that acquisition; "" if it has none
 
-	Held    string // the name of the lock that it holds, and that the wait before it waits for
+	Held    string // the name of the lock that it holds, or of All that it waits for too, and that the wait before it waits for
 	Waiting string // the name of the lock that it waits for
 
 	// Node is the name of the queue node with which it holds Held; "" if a caller of the request holds

@@ -213,3 +213,29 @@ func passing(t *testing.T, a zklock.Acquirer) {
 	}()
 	synctest.Wait()
 }
+
+// TestAllWaitsInACircle: an acquisition of two names waits for one of them, and its node for the other is in
+// the way of a wait that holds the first.
+func TestAllWaitsInACircle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		a, b := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
+		y := mustLock(t)(b.Mutex("y").Acquire(t.Context()))
+		ended := make(chan outcome, 1)
+		go func() {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			l, err := zklock.All(a.Mutex("x"), a.Mutex("y")).Acquire(ctx)
+			ended <- outcome{l, err, 0}
+		}()
+		time.Sleep(300 * time.Millisecond)
+		o := <-nested(t, y, b.Mutex("x"))
+		wantDeadlock(t, o, "y>x", "x>y")
+		mustRelease(t, y)
+		if o := <-ended; o.err != nil {
+			t.Error(o.err)
+		} else {
+			mustRelease(t, o.lock)
+		}
+	})
+}

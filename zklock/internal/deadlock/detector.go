@@ -15,7 +15,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
-// Waiter is a nested acquisition that waits.
+// Waiter is a nested acquisition that waits. One of several names is nested, too: while it waits for one of
+// them, its nodes are in the way of the others' waiters.
 type Waiter interface {
 	// Wanted returns the request that waits.
 	Wanted() *local.Request
@@ -303,6 +304,12 @@ func (d *Detector) registrationOf(w Waiter, n *nestedWait) *listing {
 	holds := w.Holds()
 	reg := &listing{registration: newRegistration(), waiter: w, holds: holds}
 	reg.nested = Nested{Behind: behind, Label: r.Origin.Label, Trace: r.Origin.Trace}
+	if n.own != nil && len(r.Wants) > 1 { // others wait for its nodes for the names that would be free
+		own, _ := n.own.Contenders()
+		for i, c := range own {
+			holds = append(holds, Hold{Nodes: []local.Node{{Contender: c, Name: r.Wants[i].Name}}})
+		}
+	}
 	for _, h := range holds {
 		for _, node := range h.Nodes {
 			if !slices.Contains(reg.nested.Held, node) {

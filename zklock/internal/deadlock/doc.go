@@ -1,9 +1,10 @@
 // Package deadlock finds waits of several processes that wait for each other in a circle, and ends one of
 // them.
 //
-// Only an acquisition whose context carries a lock can be in a circle: a nested wait. One that has lasted
-// for deadlock_timeout is registered: it gets a znode below the register, which says what it waits for and
-// what its context holds. A look at the register shows the circle to the last of its waits that was
+// Only an acquisition whose context carries a lock, or that wants several names, can be in a circle: a
+// nested wait. One of several names has its nodes in all queues while it waits in one of them, and is in the
+// way there. A nested wait that has lasted for deadlock_timeout is registered: it gets a znode below the
+// register, which says what it waits for, and what its context holds or it is in the way of. A look at the register shows the circle to the last of its waits that was
 // registered, since the others were registered before it. That wait ends. The others do nothing.
 //
 // Nothing is written, read or allocated for a wait before deadlock_timeout has passed.
