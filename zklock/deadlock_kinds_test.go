@@ -239,3 +239,24 @@ func TestAllWaitsInACircle(t *testing.T) {
 		}
 	})
 }
+
+// TestAllOfMixedKindsWaitsInACircle: each name of an acquisition has its own kind, and it waits for the second
+// as a writer, behind a reader.
+func TestAllOfMixedKindsWaitsInACircle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		a, b := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
+		held := mustLock(t)(a.Mutex("held").Acquire(t.Context()))
+		y := mustLock(t)(b.RWMutex("y").Reader().Acquire(t.Context()))
+		all := nested(t, held, zklock.All(a.RWMutex("x").Reader(), a.Mutex("y")))
+		time.Sleep(300 * time.Millisecond)
+		wantDeadlock(t, <-nested(t, y, b.Mutex("held")), "y>held", "held>y")
+		mustRelease(t, y)
+		if o := <-all; o.err != nil {
+			t.Error(o.err)
+		} else {
+			mustRelease(t, o.lock)
+		}
+		mustRelease(t, held)
+	})
+}

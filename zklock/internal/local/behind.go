@@ -25,16 +25,21 @@ type waitingPlace struct {
 }
 
 // points returns what a request with these modes stands behind, if it waits for its turn with that
-// place. A reader does not exclude the readers ahead of a writer that it waits for, but the writer
-// waits for them; so the contender that it waits for is a point, too. ok is false if the place does
-// not wait in the queue any more.
+// place. Without modes it is the place's own request, and each name has its own mode. A reader does not
+// exclude the readers ahead of a writer that it waits for, but the writer waits for them; so the
+// contender that it waits for is a point, too. ok is false if the place does not wait in the queue any
+// more.
 func (s *waitingPlace) points(names []place.Want, modes []queue.Mode) (all []Behind, ok bool) {
 	own, ok := s.own.Contenders()
 	if !ok {
 		return nil, false
 	}
 	for i, c := range own {
-		for _, m := range modes {
+		as := modes
+		if as == nil {
+			as = []queue.Mode{names[i].Kind.Mode}
+		}
+		for _, m := range as {
 			c.Mode = m
 			all = append(all, Behind{Node: Node{c, names[i].Name}})
 		}

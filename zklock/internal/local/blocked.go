@@ -27,8 +27,7 @@ func (qs *Queues) Behind(r *Request, own *place.Place, nearest place.Contender) 
 		return nil, false
 	case own != nil:
 		s := waitingPlace{own, nearest}
-		modes := make([]queue.Mode, 0, 1)
-		return s.points(r.Wants, append(modes, r.Wants[0].Kind.Mode))
+		return s.points(r.Wants, nil)
 	}
 	return q.behind(r)
 }
