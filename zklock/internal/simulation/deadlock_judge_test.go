@@ -229,6 +229,8 @@ func (j *circleJudge) victimLocked(w *seenWait, d *zklock.DeadlockError) {
 	if j.realLocked(d, now.Add(-realWithin), now) {
 		for _, o := range j.victims {
 			switch {
+			case slices.Equal(o.names, v.names) && j.faultyLocked(o.wait.client, now, faultyWithin):
+				j.counts.stays++ // the removal of the first one's registration was not confirmed
 			case slices.Equal(o.names, v.names):
 				j.violateLocked("%s: the circle has failed a second wait, after %s: %v", w.label, o.wait.label, d)
 			case slices.Contains(v.names, o.wait.label):
