@@ -214,7 +214,7 @@ simulate: ## RUNS simulated runs and every small case with any two faults; a tab
 	ZKLOCK_RUNS=500 $(RACE) -count=1 -timeout=20m -run='^TestSimulation$$' ./zklock/internal/simulation
 	$(call heading,simulation and small cases)
 	@ZKLOCK_PAIRS=all $(GO) test -count=1 -timeout=20m -run='^TestEvery' ./zklock/internal/simulation & cases=$$!; \
-	ZKLOCK_LONG=1 ZKLOCK_RUNS=$(RUNS) $(GO) test -count=1 -timeout=60m -run='^TestSimulation|^TestJudge$$' -skip='^TestSimulationRepeatsItself$$' -v ./zklock/internal/simulation; \
+	ZKLOCK_LONG=1 ZKLOCK_RUNS=$(RUNS) $(GO) test -count=1 -timeout=90m -run='^TestSimulation|^TestSimulatedDeadlocks$$|^TestJudge$$' -skip='^TestSimulationRepeatsItself$$' -v ./zklock/internal/simulation; \
 	wait $$cases
 	$(call heading,runs repeated: with nothing else that takes the processor from one of them)
 	ZKLOCK_LONG=1 $(GO) test -count=1 -timeout=20m -run='^TestSimulationRepeatsItself$$' -v ./zklock/internal/simulation
@@ -299,7 +299,7 @@ mutants: ## put deliberate bugs into the core, each of which a test has to find;
 	$(GO) run ./integration_test/mutants -run='$(MUTANTS)'
 
 .PHONY: soak
-soak: install ## simulation, the model of the lease, chaos, the matrix, a mix of locks and many names, for SOAK in total
+soak: install ## simulation, the model of the lease, chaos, the matrix, philosophers, a mix of locks and many names, for SOAK in total
 	@.ci/soak $(SOAK)
 
 .PHONY: soak-command

@@ -23,14 +23,14 @@ const workerEnv = "ZKLOCK_TEST_WORKER"
 
 // task is the work of a worker process.
 type task struct {
-	Role   string   // contend, hold, lead, panic, mix, refuse, chaos, cycle, once, every or mortal
+	Role   string   // contend, hold, lead, panic, mix, refuse, chaos, cycle, once, every, mortal or philosopher
 	URL    string   // the client's URL
 	URLs   []string // for refuse
 	Name   string   // the lock's name
 	Rounds int      // for contend: how often it acquires the lock
 	Guard  string   // for contend: a file that exists while a worker holds the lock
 
-	For time.Duration // for mix and cycle: how long it runs
+	For time.Duration // for mix, cycle and philosopher: how long it runs
 
 	Goroutines int    // for cycle
 	Log        string // for mix and chaos: the file for the locks that it held
@@ -45,7 +45,7 @@ type task struct {
 
 // report is one line that a worker prints.
 type report struct {
-	What  string // ready, waiting, held, lost, gave, beat, mixing, refused, progress, idle, cycled, begun, ran, violation, done, error
+	What  string // ready, waiting, held, lost, gave, beat, mixing, refused, progress, idle, cycled, takes, has, gives, failed, begun, ran, violation, done, error
 	From  int64  // monotonic; beat: when the request was sent; gave: when the lock was acquired; begun and ran: the slot, in seconds
 	At    int64  // monotonic; when the line was printed
 	Token zklock.Token
@@ -53,6 +53,7 @@ type report struct {
 
 	Chaos *chaosReport `json:",omitempty"`
 	Cycle *cycleReport `json:",omitempty"`
+	Fork  *forkReport  `json:",omitempty"`
 }
 
 // worker runs the task of a worker process.
@@ -107,6 +108,8 @@ func (w *worker) run() error {
 		return w.every()
 	case "mortal":
 		return w.mortal()
+	case "philosopher":
+		return w.philosophize()
 	}
 	c, err := zklock.Open(w.task.URL, zklock.WithHooks(w.hooks()))
 	if err != nil {
