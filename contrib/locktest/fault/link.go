@@ -1,15 +1,27 @@
 package fault
 
-import "cmp"
+import (
+	"cmp"
+	"time"
+)
 
-// Link is the way of one client to all servers: a proxy for each. Its methods are safe for concurrent use.
+// Link is the way of one client, or of one server, to all servers: a proxy for each. Its methods are safe for concurrent use.
 type Link struct{ proxies []*proxy }
 
 // NewLink starts the proxies for one client.
-func NewLink(servers []string) (*Link, error) {
+func NewLink(servers []string) (*Link, error) { return newLink(servers, 0) }
+
+// peerPatience is how long a connection from one server to another is kept while that does not listen yet:
+// servers that start together must not take that for a failure.
+const peerPatience = 3 * time.Second
+
+// NewPeerLink starts the proxies for one server, on its way to the others.
+func NewPeerLink(servers []string) (*Link, error) { return newLink(servers, peerPatience) }
+
+func newLink(servers []string, patience time.Duration) (*Link, error) {
 	l := new(Link)
 	for _, addr := range servers {
-		p, err := newProxy(addr)
+		p, err := newProxy(addr, patience)
 		if err != nil {
 			return nil, cmp.Or(err, l.Close())
 		}
@@ -42,6 +54,9 @@ func (l *Link) Heal() {
 		p.hold(false, false)
 	}
 }
+
+// Cut holds back the bytes to and from one server, or passes them on.
+func (l *Link) Cut(server int, cut bool) { l.proxies[server].hold(cut, cut) }
 
 // Reset resets the client's connections to one server.
 func (l *Link) Reset(server int) { l.proxies[server].reset() }

@@ -3,6 +3,7 @@ package fault
 import (
 	"net"
 	"sync"
+	"time"
 )
 
 // proxy passes the connections of one client on to one server. It can hold back the bytes of either
@@ -11,6 +12,7 @@ import (
 type proxy struct {
 	listener net.Listener
 	target   string
+	patience time.Duration // how long a connection is kept while the server does not listen
 	up, down gate
 	group    sync.WaitGroup
 
@@ -20,12 +22,12 @@ type proxy struct {
 }
 
 // newProxy listens on loopback, on a free port, for connections to target.
-func newProxy(target string) (*proxy, error) {
+func newProxy(target string, patience time.Duration) (*proxy, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	p := &proxy{listener: l, target: target, conns: make(map[net.Conn]struct{})}
+	p := &proxy{listener: l, target: target, patience: patience, conns: make(map[net.Conn]struct{})}
 	p.group.Go(p.accept)
 	return p, nil
 }
@@ -95,6 +97,9 @@ func (p *proxy) pass(client net.Conn) {
 	}
 	defer p.remove(client)
 	server, err := net.Dial("tcp", p.target)
+	for began := time.Now(); err != nil && time.Since(began) < p.patience; server, err = net.Dial("tcp", p.target) {
+		time.Sleep(10 * time.Millisecond)
+	}
 	if err != nil {
 		return
 	}

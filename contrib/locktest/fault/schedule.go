@@ -24,15 +24,35 @@ const (
 
 // The faults of servers.
 const (
-	KillServer Kind = "server killed"       // SIGKILL; it starts again when the fault is over
-	Blink      Kind = "connections dropped" // of all clients to one server: reset, and accepted again at once
+	KillServer  Kind = "server killed"       // SIGKILL; it starts again when the fault is over
+	KillLeader  Kind = "leader killed"       // the same for the server that leads the others
+	CutFollower Kind = "follower cut off"    // no byte passes between a server that does not lead and the others
+	Rolling     Kind = "rolling restart"     // SIGTERM, start, and wait until it serves, for one server after the other
+	SlowDisk    Kind = "fsync delayed"       // each call of fsync and fdatasync takes longer
+	Blink       Kind = "connections dropped" // of all clients to one server: reset, and accepted again at once
+)
+
+// The faults of wall clocks: an hour forward when the fault begins, and back when it is over. Clocks that
+// only measure time go on as before.
+const (
+	JumpClient Kind = "clock of a client jumps"
+	JumpServer Kind = "clock of a server jumps"
 )
 
 // Kinds are all kinds of faults.
-var Kinds = []Kind{KillClient, StopClient, StopWrite, CutClient, HalfUp, HalfDown, ResetClient, KillServer, Blink}
+var Kinds = []Kind{
+	KillClient, StopClient, StopWrite, CutClient, HalfUp, HalfDown, ResetClient, JumpClient,
+	KillServer, KillLeader, CutFollower, Rolling, SlowDisk, Blink, JumpServer,
+}
 
 // OfServer reports whether the victim is a server.
-func (k Kind) OfServer() bool { return k == KillServer || k == Blink }
+func (k Kind) OfServer() bool {
+	switch k {
+	case KillServer, KillLeader, CutFollower, Rolling, SlowDisk, Blink, JumpServer:
+		return true
+	}
+	return false
+}
 
 // OfNetwork reports whether the fault needs proxies between clients and servers.
 func (k Kind) OfNetwork() bool {

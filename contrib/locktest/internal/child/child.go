@@ -42,6 +42,9 @@ func (p *Process) Kill() {
 	<-p.done
 }
 
+// PID is the number of the process.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
 // Done is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 

@@ -15,6 +15,9 @@ func (p *Process) Stop() error { return p.signal(syscall.SIGSTOP) }
 // Continue lets a process go on that was stopped.
 func (p *Process) Continue() error { return p.signal(syscall.SIGCONT) }
 
+// Terminate asks a process to end. It may have ended.
+func (p *Process) Terminate() error { return p.signal(syscall.SIGTERM) }
+
 func (p *Process) signal(s syscall.Signal) error {
 	if err := p.cmd.Process.Signal(s); !errors.Is(err, os.ErrProcessDone) {
 		return err

@@ -1,0 +1,120 @@
+// Command redsync is the worker of locktest for github.com/go-redsync/redsync/v4.
+//
+// The servers are independent, and a lock needs most of them, as the page "Distributed Locks with Redis" of
+// Redis says under "The Redlock Algorithm", which redsync's package documentation names. Under "Making the
+// algorithm more reliable" the page lets long work extend the lock: redsync has Mutex.Extend for that and
+// does not call it by itself, so the worker calls it each third of the TTL. The signal of loss is
+// Mutex.Until, the end of the time for which the lock is valid. Redsync has no fencing token.
+package main
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/go-redsync/redsync/v4"
+	redsyncredis "github.com/go-redsync/redsync/v4/redis"
+	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/zklock/go-zklock/contrib/locktest/worker"
+)
+
+func main() { worker.Main(open) }
+
+func open(_ context.Context, s worker.Settings) (worker.Library, error) {
+	l := &library{ttl: s.TTL}
+	var pools []redsyncredis.Pool
+	for _, addr := range s.Servers {
+		c := redis.NewClient(&redis.Options{Addr: addr})
+		l.clients = append(l.clients, c)
+		pools = append(pools, goredis.NewPool(c))
+	}
+	l.sync = redsync.New(pools...)
+	return l, nil
+}
+
+type library struct {
+	ttl     time.Duration
+	clients []*redis.Client
+	sync    *redsync.Redsync
+}
+
+// Acquire tries until the lock is granted, as redsync gives up after a number of tries.
+func (l *library) Acquire(ctx context.Context, name string) (worker.Hold, error) {
+	m := l.sync.NewMutex("locktest/"+name, redsync.WithExpiry(l.ttl))
+	for {
+		err := m.LockContext(ctx)
+		if err == nil {
+			break
+		}
+		if ctx.Err() != nil {
+			return nil, err
+		}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	h := &hold{mutex: m, ttl: l.ttl, until: m.Until(), cancel: cancel, ended: make(chan struct{}), lost: make(chan struct{})}
+	go h.extend(ctx)
+	return h, nil
+}
+
+func (l *library) Close() error {
+	var errs []error
+	for _, c := range l.clients {
+		errs = append(errs, c.Close())
+	}
+	return errors.Join(errs...)
+}
+
+type hold struct {
+	mutex  *redsync.Mutex // used by extend, and by Release after that
+	ttl    time.Duration
+	cancel context.CancelFunc
+	ended  chan struct{} // closed when extend has returned
+	lost   chan struct{} // closed when the lock is not valid any more
+
+	mu    sync.Mutex
+	until time.Time // guarded by mu
+}
+
+// extend extends the lock each third of the TTL, until ctx ends or the lock is not valid any more.
+func (h *hold) extend(ctx context.Context) {
+	defer close(h.ended)
+	for {
+		select {
+		case <-time.After(min(h.ttl/3, time.Until(h.valid()))):
+		case <-ctx.Done():
+			return
+		}
+		if !h.Held() {
+			close(h.lost)
+			return
+		}
+		limited, cancel := context.WithDeadline(ctx, h.valid())
+		ok, err := h.mutex.ExtendContext(limited)
+		cancel()
+		if ok && err == nil {
+			h.mu.Lock()
+			h.until = h.mutex.Until()
+			h.mu.Unlock()
+		}
+	}
+}
+
+func (h *hold) valid() time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.until
+}
+
+func (h *hold) Token() string         { return "" }
+func (h *hold) Held() bool            { return time.Now().Before(h.valid()) }
+func (h *hold) Lost() <-chan struct{} { return h.lost }
+
+func (h *hold) Release(ctx context.Context) error {
+	h.cancel()
+	<-h.ended
+	_, err := h.mutex.UnlockContext(ctx)
+	return err
+}
