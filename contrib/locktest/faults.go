@@ -1,7 +1,9 @@
 package locktest
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -30,9 +32,14 @@ func (r *run) fault(ctx context.Context, f fault.Fault) error {
 		r.say("%s", f)
 	}
 	if f.Kind.OfServer() {
-		e.Server = f.Victim + 1
+		victim, err := r.victim(ctx, f)
+		if err != nil {
+			return err
+		}
+		e.Server = victim + 1
 		begin()
-		return r.server(ctx, f)
+		defer func() { r.history.Note(history.Event{Kind: history.Healed, Server: victim + 1}) }()
+		return r.server(ctx, f, victim)
 	}
 	s := r.slots[f.Victim]
 	p := r.holder(ctx, s)
@@ -58,6 +65,12 @@ func (r *run) fault(ctx context.Context, f fault.Fault) error {
 		}
 		pause(ctx, f.Lasts)
 		return p.child.Continue()
+	case fault.JumpClient:
+		if err := s.clock.Set(jump); err != nil {
+			return err
+		}
+		pause(ctx, f.Lasts)
+		return s.clock.Set(0)
 	default:
 		s.link.Break(f.Kind)
 		pause(ctx, f.Lasts)
@@ -96,18 +109,80 @@ func (r *run) holder(ctx context.Context, s *slot) *process {
 	}
 }
 
-// server makes a fault of a server.
-func (r *run) server(ctx context.Context, f fault.Fault) error {
-	defer func() { r.history.Note(history.Event{Kind: history.Healed, Server: f.Victim + 1}) }()
-	if f.Kind == fault.Blink {
-		for _, s := range r.slots {
-			s.link.Reset(f.Victim)
+// jump is how far a wall clock jumps.
+const jump = time.Hour
+
+// victim returns the server that a fault strikes: the one that leads, one that does not, or the one of the schedule.
+func (r *run) victim(ctx context.Context, f fault.Fault) (int, error) {
+	if f.Kind != fault.KillLeader && f.Kind != fault.CutFollower {
+		return f.Victim, nil
+	}
+	limited, cancel := context.WithTimeout(ctx, r.config.Settle)
+	defer cancel()
+	for {
+		leader, err := r.config.Ensemble.Leader(limited)
+		switch {
+		case leader < 0 && !pause(limited, 50*time.Millisecond):
+			return 0, fmt.Errorf("find the leader: %w", cmp.Or(err, context.Cause(limited)))
+		case leader < 0:
+		case f.Kind == fault.KillLeader:
+			return leader, nil
+		case f.Victim != leader:
+			return f.Victim, nil
+		default:
+			return (leader + 1) % len(r.config.Ensemble.Addrs()), nil
 		}
-		return nil
 	}
-	if err := r.config.Ensemble.Kill(f.Victim); err != nil {
-		return err
+}
+
+// server makes a fault of a server.
+func (r *run) server(ctx context.Context, f fault.Fault, victim int) error {
+	ensemble := r.config.Ensemble
+	switch f.Kind {
+	case fault.KillServer, fault.KillLeader:
+		if err := ensemble.Kill(victim); err != nil {
+			return err
+		}
+		pause(ctx, f.Lasts)
+		return ensemble.Start(victim)
+	case fault.CutFollower:
+		if !ensemble.Cut(victim, true) {
+			return errors.New("these servers have no connections to cut")
+		}
+		pause(ctx, f.Lasts)
+		ensemble.Cut(victim, false)
+	case fault.Rolling:
+		limited, cancel := context.WithTimeout(ctx, r.config.Settle)
+		defer cancel()
+		for i := range ensemble.Addrs() {
+			if err := ensemble.Restart(limited, (victim+i)%len(ensemble.Addrs())); err != nil {
+				return err
+			}
+		}
+	case fault.SlowDisk:
+		return r.slow(ctx, f.Lasts)
+	case fault.JumpServer:
+		if err := ensemble.Jump(victim, jump); err != nil {
+			return err
+		}
+		pause(ctx, f.Lasts)
+		return ensemble.Jump(victim, 0)
+	case fault.Blink:
+		for _, s := range r.slots {
+			s.link.Reset(victim)
+		}
 	}
-	pause(ctx, f.Lasts)
-	return r.config.Ensemble.Start(f.Victim)
+	return nil
+}
+
+// slow makes the fsync of all servers slow for a time: each call takes a sixteenth of the TTL longer.
+func (r *run) slow(ctx context.Context, lasts time.Duration) (err error) {
+	for i := range r.config.Ensemble.Addrs() {
+		err = cmp.Or(err, r.config.Ensemble.Slow(i, r.config.TTL/16))
+	}
+	pause(ctx, lasts)
+	for i := range r.config.Ensemble.Addrs() {
+		err = cmp.Or(err, r.config.Ensemble.Slow(i, 0))
+	}
+	return err
 }

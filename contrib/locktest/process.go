@@ -68,10 +68,10 @@ type box struct {
 // and losses.
 const unread = 16
 
-// startProcess starts a process of a worker. The process is ready later.
-func startProcess(c Config, addrs []string, number int, h *history.Recorder) (*process, error) {
+// startProcess starts a process of a worker, with more variables. The process is ready later.
+func startProcess(c Config, more, addrs []string, number int, h *history.Recorder) (*process, error) {
 	cmd := exec.Command(c.Worker[0], c.Worker[1:]...)
-	cmd.Env = append(os.Environ(), c.Env...)
+	cmd.Env = append(append(os.Environ(), c.Env...), more...)
 	cmd.Env = append(cmd.Env, worker.ServersEnv+"="+strings.Join(addrs, ","), worker.TTLEnv+"="+c.TTL.String())
 	if c.Stderr != nil { // a nil *os.File in an interface would not be nil
 		cmd.Stderr = c.Stderr

@@ -5,10 +5,13 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/zklock/go-zklock/contrib/locktest/fault"
 	"github.com/zklock/go-zklock/contrib/locktest/history"
 )
 
@@ -18,6 +21,7 @@ type run struct {
 	history   *history.Recorder
 	registers *registers
 	slots     []*slot
+	clocks    string        // a folder for the clocks of workers; "": no clock jumps
 	calm      chan struct{} // closed when the faults are over and no client begins another cycle
 
 	ids, numbers counter // of acquisitions, and of processes
@@ -42,6 +46,12 @@ func Run(ctx context.Context, c Config) ([]history.Event, error) {
 	}
 	h := history.NewRecorder()
 	r := &run{config: c, history: h, registers: newRegisters(h), calm: make(chan struct{})}
+	if slices.ContainsFunc(c.Faults, func(f fault.Fault) bool { return f.Kind == fault.JumpClient }) {
+		if r.clocks, err = os.MkdirTemp("", "locktest-clocks"); err != nil {
+			return nil, err
+		}
+		defer os.RemoveAll(r.clocks)
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var group sync.WaitGroup

@@ -69,7 +69,7 @@ func toy(t *testing.T, bug string, ttl time.Duration) locktest.Config {
 	ensemble, err := servers.Run([]servers.Command{{
 		Path: os.Args[0], Args: []string{addr, filepath.Join(t.TempDir(), "ran")},
 		Env:  []string{roleEnv + "=server", worker.TTLEnv + "=" + ttl.String()},
-		Addr: addr,
+		Addr: addr, Leads: func(context.Context, string) (bool, error) { return true, nil },
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -98,12 +98,16 @@ func judged(t *testing.T, c locktest.Config) (judge.Figures, []history.Event) {
 	return f, events
 }
 
+// notForToy are the faults that a single server and a worker in Go cannot have, and one that needs a tracer.
+var notForToy = map[fault.Kind]bool{fault.CutFollower: true, fault.JumpClient: true, fault.JumpServer: true, fault.SlowDisk: true}
+
 // TestRunOfARightLibrary: with each fault, the toy passes. After a kill, a lock has its next grant.
 func TestRunOfARightLibrary(t *testing.T) {
 	t.Parallel()
 	c := toy(t, "", short)
 	c.LongHolds, c.Hold = 50, 10*time.Millisecond
-	for i, k := range fault.Kinds {
+	kinds := slices.DeleteFunc(slices.Clone(fault.Kinds), func(k fault.Kind) bool { return notForToy[k] })
+	for i, k := range kinds {
 		f := fault.Fault{Kind: k, After: c.TTL / 4, Lasts: 3 * c.TTL / 2, Victim: i % 3}
 		if k.OfServer() {
 			f.Victim = 0
@@ -111,8 +115,8 @@ func TestRunOfARightLibrary(t *testing.T) {
 		c.Faults = append(c.Faults, f)
 	}
 	f, events := judged(t, c)
-	if !f.Passed() || f.Grants < c.Grants || f.Faults != len(fault.Kinds) || f.Kills != 1 {
-		t.Errorf("%+v, want nothing wrong, %d grants and %d faults", f, c.Grants, len(fault.Kinds))
+	if !f.Passed() || f.Grants < c.Grants || f.Faults != len(kinds) || f.Kills != 1 {
+		t.Errorf("%+v, want nothing wrong, %d grants and %d faults", f, c.Grants, len(kinds))
 	}
 	for _, k := range []history.Kind{history.Read, history.Write, history.Held, history.Released, history.Calm} {
 		if !slices.ContainsFunc(events, func(e history.Event) bool { return e.Kind == k }) {

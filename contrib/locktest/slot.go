@@ -17,8 +17,9 @@ const startLimit = time.Minute
 // slot runs one worker: a process, and after its end the next one. All have the same link to the
 // servers. Its methods are safe for concurrent use.
 type slot struct {
-	run  *run
-	link *fault.Link // nil: Config.Direct
+	run   *run
+	link  *fault.Link  // nil: Config.Direct
+	clock *fault.Clock // of the slot's processes; nil: no clock jumps
 
 	mu      sync.Mutex
 	current *process      // nil: none is ready; guarded by mu
@@ -28,10 +29,15 @@ type slot struct {
 
 func newSlot(r *run) (*slot, error) {
 	s := &slot{run: r, changed: make(chan struct{})}
+	var err error
+	if r.clocks != "" {
+		if s.clock, err = fault.NewClock(r.clocks); err != nil {
+			return nil, err
+		}
+	}
 	if r.config.Direct {
 		return s, nil
 	}
-	var err error
 	s.link, err = fault.NewLink(r.config.Ensemble.Addrs())
 	return s, err
 }
@@ -41,7 +47,7 @@ func newSlot(r *run) (*slot, error) {
 func (s *slot) serve(ctx context.Context) error {
 	c := s.run.config
 	for ctx.Err() == nil {
-		p, err := startProcess(c, s.addrs(), s.run.numbers.next(), s.run.history)
+		p, err := startProcess(c, s.clock.Env(), s.addrs(), s.run.numbers.next(), s.run.history)
 		if err != nil {
 			return err
 		}

@@ -3,11 +3,14 @@ package servers
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"time"
 
+	"github.com/zklock/go-zklock/contrib/locktest/fault"
 	"github.com/zklock/go-zklock/contrib/locktest/internal/child"
 )
 
@@ -27,17 +30,30 @@ type Command struct {
 
 	// Log is the file that the server's output goes to; "": none.
 	Log string
+
+	// Ready returns no error if the server at an address serves; nil: if it accepts connections.
+	Ready func(ctx context.Context, addr string) error
+
+	// Leads reports whether the server at an address leads the others; nil: it never does.
+	Leads func(ctx context.Context, addr string) (bool, error)
+
+	// Peers is the way of bytes between this server and the others; nil: there is none that Cut could use.
+	Peers *fault.Link
+
+	// Clock is the wall clock of the server; nil: that of the machine.
+	Clock *fault.Clock
 }
 
 // Processes is an ensemble of processes. It implements [Ensemble].
 type Processes struct {
 	commands []Command
 	running  []*child.Process // nil: the server was killed
+	slow     []*child.Process // the tracers that make fsync slow; nil: none does
 }
 
 // Run starts the servers. It does not wait until they serve: see Await.
 func Run(commands []Command) (*Processes, error) {
-	p := &Processes{commands: commands, running: make([]*child.Process, len(commands))}
+	p := &Processes{commands: commands, running: make([]*child.Process, len(commands)), slow: make([]*child.Process, len(commands))}
 	for i := range commands {
 		if err := p.Start(i); err != nil {
 			return nil, cmp.Or(err, p.Close())
@@ -77,41 +93,148 @@ func (p *Processes) Start(server int) error {
 	return nil
 }
 
-// Close ends all servers.
-func (p *Processes) Close() error {
-	for i := range p.running {
-		_ = p.Kill(i) // never fails
+// patience is how long a server may take until it has ended by itself.
+const patience = 5 * time.Second
+
+// Restart ends a server by SIGTERM, and by SIGKILL if it takes too long. Then it starts the server and waits.
+func (p *Processes) Restart(ctx context.Context, server int) error {
+	if r := p.running[server]; r != nil {
+		if err := r.Terminate(); err != nil {
+			return err
+		}
+		timer := time.NewTimer(patience)
+		defer timer.Stop()
+		select {
+		case <-r.Done():
+		case <-timer.C:
+		}
 	}
-	return nil
+	if err := cmp.Or(p.Kill(server), p.Start(server)); err != nil {
+		return err
+	}
+	return p.await(ctx, server)
 }
 
-// Await calls ready for each server until it returns no error. It returns an error if a server ends before
-// that, or when ctx ends.
-func (p *Processes) Await(ctx context.Context, ready func(ctx context.Context, addr string) error) error {
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
+// Leader asks the servers that run.
+func (p *Processes) Leader(ctx context.Context) (int, error) {
+	var failed error
 	for i, c := range p.commands {
-		for {
-			err := ready(ctx, c.Addr)
-			if err == nil {
-				break
-			}
-			select {
-			case <-tick.C:
-			case <-p.running[i].Done():
-				return fmt.Errorf("server %d has ended before it served; its log is %s", i+1, c.Log)
-			case <-ctx.Done():
-				return fmt.Errorf("wait for server %d: %w: %w", i+1, context.Cause(ctx), err)
-			}
+		if c.Leads == nil || p.running[i] == nil {
+			continue
+		}
+		leads, err := c.Leads(ctx, c.Addr)
+		if leads {
+			return i, nil
+		}
+		failed = cmp.Or(failed, err)
+	}
+	return -1, failed
+}
+
+// Cut breaks the server's Peers.
+func (p *Processes) Cut(server int, cut bool) bool {
+	peers := p.commands[server].Peers
+	switch {
+	case peers == nil:
+		return false
+	case cut:
+		peers.Break(fault.CutClient)
+	default:
+		peers.Heal()
+	}
+	return true
+}
+
+// Slow has strace delay the system calls of the server's process.
+func (p *Processes) Slow(server int, by time.Duration) error {
+	if s := p.slow[server]; s != nil {
+		s.Kill() // the kernel lets the server go on
+		p.slow[server] = nil
+	}
+	r := p.running[server]
+	if by == 0 || r == nil {
+		return nil
+	}
+	tracer, err := exec.LookPath("strace")
+	if err != nil {
+		return errors.New("no strace found: install it, or choose no delay of fsync")
+	}
+	const calls = "fsync,fdatasync"
+	p.slow[server], err = child.Start(exec.Command(tracer, "-q", "-f", "-o", os.DevNull, "-e", "trace="+calls,
+		"-e", fmt.Sprintf("inject=%s:delay_enter=%d", calls, by.Microseconds()), "-p", fmt.Sprint(r.PID())))
+	return err
+}
+
+// Jump sets the server's Clock.
+func (p *Processes) Jump(server int, by time.Duration) error {
+	if p.commands[server].Clock == nil {
+		return fmt.Errorf("server %d has no clock of its own", server+1)
+	}
+	return p.commands[server].Clock.Set(by)
+}
+
+// Close ends all servers.
+func (p *Processes) Close() error {
+	var err error
+	for i, c := range p.commands {
+		err = cmp.Or(err, p.Slow(i, 0), p.Kill(i))
+		if c.Peers != nil {
+			err = cmp.Or(err, c.Peers.Close())
+		}
+	}
+	return err
+}
+
+// Await waits until each server serves that was not killed. It returns an error if one ends before that, or
+// when ctx ends.
+func (p *Processes) Await(ctx context.Context) error {
+	for i := range p.commands {
+		if err := p.await(ctx, i); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
+func (p *Processes) await(ctx context.Context, server int) error {
+	c, running := p.commands[server], p.running[server]
+	if running == nil {
+		return nil
+	}
+	ready := c.Ready
+	if ready == nil {
+		ready = accepts
+	}
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := ready(ctx, c.Addr)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-running.Done():
+			return fmt.Errorf("server %d has ended before it served; its log is %s", server+1, c.Log)
+		case <-ctx.Done():
+			return fmt.Errorf("wait for server %d: %w: %w", server+1, context.Cause(ctx), err)
+		}
+	}
+}
+
+// accepts returns no error if a server accepts a connection.
+func accepts(ctx context.Context, addr string) error {
+	c, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return err
+	}
+	return c.Close()
+}
+
 // start starts the process of a server.
 func start(c Command) (*child.Process, error) {
 	cmd := exec.Command(c.Path, c.Args...)
-	cmd.Env = append(os.Environ(), c.Env...)
+	cmd.Env = append(append(os.Environ(), c.Env...), c.Clock.Env()...)
 	if c.Log != "" {
 		log, err := os.OpenFile(c.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o666)
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zklock/go-zklock/contrib/locktest/fault"
 	"github.com/zklock/go-zklock/contrib/locktest/servers"
 )
 
@@ -62,7 +63,7 @@ func TestProcesses(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	if err := p.Await(t.Context(), dials); err != nil {
+	if err := p.Await(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if err := p.Start(1); err == nil {
@@ -77,7 +78,7 @@ func TestProcesses(t *testing.T) {
 	if err := p.Start(1); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.Await(t.Context(), dials); err != nil {
+	if err := p.Await(t.Context()); err != nil {
 		t.Error(err)
 	}
 	if err := p.Close(); err != nil || dials(t.Context(), p.Addrs()[0]) == nil {
@@ -92,7 +93,7 @@ func TestProcessesThatEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	if err := p.Await(t.Context(), dials); err == nil || !strings.Contains(err.Error(), log) {
+	if err := p.Await(t.Context()); err == nil || !strings.Contains(err.Error(), log) {
 		t.Errorf("%v, want an error that names the log", err)
 	}
 	if _, err := servers.Run([]servers.Command{{Path: filepath.Join(t.TempDir(), "missing")}}); err == nil {
@@ -103,25 +104,53 @@ func TestProcessesThatEnd(t *testing.T) {
 	}
 }
 
-// TestZooKeeper needs Java and ZooKeeper, and half a minute of a busy machine.
-func TestZooKeeper(t *testing.T) {
+// TestBackends starts three servers of each kind, breaks them in each way, and waits for them. It needs the
+// servers, and half a minute of a busy machine for each.
+func TestBackends(t *testing.T) {
 	if os.Getenv("ZKLOCK_LONG") != "1" {
-		t.Skip("it starts three servers: set ZKLOCK_LONG=1")
+		t.Skip("it starts three servers of each kind: set ZKLOCK_LONG=1")
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
-	p, err := servers.ZooKeeper(ctx, t.TempDir(), 3)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Close()
-	if err := p.Kill(0); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Start(0); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Await(ctx, servers.ZooKeeperServes); err != nil {
-		t.Error(err)
+	for _, b := range servers.Backends {
+		t.Run(b.Name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+			defer cancel()
+			p, err := b.Run(ctx, t.TempDir(), 3, servers.Options{Clocks: b.Clocks})
+			if err != nil && strings.Contains(err.Error(), "found: install") {
+				t.Skip(err)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer p.Close()
+			must := func(what string, err error) {
+				t.Helper()
+				if err != nil {
+					t.Fatalf("%s: %v", what, err)
+				}
+			}
+			must("kill", p.Kill(0))
+			must("start", p.Start(0))
+			must("wait", p.Await(ctx))
+			must("restart", p.Restart(ctx, 1))
+			leader, err := p.Leader(ctx)
+			must("leader", err)
+			if (leader >= 0) != b.Leads {
+				t.Errorf("the leader is %d", leader)
+			}
+			if cut := p.Cut(2, true); cut != b.Leads {
+				t.Errorf("a server was cut off from the others: %v", cut)
+			}
+			p.Cut(2, false)
+			must("wait", p.Await(ctx))
+			if b.Supports(fault.SlowDisk, 3) == nil {
+				must("slow", p.Slow(0, 50*time.Millisecond))
+				must("fast", p.Slow(0, 0))
+			}
+			if b.Clocks {
+				must("jump", p.Jump(0, time.Hour))
+				must("jump back", p.Jump(0, 0))
+			}
+			must("wait", p.Await(ctx))
+		})
 	}
 }

@@ -1,17 +1,16 @@
 package servers
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/zklock/go-zklock/contrib/locktest/fault"
 )
 
 // TickTime is the tickTime of the ZooKeeper servers. A session's timeout is from 2 to 20 of them.
@@ -21,9 +20,9 @@ const TickTime = 500 * time.Millisecond
 // Debian's package.
 const HomeEnv = "ZOOKEEPER_HOME"
 
-// ZooKeeper starts an ensemble of n servers on loopback, with their data below dir, and waits until each
-// of them serves.
-func ZooKeeper(ctx context.Context, dir string, n int) (*Processes, error) {
+// zooKeeper starts an ensemble of ZooKeeper servers. A server that follows reaches the quorum port of the one that leads
+// through a proxy of its own. Elections need no proxy.
+func zooKeeper(ctx context.Context, dir string, n int, o Options) (*Processes, error) {
 	java, classes, err := zooKeeperClasses()
 	if err != nil {
 		return nil, err
@@ -32,10 +31,18 @@ func ZooKeeper(ctx context.Context, dir string, n int) (*Processes, error) {
 	if err != nil {
 		return nil, err
 	}
+	var quorum []string
+	for i := range n {
+		quorum = append(quorum, fmt.Sprintf("127.0.0.1:%d", ports[3*i+1]))
+	}
 	var commands []Command
 	for i := range n {
 		home := filepath.Join(dir, fmt.Sprintf("zookeeper-%d", i+1))
-		if err := writeZooKeeper(home, i, n, ports); err != nil {
+		peers, err := fault.NewPeerLink(quorum)
+		if err != nil {
+			return nil, err
+		}
+		if err := writeZooKeeper(home, i, n, ports, peers.Addrs()); err != nil {
 			return nil, err
 		}
 		commands = append(commands, Command{
@@ -46,22 +53,16 @@ func ZooKeeper(ctx context.Context, dir string, n int) (*Processes, error) {
 				"-Dlog4j.configuration=file:" + filepath.Join(home, "log4j.properties"),
 				"-cp", classes, "org.apache.zookeeper.server.quorum.QuorumPeerMain", filepath.Join(home, "zoo.cfg"),
 			},
-			Addr: fmt.Sprintf("127.0.0.1:%d", ports[3*i]),
-			Log:  filepath.Join(home, "log"),
+			Addr:  fmt.Sprintf("127.0.0.1:%d", ports[3*i]),
+			Log:   filepath.Join(home, "log"),
+			Ready: zooKeeperServes, Leads: zooKeeperLeads, Peers: peers,
 		})
 	}
-	p, err := Run(commands)
-	if err != nil {
-		return nil, err
-	}
-	if err := p.Await(ctx, ZooKeeperServes); err != nil {
-		return nil, cmp.Or(err, p.Close())
-	}
-	return p, nil
+	return started(ctx, dir, o, commands)
 }
 
-// writeZooKeeper writes the files of one server.
-func writeZooKeeper(home string, index, n int, ports []int) error {
+// writeZooKeeper writes the files of one server. Proxies have the quorum ports of the others.
+func writeZooKeeper(home string, index, n int, ports []int, proxies []string) error {
 	cfg := fmt.Sprintf(`tickTime=%d
 initLimit=20
 syncLimit=4
@@ -74,7 +75,11 @@ admin.enableServer=false
 `, TickTime.Milliseconds(), filepath.Join(home, "data"), ports[3*index])
 	if n > 1 {
 		for i := range n {
-			cfg += fmt.Sprintf("server.%d=127.0.0.1:%d:%d\n", i+1, ports[3*i+1], ports[3*i+2])
+			quorum := fmt.Sprintf("127.0.0.1:%d", ports[3*i+1])
+			if i != index {
+				quorum = proxies[i]
+			}
+			cfg += fmt.Sprintf("server.%d=%s:%d\n", i+1, quorum, ports[3*i+2])
 		}
 	}
 	if err := os.MkdirAll(filepath.Join(home, "data"), 0o777); err != nil {
@@ -96,28 +101,19 @@ log4j.appender.out.layout.ConversionPattern=%d{HH:mm:ss,SSS} %-5p %c{1} - %m%n
 	return nil
 }
 
-// ZooKeeperServes reports whether a ZooKeeper server serves clients, by its command srvr.
-func ZooKeeperServes(ctx context.Context, addr string) error {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
-	defer cancel()
-	c, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	if deadline, ok := ctx.Deadline(); ok {
-		if err := c.SetDeadline(deadline); err != nil {
-			return err
-		}
-	}
-	if _, err := io.WriteString(c, "srvr"); err != nil {
-		return err
-	}
-	text, err := io.ReadAll(c)
-	if err == nil && !strings.Contains(string(text), "Mode: ") {
+// zooKeeperServes reports whether a ZooKeeper server serves clients, by its command srvr.
+func zooKeeperServes(ctx context.Context, addr string) error {
+	text, err := ask(ctx, addr, "srvr", 0)
+	if err == nil && !strings.Contains(text, "Mode: ") {
 		err = fmt.Errorf("it answers %.100q", text)
 	}
 	return err
+}
+
+// zooKeeperLeads reports whether a ZooKeeper server leads the others.
+func zooKeeperLeads(ctx context.Context, addr string) (bool, error) {
+	text, err := ask(ctx, addr, "srvr", 0)
+	return strings.Contains(text, "Mode: leader"), err
 }
 
 // zooKeeperClasses finds Java and the class path of a ZooKeeper server.

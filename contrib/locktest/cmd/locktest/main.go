@@ -2,8 +2,7 @@
 //
 //	go run ./contrib/locktest/cmd/locktest -library zklock -servers 3 -seed 7 -for 30s
 //
-// It starts ZooKeeper servers, unless -addrs names others, and workers of the library. It breaks them on
-// a schedule, prints progress to standard error, and prints one table at the end. The exit status is 1
+// It starts servers, unless -addrs names others, and workers of the library. It breaks them on a schedule, prints progress to standard error, and prints one table at the end. The exit status is 1
 // if the library failed, and 2 if the run could not be done.
 package main
 
@@ -17,6 +16,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -43,23 +43,28 @@ func main() {
 
 // options are what the command line says.
 type options struct {
-	library, worker, addrs, faults, history, check string
-	servers                                        int
-	schedule                                       bool
-	config                                         locktest.Config
+	library, worker, backend, addrs, faults, history, check string
+	servers                                                 int
+	schedule                                                bool
+	config                                                  locktest.Config
+	comparison                                              comparison
 }
 
 func parse(args []string) (o options, err error) {
 	f := flag.NewFlagSet("locktest", flag.ContinueOnError)
-	f.StringVar(&o.library, "library", "", "a library with a worker in this project: zklock or zk")
+	f.StringVar(&o.library, "library", "", "a library with a worker in this project: zklock, zk, curator, kazoo, etcd or redsync; for -comparison a regular expression")
 	f.StringVar(&o.worker, "worker", "", "the command of a worker of another library")
+	f.StringVar(&o.backend, "backend", "zookeeper", "the servers to start for -worker: zookeeper, etcd or redis")
+	f.StringVar(&o.comparison.document, "comparison", "", "compare the libraries, and write the document to this file, and its picture next to it")
+	f.StringVar(&o.comparison.results, "results", "comparison.ndjson", "the file with the results of -comparison: what it has is not run again")
+	f.IntVar(&o.comparison.runs, "runs", 1, "the runs of each library with each fault, for -comparison; 0: write the document only")
 	f.StringVar(&o.addrs, "addrs", "", "addresses of servers that run already, with commas; none of them is killed")
 	f.StringVar(&o.faults, "faults", ".", "a regular expression for the faults to make")
 	f.StringVar(&o.history, "history", "", "write the history to this file")
 	f.StringVar(&o.check, "check", "", "judge the history in this file, and run nothing")
 	f.BoolVar(&o.schedule, "schedule", false, "print the schedule of the faults, and run nothing")
 	f.BoolVar(&o.config.Direct, "direct", false, "no proxies between workers and servers, and so no faults of the network")
-	f.IntVar(&o.servers, "servers", 3, "the number of ZooKeeper servers to start")
+	f.IntVar(&o.servers, "servers", 3, "the number of servers to start")
 	f.IntVar(&o.config.Workers, "workers", 3, "processes of the worker")
 	f.IntVar(&o.config.Clients, "clients", 2, "acquisitions of a process at a time")
 	names := f.Int("names", 3, "the number of locks")
@@ -75,7 +80,7 @@ func parse(args []string) (o options, err error) {
 	if f.NArg() > 0 {
 		return o, fmt.Errorf("unexpected argument %q", f.Arg(0))
 	}
-	if (o.library == "") == (o.worker == "") && o.check == "" && !o.schedule {
+	if (o.library == "") == (o.worker == "") && o.check == "" && !o.schedule && o.comparison.document == "" {
 		return o, errors.New("name a library with -library, or the command of a worker with -worker")
 	}
 	if *names < 1 || o.servers < 1 || o.config.Workers < 1 || o.config.Clients < 1 || o.config.TTL <= 0 {
@@ -84,15 +89,15 @@ func parse(args []string) (o options, err error) {
 	for i := range *names {
 		o.config.Names = append(o.config.Names, fmt.Sprintf("lock-%d", i+1))
 	}
+	o.config.Progress = os.Stderr
+	if o.comparison.document != "" {
+		return o, nil
+	}
 	kinds, err := o.kinds()
 	if err != nil {
 		return o, err
 	}
-	o.config.Faults = fault.Plan{
-		Seed: o.config.Seed, Kinds: kinds, For: o.config.For, TTL: o.config.TTL,
-		Clients: o.config.Workers, Servers: o.numberOfServers(),
-	}.Schedule()
-	o.config.Progress = os.Stderr
+	o.config.Faults = o.plan(kinds)
 	return o, nil
 }
 
@@ -103,7 +108,15 @@ func (o options) numberOfServers() int {
 	return o.servers
 }
 
-// kinds are the faults that were chosen.
+// plan is the schedule of faults of some kinds.
+func (o options) plan(kinds []fault.Kind) []fault.Fault {
+	return fault.Plan{
+		Seed: o.config.Seed, Kinds: kinds, For: o.config.For, TTL: o.config.TTL,
+		Clients: o.config.Workers, Servers: o.numberOfServers(),
+	}.Schedule()
+}
+
+// kinds are the faults that were chosen, but for those that cannot be made.
 func (o options) kinds() ([]fault.Kind, error) {
 	chosen, err := regexp.Compile(o.faults)
 	if err != nil {
@@ -111,11 +124,44 @@ func (o options) kinds() ([]fault.Kind, error) {
 	}
 	var kinds []fault.Kind
 	for _, k := range fault.Kinds {
-		if chosen.MatchString(string(k)) && (o.addrs == "" || k != fault.KillServer) && !(o.config.Direct && k.OfNetwork()) {
+		if !chosen.MatchString(string(k)) {
+			continue
+		}
+		why, err := o.refuses(k)
+		if err != nil {
+			return nil, err
+		}
+		if why == nil {
 			kinds = append(kinds, k)
 		}
 	}
 	return kinds, nil
+}
+
+// refuses returns why a fault cannot be made; nil: it can.
+func (o options) refuses(k fault.Kind) (why, err error) {
+	inGo, name := o.worker != "" && locktest.IsGo(command(o.worker)[0]), o.backend
+	if o.library != "" {
+		l, err := find(o.library)
+		if err != nil {
+			return nil, err
+		}
+		inGo, name = l.goes, l.backend
+	}
+	backend, err := servers.Named(name)
+	switch {
+	case err != nil:
+		return nil, err
+	case k == fault.JumpClient && inGo:
+		return fmt.Errorf("%s: the worker is a program in Go, whose clock cannot be set apart", k), nil
+	case o.config.Direct && k.OfNetwork():
+		return fmt.Errorf("%s: it needs proxies", k), nil
+	case o.addrs != "" && k.OfServer() && k != fault.Blink:
+		return fmt.Errorf("%s: another program runs the servers", k), nil
+	case o.addrs != "":
+		return nil, nil
+	}
+	return backend.Supports(k, o.servers), nil
 }
 
 // run does what the command line says. It reports whether the library passed.
@@ -125,6 +171,8 @@ func run(ctx context.Context, args []string) (passed bool, err error) {
 		return false, err
 	}
 	switch {
+	case o.comparison.document != "":
+		return true, o.compare(ctx)
 	case o.schedule:
 		for _, f := range o.config.Faults {
 			fmt.Printf("after %v: %s, number %d\n", f.After.Round(time.Millisecond), f, f.Victim+1)
@@ -173,19 +221,37 @@ func (o options) play(ctx context.Context) (events []history.Event, err error) {
 	}
 	defer c.Stderr.Close()
 	if c.Worker = command(o.worker); o.library != "" {
-		if c.Worker, err = build(ctx, o.library, dir); err != nil {
+		l, err := find(o.library)
+		if err != nil {
 			return nil, err
 		}
+		if c.Worker, err = l.command(ctx, dir); err != nil {
+			return nil, err
+		}
+		o.backend = l.backend
 	}
 	c.Ensemble = servers.Given(strings.Split(o.addrs, ","))
 	if o.addrs == "" {
-		if c.Ensemble, err = servers.ZooKeeper(ctx, dir, o.servers); err != nil {
+		if c.Ensemble, err = o.start(ctx, dir, c.Faults); err != nil {
 			return nil, err
 		}
 	}
 	events, err = locktest.Run(ctx, c)
 	return events, cmp.Or(err, c.Ensemble.Close())
 }
+
+// start starts servers that can have some faults.
+func (o options) start(ctx context.Context, dir string, faults []fault.Fault) (*servers.Processes, error) {
+	backend, err := servers.Named(o.backend)
+	if err != nil {
+		return nil, err
+	}
+	clocks := slices.ContainsFunc(faults, func(f fault.Fault) bool { return f.Kind == fault.JumpServer })
+	return backend.Run(ctx, dir, o.servers, servers.Options{Clocks: clocks})
+}
+
+// command splits the command of a worker at its spaces.
+func command(text string) []string { return strings.Fields(text) }
 
 // judgeLimit is how long the linearizability checker may take.
 const judgeLimit = 2 * time.Minute

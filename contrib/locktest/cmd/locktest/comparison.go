@@ -1,0 +1,230 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/zklock/go-zklock/contrib/locktest"
+	"github.com/zklock/go-zklock/contrib/locktest/fault"
+	"github.com/zklock/go-zklock/contrib/locktest/judge"
+	"github.com/zklock/go-zklock/contrib/locktest/servers"
+)
+
+// comparison is what the flags for the comparison say.
+type comparison struct {
+	document, results string
+	runs              int
+}
+
+// quiet is the fault of the runs without any.
+const quiet fault.Kind = "none"
+
+// cell is the result of one run of a library with one fault: a line of the file with the results.
+type cell struct {
+	Library string
+	Version string
+	Servers string
+	Fault   fault.Kind
+	Run     int // from 1; also the seed
+	For     time.Duration
+	TTL     time.Duration
+	At      time.Time
+	Judged  bool // porcupine had an answer in time, and agrees
+
+	Faults, Grants, Failed, Losses int
+	Duration                       time.Duration
+	Verdict                        judge.Verdict
+	Stuck                          []string
+	Waits                          []time.Duration
+}
+
+// wrong reports whether the library failed.
+func (c cell) wrong() bool { return !c.Verdict.Safe() || len(c.Stuck) > 0 }
+
+// compare runs what the file of results lacks, and writes the document. It can be stopped and started again.
+func (o options) compare(ctx context.Context) error {
+	have, err := readCells(o.comparison.results)
+	if err != nil {
+		return err
+	}
+	chosen, err := regexp.Compile("^(" + cmp.Or(o.library, ".*") + ")$")
+	if err != nil {
+		return fmt.Errorf("-library: %w", err)
+	}
+	for _, l := range libraries {
+		if chosen.MatchString(l.name) {
+			if err := o.fill(ctx, l, have); err != nil {
+				return err
+			}
+		}
+	}
+	cells, err := readCells(o.comparison.results)
+	if err != nil {
+		return err
+	}
+	return writeDocument(o.comparison.document, cells)
+}
+
+// fill runs the cells of a library that are missing.
+func (o options) fill(ctx context.Context, l library, have []cell) error {
+	o.library, o.worker, o.backend = l.name, "", l.backend
+	kinds, err := o.kinds()
+	if err != nil {
+		return err
+	}
+	done := make(map[string]bool)
+	key := func(k fault.Kind, run int) string { return fmt.Sprint(k, run) }
+	for _, c := range have {
+		if c.Library == l.name {
+			done[key(c.Fault, c.Run)] = true
+		}
+	}
+	type todo struct {
+		kind fault.Kind
+		run  int
+	}
+	var todos []todo
+	for run := 1; run <= o.comparison.runs; run++ {
+		for _, k := range append([]fault.Kind{quiet}, kinds...) {
+			if !done[key(k, run)] {
+				todos = append(todos, todo{k, run})
+			}
+		}
+	}
+	if len(todos) == 0 {
+		return nil
+	}
+	dir, err := os.MkdirTemp("", "locktest")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	log, err := os.Create(filepath.Join(dir, "workers.log"))
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	fmt.Fprintf(os.Stderr, "%s: building the worker\n", l.name)
+	worker, err := l.command(ctx, dir)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(os.Stderr, "%s: starting %d servers of %s\n", l.name, o.servers, l.backend)
+	ensemble, err := o.start(ctx, dir, []fault.Fault{{Kind: fault.JumpServer}})
+	if err != nil {
+		return err
+	}
+	defer ensemble.Close()
+	version := l.version(ctx, worker)
+	server := serverVersion(ctx, l.backend)
+	for i, t := range todos {
+		o.config.Seed = uint64(t.run)
+		c := o.config
+		c.Worker, c.Ensemble, c.Stderr, c.Progress = worker, ensemble, log, io.Discard
+		c.Faults = o.plan([]fault.Kind{t.kind})
+		if t.kind == quiet {
+			c.Faults, c.LongHolds = nil, 0 // these runs measure speed, too
+		}
+		c.Names = nil
+		for n := range o.config.Names {
+			c.Names = append(c.Names, fmt.Sprintf("%s-%d-%d", strings.ReplaceAll(string(t.kind), " ", "-"), t.run, n+1))
+		}
+		began := time.Now()
+		result, err := play(ctx, c)
+		if err != nil {
+			return fmt.Errorf("%s, %s: %w", l.name, t.kind, err)
+		}
+		result.Library, result.Version, result.Servers = l.name, version, server
+		result.Fault, result.Run, result.At = t.kind, t.run, began.UTC().Truncate(time.Second)
+		fmt.Fprintf(os.Stderr, "%s: %d of %d: %s, run %d: %s, %d grants, %v\n", l.name, i+1, len(todos), t.kind, t.run,
+			mistakes(result), result.Grants, time.Since(began).Round(time.Second))
+		if err := appendCell(o.comparison.results, result); err != nil {
+			return err
+		}
+		if err := ensemble.Await(ctx); err != nil {
+			return err
+		}
+	}
+	return ensemble.Close()
+}
+
+// play runs one cell and judges it.
+func play(ctx context.Context, c locktest.Config) (cell, error) {
+	events, err := locktest.Run(ctx, c)
+	if err != nil {
+		return cell{}, err
+	}
+	f := judge.Measure(events)
+	o, known := judge.Porcupine(judge.Holds(events), judgeLimit)
+	if known && !o.Agrees(f.Verdict) {
+		return cell{}, fmt.Errorf("the judges differ: porcupine says %+v: this is a mistake of locktest", o)
+	}
+	return cell{
+		For: c.For, TTL: c.TTL, Judged: known, Faults: f.Faults, Grants: f.Grants, Failed: f.Failed, Losses: f.Losses,
+		Duration: f.Duration, Verdict: f.Verdict, Stuck: f.Stuck, Waits: f.Waits,
+	}, nil
+}
+
+// serverVersion asks the programs of a backend for their version.
+func serverVersion(ctx context.Context, backend string) string {
+	switch backend {
+	case "etcd":
+		first, _, _ := strings.Cut(output(ctx, "etcd", "--version"), "\n")
+		return strings.TrimPrefix(first, "etcd Version: ")
+	case "redis":
+		_, version, _ := strings.Cut(output(ctx, "redis-server", "--version"), "v=")
+		version, _, _ = strings.Cut(version, " ")
+		return version
+	}
+	if home := os.Getenv(servers.HomeEnv); home != "" {
+		return filepath.Base(home)
+	}
+	return output(ctx, "dpkg-query", "-W", "-f=${Version}", "zookeeper")
+}
+
+// readCells reads the results. A file that does not exist has none.
+func readCells(path string) ([]cell, error) {
+	file, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	var cells []cell
+	for lines := json.NewDecoder(file); ; {
+		var c cell
+		switch err := lines.Decode(&c); {
+		case errors.Is(err, io.EOF):
+			return cells, nil
+		case err != nil:
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		cells = append(cells, c)
+	}
+}
+
+// appendCell adds a result in one write, so that two programs can add to one file.
+func appendCell(path string, c cell) (err error) {
+	line, err := json.Marshal(c)
+	if err != nil {
+		return err
+	}
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o666)
+	if err != nil {
+		return err
+	}
+	defer func() { err = cmp.Or(err, file.Close()) }()
+	_, err = file.Write(append(line, '\n'))
+	return err
+}
