@@ -130,9 +130,14 @@ func (o options) fill(ctx context.Context, l library, have []cell) error {
 		o.config.Seed = uint64(t.run)
 		c := o.config
 		c.Worker, c.Ensemble, c.Stderr, c.Progress = worker, ensemble, log, io.Discard
+		if t.kind == fault.KillClient {
+			c.For *= 3 // these runs measure waits, of which a kill has few
+		}
+		o := o
+		o.config.For = c.For
 		c.Faults = o.plan([]fault.Kind{t.kind})
 		if t.kind == quiet {
-			c.Faults, c.LongHolds = nil, 0 // these runs measure speed, too
+			c.Faults, c.LongHolds = nil, 0 // these runs measure speed
 		}
 		c.Names = nil
 		for n := range o.config.Names {
