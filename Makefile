@@ -28,6 +28,9 @@ MUTANTS ?= .
 LINES ?= .
 MATRIXFLAGS ?=
 
+# The runs of each cell of make comparison.
+RUNS_EACH ?= 10
+
 # The library that make judge tests, and further flags of contrib/locktest/cmd/locktest.
 LIBRARY ?= zklock
 JUDGEFLAGS ?=
@@ -281,8 +284,15 @@ chaos: install ## kill, stop and cut off real servers and clients for CHAOS; ZKL
 	ZKLOCK_CHAOS=$(CHAOS) $(GO) test -count=1 -timeout=0 -v -run='^TestChaos$$|^TestThroughputUnderCuts$$' ./integration_test
 
 .PHONY: judge
-judge: install ## judge LIBRARY, zklock or zk, under the faults of contrib/locktest for JUDGE; JUDGEFLAGS='-seed 8 -faults killed'
+judge: install ## judge LIBRARY, zklock, zk, curator, kazoo, etcd or redsync, under the faults of contrib/locktest for JUDGE; JUDGEFLAGS='-seed 8 -faults killed'
 	$(GO) run ./contrib/locktest/cmd/locktest -library $(LIBRARY) -for $(JUDGE) $(JUDGEFLAGS)
+
+.PHONY: comparison
+comparison: install ## judge six libraries under each fault RUNS_EACH times, 20 minutes each time, and write docs/comparison.md; it can be stopped and started again
+	@.ci/install comparison
+	peers=$$($(GO) run ./integration_test/matrix -peers | sed 's/^ZKLOCK_TEST_/LOCKTEST_/'); \
+	env $$peers .ci/bench-peers bin/servers $(GO) run ./contrib/locktest/cmd/locktest -comparison docs/comparison.md \
+		-results bin/comparison.ndjson -runs $(RUNS_EACH) -for 10s -ttl 2s $(JUDGEFLAGS)
 
 .PHONY: matrix
 matrix: ## tests on each release line of ZooKeeper, from Maven, as a table; LINES=regexp chooses lines

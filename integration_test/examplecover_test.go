@@ -20,20 +20,20 @@ var shownTypes = map[string][]string{
 
 // notShown are functions that need no example, with the reason.
 var notShown = map[string]string{
-	"zklock.Register":                          "drivers call it; ExampleDrivers shows its effect",
-	"zklock.WithDriverOption":                  "packages of drivers call it; ExampleWithSASL of zkdriver shows its effect",
-	"zklock/zkdriver.RegisterSASL":             "packages of mechanisms call it; the example of contrib/kerberos shows its effect",
-	"zklock.Token.MarshalText":                 "encoding packages call it",
-	"zklock.Token.UnmarshalText":               "encoding packages call it",
-	"zklock/drivertest.Run":                    "it needs a *testing.T; the package documentation and each driver's conformance test show it",
-	"zklock/drivertest.RunSynctest":            "like Run",
-	"zklock/fence.Pgx":                         "it needs a database; the module integration_test/databases uses it on PostgreSQL",
-	"contrib/locktest.Run":                     "it needs a worker; README.md of the module shows the command that calls it",
-	"contrib/locktest/worker.Main":             "it is a program's function main; the programs in contrib/locktest/workers show it",
-	"contrib/locktest/servers.Run":             "it needs the programs of servers; its tests show it",
-	"contrib/locktest/servers.ZooKeeper":       "it needs ZooKeeper",
-	"contrib/locktest/servers.ZooKeeperServes": "it needs ZooKeeper",
-	"zklock/fence.InTx":                        "it needs a database; examples/batch and the module integration_test/databases use it on real ones",
+	"zklock.Register":                    "drivers call it; ExampleDrivers shows its effect",
+	"zklock.WithDriverOption":            "packages of drivers call it; ExampleWithSASL of zkdriver shows its effect",
+	"zklock/zkdriver.RegisterSASL":       "packages of mechanisms call it; the example of contrib/kerberos shows its effect",
+	"zklock.Token.MarshalText":           "encoding packages call it",
+	"zklock.Token.UnmarshalText":         "encoding packages call it",
+	"zklock/drivertest.Run":              "it needs a *testing.T; the package documentation and each driver's conformance test show it",
+	"zklock/drivertest.RunSynctest":      "like Run",
+	"zklock/fence.Pgx":                   "it needs a database; the module integration_test/databases uses it on PostgreSQL",
+	"contrib/locktest.Run":               "it needs a worker; README.md of the module shows the command that calls it",
+	"contrib/locktest/worker.Main":       "it is a program's function main; the programs in contrib/locktest/workers show it",
+	"contrib/locktest/servers.Run":       "it needs the programs of servers; its tests show it",
+	"contrib/locktest/fault.NewClock":    "it needs a C compiler; its test shows it",
+	"contrib/locktest/fault.NewPeerLink": "it is NewLink for servers, which has an example",
+	"zklock/fence.InTx":                  "it needs a database; examples/batch and the module integration_test/databases use it on real ones",
 }
 
 // TestExamplesAreThereForEveryEntryPoint fails for every exported function, and every method

@@ -2,16 +2,15 @@ package locktest
 
 import (
 	"cmp"
-	"debug/buildinfo"
 	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"time"
 
 	"github.com/zklock/go-zklock/contrib/locktest/fault"
+	"github.com/zklock/go-zklock/contrib/locktest/internal/child"
 	"github.com/zklock/go-zklock/contrib/locktest/servers"
 )
 
@@ -89,7 +88,7 @@ func (c Config) withDefaults() (Config, error) {
 		if victims := c.victims(f.Kind); f.Victim < 0 || f.Victim >= victims {
 			return c, fmt.Errorf("locktest: the fault %s has victim %d of %d", f, f.Victim, victims)
 		}
-		if f.Kind == fault.JumpClient && IsGo(c.Worker[0]) {
+		if f.Kind == fault.JumpClient && child.IsGo(c.Worker[0]) {
 			return c, fmt.Errorf("locktest: the fault %s has no effect on the worker, which is a program in Go", f)
 		}
 		if c.Direct && f.Kind.OfNetwork() {
@@ -120,16 +119,6 @@ func (c Config) withDefaults() (Config, error) {
 		c.Progress = io.Discard
 	}
 	return c, nil
-}
-
-// IsGo reports whether a program is written in Go. Such a program asks the kernel for the time, and no [fault.Clock].
-func IsGo(program string) bool {
-	path, err := exec.LookPath(program)
-	if err != nil {
-		return false
-	}
-	_, err = buildinfo.ReadFile(path)
-	return err == nil
 }
 
 // victims is how many victims a fault of a kind can have.

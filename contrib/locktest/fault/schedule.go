@@ -35,8 +35,8 @@ const (
 // The faults of wall clocks: an hour forward when the fault begins, and back when it is over. Clocks that
 // only measure time go on as before.
 const (
-	JumpClient Kind = "clock of a client jumps"
-	JumpServer Kind = "clock of a server jumps"
+	JumpClient Kind = "clock of a client jumps" // not of programs in Go: see Clock
+	JumpServer Kind = "clock of a server jumps" // the same
 )
 
 // Kinds are all kinds of faults.

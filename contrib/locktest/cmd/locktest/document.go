@@ -184,7 +184,7 @@ func writeDocument(path string, cells []cell) error {
 	line("Machines other than one with all processes, real networks and disks, clocks of programs in Go, clocks that run too fast or too slow, other")
 	line("servers' settings, locks other than mutexes, TLS, and runs of hours. The workers were not reviewed by the authors of the libraries.")
 	if unjudged > 0 {
-		line("In %d runs porcupine had no answer in time: only the plain check judged these.", unjudged)
+		line("Porcupine had no answer in time in %d of the runs, which only the plain check judged.", unjudged)
 	}
 	return os.WriteFile(path, []byte(b.String()), 0o666)
 }
@@ -260,5 +260,5 @@ func seen(s sum) string {
 	if len(wrong) > 0 {
 		text = strings.Join(wrong, "; ")
 	}
-	return fmt.Sprintf("%s, in %d grants and %d faults; %d losses were reported, and %d acquisitions failed.", text, s.total.Grants, s.total.Faults, s.total.Losses, s.total.Failed)
+	return fmt.Sprintf("%s, in %d grants and %d faults. Losses that the worker reported: %d. Acquisitions that failed: %d.", text, s.total.Grants, s.total.Faults, s.total.Losses, s.total.Failed)
 }

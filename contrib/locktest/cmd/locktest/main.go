@@ -23,6 +23,7 @@ import (
 	"github.com/zklock/go-zklock/contrib/locktest"
 	"github.com/zklock/go-zklock/contrib/locktest/fault"
 	"github.com/zklock/go-zklock/contrib/locktest/history"
+	"github.com/zklock/go-zklock/contrib/locktest/internal/child"
 	"github.com/zklock/go-zklock/contrib/locktest/judge"
 	"github.com/zklock/go-zklock/contrib/locktest/servers"
 )
@@ -140,7 +141,7 @@ func (o options) kinds() ([]fault.Kind, error) {
 
 // refuses returns why a fault cannot be made; nil: it can.
 func (o options) refuses(k fault.Kind) (why, err error) {
-	inGo, name := o.worker != "" && locktest.IsGo(command(o.worker)[0]), o.backend
+	inGo, name := o.worker != "" && child.IsGo(command(o.worker)[0]), o.backend
 	if o.library != "" {
 		l, err := find(o.library)
 		if err != nil {

@@ -33,6 +33,26 @@ func TestParse(t *testing.T) {
 			t.Errorf("without proxies: %v", f)
 		}
 	}
+	for library, want := range map[string]map[fault.Kind]bool{
+		"zklock":  {fault.KillLeader: true, fault.CutFollower: true, fault.JumpServer: true},
+		"curator": {fault.KillLeader: true, fault.CutFollower: true, fault.JumpServer: true, fault.JumpClient: true},
+		"etcd":    {fault.KillLeader: true, fault.CutFollower: true},
+		"redsync": {fault.JumpServer: true},
+	} {
+		o, err := parse([]string{"-library", library})
+		if err != nil {
+			t.Fatal(err)
+		}
+		kinds, err := o.kinds()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, k := range []fault.Kind{fault.KillLeader, fault.CutFollower, fault.JumpServer, fault.JumpClient} {
+			if slices.Contains(kinds, k) != want[k] {
+				t.Errorf("%s: %s can be made: %v", library, k, !want[k])
+			}
+		}
+	}
 	if none := faults("-faults", "^$"); len(none) > 0 {
 		t.Errorf("without faults: %v", none)
 	}
@@ -42,6 +62,8 @@ func TestParse(t *testing.T) {
 		"-library zk -names 0":         "above 0",
 		"-library zk -faults (":        "-faults",
 		"-library zk more":             "more",
+		"-library none":                "curator",
+		"-worker none -backend none":   "etcd",
 	} {
 		if _, err := parse(strings.Fields(args)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want an error with %s", args, err, want)

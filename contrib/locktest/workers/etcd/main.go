@@ -67,7 +67,7 @@ func (l *library) put(s *concurrency.Session, err error) error {
 	return nil
 }
 
-// over reports whether a session is no longer kept alive.
+// over reports whether a session has ended, or is not kept alive any more.
 func over(s *concurrency.Session) bool {
 	select {
 	case <-s.Done():

@@ -8,8 +8,8 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"sync"
 	"time"
 
@@ -60,11 +60,11 @@ func (l *library) Acquire(ctx context.Context, name string) (worker.Hold, error)
 }
 
 func (l *library) Close() error {
-	var errs []error
+	var err error
 	for _, c := range l.clients {
-		errs = append(errs, c.Close())
+		err = cmp.Or(err, c.Close())
 	}
-	return errors.Join(errs...)
+	return err
 }
 
 type hold struct {

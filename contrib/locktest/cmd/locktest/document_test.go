@@ -1,0 +1,66 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zklock/go-zklock/contrib/locktest/fault"
+	"github.com/zklock/go-zklock/contrib/locktest/judge"
+)
+
+// TestDocument: the document and its picture have the results, and nothing else; runs that the file of results
+// has are not run again.
+func TestDocument(t *testing.T) {
+	dir := t.TempDir()
+	results, document := filepath.Join(dir, "results"), filepath.Join(dir, "comparison.md")
+	cells := []cell{
+		{Library: "zk", Fault: quiet, Run: 1, Judged: true, Grants: 300, Duration: 10 * time.Second, TTL: 2 * time.Second},
+		{
+			Library: "zk", Fault: fault.KillClient, Run: 1, Judged: true, Faults: 4, Grants: 17, TTL: 2 * time.Second,
+			Waits: []time.Duration{3210 * time.Millisecond, 1230 * time.Millisecond},
+		},
+		{Library: "redsync", Fault: fault.KillClient, Run: 1, Faults: 3, Verdict: judge.Verdict{Overlaps: 5, Lost: 2}, Stuck: []string{"a"}, TTL: 2 * time.Second},
+	}
+	for _, c := range cells {
+		if err := appendCell(results, c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	args := []string{"-comparison", document, "-results", results, "-runs", "1", "-library", "zk|redsync", "-faults", "client killed"}
+	if err := appendCell(results, cell{Library: "redsync", Fault: quiet, Run: 1, Judged: true}); err != nil {
+		t.Fatal(err)
+	}
+	if passed, err := run(t.Context(), args); err != nil || !passed {
+		t.Fatalf("%v, %v", passed, err)
+	}
+	text, err := os.ReadFile(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"| zk.Lock | 0 | 0 | 0 | no tokens | no tokens | 0 | 3.21s | 3.21s | 30 |",
+		"| client killed | 0 (4) | 5 o, 2 l, 1 s (3) |", "in 1 of the runs", `5 o, 2 l, 1 s with "client killed"`,
+	} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("the document lacks %s:\n%s", want, text)
+		}
+	}
+	for _, no := range []string{"etcd concurrency**", "| zklock |"} {
+		if strings.Contains(string(text), no) {
+			t.Errorf("the document has %s, of which there is no result", no)
+		}
+	}
+	picture, err := os.ReadFile(filepath.Join(dir, "comparison.svg"))
+	if n := strings.Count(string(picture), "<circle"); err != nil || n != 2 {
+		t.Errorf("the picture has %d waits, %v, want 2", n, err)
+	}
+	if err := os.WriteFile(results, []byte("{"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := run(t.Context(), args); err == nil {
+		t.Error("a broken file of results was read")
+	}
+}
