@@ -47,9 +47,6 @@ type cell struct {
 	Waits                          []time.Duration
 }
 
-// wrong reports whether the library failed.
-func (c cell) wrong() bool { return !c.Verdict.Safe() || len(c.Stuck) > 0 }
-
 // compare runs what the file of results lacks, and writes the document. It can be stopped and started again.
 func (o options) compare(ctx context.Context) error {
 	have, err := readCells(o.comparison.results)

@@ -35,8 +35,8 @@ var libraries = []library{
 	},
 	{
 		name: "redsync", title: "redsync", backend: "redis", goes: true, version: module("github.com/go-redsync/redsync/v4"), build: buildGo,
-		promise: "It implements Redlock, \"currently a proposal, not formally analyzed\" by its README: exclusion for a time, if clocks run at the same speed and " +
-			"servers that restart have not forgotten. It has no token.",
+		promise: "It implements Redlock, which its README calls a proposal without a formal analysis. Redlock excludes for a time, if clocks run at about " +
+			"the same speed and servers that restart have forgotten nothing. It has no token.",
 		use: "Three independent servers, each with `appendfsync always`, as Redis's page \"Distributed Locks with Redis\" asks. The worker calls `Extend` each third of " +
 			"the TTL, and a hold is lost at `Until`.",
 	},
