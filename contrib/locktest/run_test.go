@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -188,6 +189,21 @@ func TestRunWithLateWrites(t *testing.T) {
 	}
 }
 
+// TestRunWithAClockThatJumps: a worker that is not in Go gets a clock of its own. The toy counts time by a clock
+// that does not jump, so it passes.
+func TestRunWithAClockThatJumps(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("cc"); err != nil {
+		t.Skip("it needs a C compiler")
+	}
+	c := toy(t, "", long)
+	c.Worker = []string{"sh", "-c", `exec "$0"`, os.Args[0]}
+	c.Faults = []fault.Fault{{Kind: fault.JumpClient, Lasts: 10 * time.Millisecond}}
+	if f, _ := judged(t, c); !f.Passed() || f.Faults != 1 {
+		t.Errorf("%+v, want nothing wrong, and a fault", f)
+	}
+}
+
 // TestRunNeedsAWorker: a worker that is not there, or ends, is an error of the run.
 func TestRunNeedsAWorker(t *testing.T) {
 	t.Parallel()
@@ -203,6 +219,10 @@ func TestRunNeedsAWorker(t *testing.T) {
 	c.Faults = []fault.Fault{{Kind: fault.KillServer, Victim: 1}}
 	if _, err := locktest.Run(t.Context(), c); err == nil || !strings.Contains(err.Error(), "victim 1 of 1") {
 		t.Errorf("a fault of a second server: %v", err)
+	}
+	c.Worker, c.Faults = []string{os.Args[0]}, []fault.Fault{{Kind: fault.JumpClient}}
+	if _, err := locktest.Run(t.Context(), c); err == nil || !strings.Contains(err.Error(), "in Go") {
+		t.Errorf("a clock of a worker in Go: %v", err)
 	}
 	c.Direct, c.Faults = true, []fault.Fault{{Kind: fault.CutClient}}
 	if _, err := locktest.Run(t.Context(), c); err == nil || !strings.Contains(err.Error(), "needs proxies") {
