@@ -15,6 +15,7 @@ import (
 
 	"github.com/zklock/go-zklock/contrib/locktest"
 	"github.com/zklock/go-zklock/contrib/locktest/fault"
+	"github.com/zklock/go-zklock/contrib/locktest/history"
 	"github.com/zklock/go-zklock/contrib/locktest/judge"
 	"github.com/zklock/go-zklock/contrib/locktest/servers"
 )
@@ -45,6 +46,7 @@ type cell struct {
 	Verdict                        judge.Verdict
 	Stuck                          []string
 	Waits                          []time.Duration
+	Reasons                        map[string]int // why acquisitions and releases failed, and how many
 }
 
 // compare runs what the file of results lacks, and writes the document. It can be stopped and started again.
@@ -170,8 +172,15 @@ func play(ctx context.Context, c locktest.Config) (cell, error) {
 	if known && !o.Agrees(f.Verdict) {
 		return cell{}, fmt.Errorf("the judges differ: porcupine says %+v: this is a mistake of locktest", o)
 	}
+	reasons := make(map[string]int)
+	for _, e := range events {
+		if e.Kind == history.Failed {
+			reasons[e.Reason]++
+		}
+	}
 	return cell{
-		For: c.For, TTL: c.TTL, Judged: known, Faults: f.Faults, Grants: f.Grants, Failed: f.Failed, Losses: f.Losses,
+		Reasons: reasons,
+		For:     c.For, TTL: c.TTL, Judged: known, Faults: f.Faults, Grants: f.Grants, Failed: f.Failed, Losses: f.Losses,
 		Duration: f.Duration, Verdict: f.Verdict, Stuck: f.Stuck, Waits: f.Waits,
 	}, nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -64,6 +65,12 @@ func (c *cell) add(o cell) {
 	c.Verdict.Lost += o.Verdict.Lost
 	c.Verdict.FencedLost += o.Verdict.FencedLost
 	c.Stuck = append(c.Stuck, o.Stuck...)
+	for reason, n := range o.Reasons {
+		if c.Reasons == nil {
+			c.Reasons = make(map[string]int)
+		}
+		c.Reasons[reason] += n
+	}
 	if o.Fault == fault.KillClient {
 		c.Waits = append(c.Waits, o.Waits...)
 	}
@@ -263,5 +270,28 @@ func seen(s sum) string {
 	if len(wrong) > 0 {
 		text = strings.Join(wrong, "; ")
 	}
-	return fmt.Sprintf("%s, in %d grants and %d faults. Losses that the worker reported: %d. Acquisitions that failed: %d.", text, s.total.Grants, s.total.Faults, s.total.Losses, s.total.Failed)
+	text = fmt.Sprintf("%s, in %d grants and %d faults. Losses that the worker reported: %d. Acquisitions that failed: %d.",
+		text, s.total.Grants, s.total.Faults, s.total.Losses, s.total.Failed)
+	if often := s.total.often(); often != "" {
+		text += fmt.Sprintf(" The most frequent reason, of %d failures: `%s`.", s.total.Reasons[often], shortened(often))
+	}
+	return text
+}
+
+// often is the most frequent reason of failures; "": there was none.
+func (c cell) often() string {
+	reasons := slices.Sorted(maps.Keys(c.Reasons))
+	if len(reasons) == 0 {
+		return ""
+	}
+	return slices.MaxFunc(reasons, func(a, b string) int { return cmp.Compare(c.Reasons[a], c.Reasons[b]) })
+}
+
+// shortened is a text as part of a line of Markdown.
+func shortened(text string) string {
+	text = strings.NewReplacer("`", "'", "\n", " ").Replace(text)
+	if r := []rune(text); len(r) > 120 {
+		text = string(r[:120]) + "..."
+	}
+	return text
 }

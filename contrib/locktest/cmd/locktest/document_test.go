@@ -20,7 +20,8 @@ func TestDocument(t *testing.T) {
 		{Library: "zk", Fault: quiet, Run: 1, Judged: true, Grants: 300, Duration: 10 * time.Second, TTL: 2 * time.Second},
 		{
 			Library: "zk", Fault: fault.KillClient, Run: 1, Judged: true, Faults: 4, Grants: 17, TTL: 2 * time.Second,
-			Waits: []time.Duration{3210 * time.Millisecond, 1230 * time.Millisecond},
+			Waits:   []time.Duration{3210 * time.Millisecond, 1230 * time.Millisecond},
+			Reasons: map[string]int{"this": 3, "that": 2},
 		},
 		{Library: "redsync", Fault: fault.KillClient, Run: 1, Faults: 3, Verdict: judge.Verdict{Overlaps: 5, Lost: 2}, Stuck: []string{"a"}, TTL: 2 * time.Second},
 	}
@@ -42,7 +43,7 @@ func TestDocument(t *testing.T) {
 	}
 	for _, want := range []string{
 		"| zk.Lock | 0 | 0 | 0 | no tokens | no tokens | 0 | 3.21s | 3.21s | 30 |",
-		"| client killed | 0 (4) | 5 o, 2 l, 1 s (3) |", "in 1 of the runs", `5 o, 2 l, 1 s with "client killed"`,
+		"of 3 failures: `this`", "| client killed | 0 (4) | 5 o, 2 l, 1 s (3) |", "in 1 of the runs", `5 o, 2 l, 1 s with "client killed"`,
 	} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("the document lacks %s:\n%s", want, text)
