@@ -121,7 +121,7 @@ type ringOfWaits struct {
 	labels []string // sorted
 	closed int64    // when its last wait was called
 	ended  int64    // when the first of its waits has ended
-	victim string   // its label; "" if the first wait that ended is no victim
+	victim string   // its label; "" if the first wait that ended was not ended
 	why    string   // then: how it has ended
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/internal/hook"
@@ -22,7 +23,8 @@ type acquisition struct {
 	rejoins   bool // Reenter
 	async     bool // WithAsyncRelease
 	revocable bool
-	nested    bool // it waits, and its context carries locks; used as the fields below are
+	deadlock  atomic.Pointer[DeadlockError] // set by the detector's goroutine, which ends the wait with it
+	nested    bool                          // it waits, and its context carries locks; used as the fields below are
 
 	// Used by the requester's goroutine only, or as the comment says.
 	waitCtx context.Context // what the Wait hook returned; nil until the request waits for other contenders
@@ -136,7 +138,7 @@ func (a *acquisition) sees(position int, ahead *Contender) {
 // ahead. It makes no request for that, so the holder may have changed since the request last
 // looked.
 func (a *acquisition) explain(err error) error {
-	if a.ahead.position == 0 || a.Granted() || !errors.Is(err, ErrNotAcquired) || errors.Is(err, ErrDeadlock) {
+	if a.ahead.position == 0 || a.Granted() || !errors.Is(err, ErrNotAcquired) || a.deadlock.Load() != nil {
 		return err
 	}
 	o, n := a.ahead, int(a.ahead.position)

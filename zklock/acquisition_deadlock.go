@@ -3,7 +3,6 @@ package zklock
 import (
 	"context"
 	"errors"
-	"strings"
 
 	"github.com/zklock/go-zklock/zklock/internal/deadlock"
 	"github.com/zklock/go-zklock/zklock/internal/errs"
@@ -33,7 +32,7 @@ func (a *acquisition) Wanted() *local.Request { return &a.Request }
 func (a *acquisition) Holds() (holds []deadlock.Hold) {
 	for l := range carriedBy(a.Ctx) {
 		nodes, ok := l.handle.hold.Nodes()
-		if !ok || l.Err() != nil || l.Mode() == Permit || !strings.HasPrefix(nodes[0].Path, a.client.cfg.Root+"/") {
+		if !ok || l.Err() != nil || l.Mode() == Permit || l.handle.client.cfg.Root != a.client.cfg.Root {
 			continue
 		}
 		holds = append(holds, deadlock.Hold{Nodes: nodes, Handle: l.handle, By: l.handle.client.deadlocks})
@@ -53,13 +52,14 @@ func (a *acquisition) Deadlock(circle []deadlock.Link) {
 	for _, l := range circle {
 		e.Cycle = append(e.Cycle, DeadlockLink{Host: l.Host, PID: l.PID, Label: l.Label, Trace: l.Trace, Held: l.Held, Waiting: l.Waiting, Node: l.Node})
 	}
-	a.client.local.Cancel(&a.Request, e)
+	a.deadlock.Store(e)
+	a.client.local.Cancel(&a.Request, &errs.Victim{Err: e})
 }
 
 // reportDeadlock counts an acquisition that was ended because of a deadlock, and calls the hook.
 func (a *acquisition) reportDeadlock(err error) {
 	var d *DeadlockError
-	if !a.nested || !errors.As(err, &d) {
+	if !a.nested || !errors.As(err, &d) || d != a.deadlock.Load() { // the cause of the caller's own context can be another's
 		return
 	}
 	a.client.counters.deadlocks.Add(1)

@@ -42,7 +42,7 @@ func (e *DeadlockError) Error() string {
 	links := make([]string, len(e.Cycle))
 	for i := range e.Cycle {
 		l := &e.Cycle[i]
-		links[i] = fmt.Sprintf("%s holds %s and waits for %s", processName(l.Host, l.PID, l.Label), printable(l.Held), printable(l.Waiting))
+		links[i] = fmt.Sprintf("%s holds %s and waits for %s", processName(printable(l.Host), l.PID, l.Label), printable(l.Held), printable(l.Waiting))
 	}
 	return "deadlock: " + strings.Join(links, "; ")
 }

@@ -149,7 +149,7 @@ func (l *Lock) Release(ctx context.Context) (err error) {
 		end.Call(ReleaseResult{Err: err})
 		return err
 	}
-	if !l.handle.client.deadlocks.Released(l.handle) {
+	if !l.handle.client.deadlocks.Released(ctx, l.handle, l.handle.async) {
 		h.KeepBack()
 	}
 	handed, deleted, err := h.Release(ctx, l.handle, l.handle.async)

@@ -95,22 +95,22 @@ func (c *Client) Stats() Stats {
 		return Stats{}
 	}
 	st := Stats{
-		MaxSessions:    c.cfg.PoolMaxSessions,
-		Acquired:       c.counters.acquired.Load(),
-		Failed:         c.counters.failed.Load(),
-		Contended:      c.counters.contended.Load(),
-		WaitDuration:   time.Duration(c.counters.waited.Load()),
-		Lost:           c.counters.lost.Load(),
-		Handovers:      c.counters.handovers.Load(),
-		Forgotten:      c.counters.forgotten.Load(),
-		Deadlocks:      c.counters.deadlocks.Load(),
+		MaxSessions:  c.cfg.PoolMaxSessions,
+		Acquired:     c.counters.acquired.Load(),
+		Failed:       c.counters.failed.Load(),
+		Contended:    c.counters.contended.Load(),
+		WaitDuration: time.Duration(c.counters.waited.Load()),
+		Lost:         c.counters.lost.Load(),
+		Handovers:    c.counters.handovers.Load(),
+		Forgotten:    c.counters.forgotten.Load(),
+		Deadlocks:    c.counters.deadlocks.Load(),
 
 		DeadlocksUnknown: c.deadlocks.Bounded.Load(),
-		SessionsOpened: c.pool.Opened.Load(),
-		SessionsLost:   c.pool.Lost.Load(),
-		SessionsReaped: c.counters.reaped.Load(),
-		Reconnects:     c.pool.Reconnects.Load(),
-		Draining:       c.pool.Draining(),
+		SessionsOpened:   c.pool.Opened.Load(),
+		SessionsLost:     c.pool.Lost.Load(),
+		SessionsReaped:   c.counters.reaped.Load(),
+		Reconnects:       c.pool.Reconnects.Load(),
+		Draining:         c.pool.Draining(),
 
 		TokensRegressed: c.pool.Regressed() != nil,
 	}

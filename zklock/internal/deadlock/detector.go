@@ -40,6 +40,7 @@ type listing struct {
 	*registration
 	waiter Waiter
 	holds  []Hold
+	by     *Detector // that has registered it
 	lookAt time.Time // used by the detector's goroutine only; when the register is looked at next for it
 }
 
@@ -57,8 +58,8 @@ type listing struct {
 //     the circle that was registered. No registration and no node comes back after it has gone, so all
 //     that was seen twice has existed together at the Sync.
 //
-// There are two exceptions to the first two. If the ensemble does not confirm a removal within patience,
-// the caller goes on, and the lock is not passed on inside its process. And the registrations of a session
+// There are two exceptions to the first two. If the ensemble does not confirm a removal soon, the caller
+// goes on, and the lock is not passed on inside its process. And the registrations of a session
 // that this client has given up stay until the ensemble ends the session.
 type Detector struct {
 	register
@@ -92,10 +93,12 @@ type nestedWait struct {
 
 // Times of a detector.
 const (
-	lookAgain    = 10 * time.Second // how often a wait that lasts looks at the register again
-	refusedPause = time.Minute      // for how long no wait is registered after the servers have refused that
-	patience     = time.Second      // how long a caller waits for the removal of a registration
-	lateCreate   = 10 * time.Second // with two session timeouts: when no create is applied late any more; see package place
+	lookAgain    = 10 * time.Second      // how often a wait that lasts looks at the register again
+	refusedPause = time.Minute           // for how long no wait is registered after the servers have refused that
+	patience     = time.Second           // how long a release waits for the removal of a registration, and how long a wait that changes does
+	promptly     = 10 * time.Millisecond // how long a wait that has ended does
+	leastTick    = 10 * time.Millisecond // how often the waits of a client are looked at, at most
+	lateCreate   = 10 * time.Second      // with two session timeouts: when no create is applied late any more; see package place
 )
 
 // New returns the detector of a client. Nested waits that last for timeout are registered; 0: none is.
@@ -153,42 +156,48 @@ func (d *Detector) End(w Waiter) {
 	delete(d.waits, w)
 	d.mu.Unlock()
 	if known && n.reg != nil {
-		d.withdraw([]*listing{n.reg})
+		withdraw([]*listing{n.reg}, time.After(promptly))
 	}
 }
 
 // Released is called when a handle of this client's was released, before its hold goes on or its place is
 // passed on. It removes the registrations that list the lock. It returns false if the ensemble has not
-// confirmed that in time: then the place must not be passed on.
-func (d *Detector) Released(h local.Handle) bool {
+// confirmed that before ctx has ended, or within patience: then the place must not be passed on. With async
+// it does not wait.
+func (d *Detector) Released(ctx context.Context, h local.Handle, async bool) bool {
 	if d.lists.Load() == 0 {
 		return true
 	}
 	d.mu.Lock()
 	regs := slices.Clone(d.listed[h])
 	d.mu.Unlock()
-	return d.withdraw(regs)
-}
-
-// withdraw removes some registrations, and reports whether that was confirmed within patience.
-func (d *Detector) withdraw(regs []*listing) (confirmed bool) {
 	if len(regs) == 0 {
 		return true
 	}
-	for _, r := range regs {
-		d.remove(r.registration)
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if async {
+		cancel()
 	}
-	limit := time.NewTimer(patience)
-	defer limit.Stop()
+	return withdraw(regs, ctx.Done())
+}
+
+// withdraw removes some registrations, and reports whether that was confirmed before limit, a channel, is
+// ready.
+func withdraw[T any](regs []*listing, limit <-chan T) (confirmed bool) {
+	for _, r := range regs {
+		r.by.remove(r.registration)
+	}
 	confirmed = true
 	for _, r := range regs {
-		select {
-		case <-r.gone:
-		case <-limit.C:
-			limit.Reset(0)
-			confirmed = false
+		if confirmed {
+			select {
+			case <-r.gone:
+			case <-limit:
+			}
 		}
-		d.note(r, false)
+		confirmed = confirmed && r.isGone()
+		r.by.note(r, false)
 	}
 	return confirmed
 }
@@ -247,7 +256,7 @@ func (d *Detector) due() (due time.Time) {
 	for _, n := range d.waits {
 		at := n.since.Add(d.timeout)
 		if !at.After(now) {
-			at = now.Add(d.timeout) // it was looked at just now
+			at = now.Add(max(d.timeout, leastTick)) // it was looked at just now
 		}
 		sooner(at)
 	}
@@ -280,7 +289,7 @@ func (d *Detector) round() {
 			fresh = append(fresh, r)
 		}
 	}
-	d.withdraw(old)
+	withdraw(old, time.After(patience))
 	fresh = slices.DeleteFunc(fresh, func(r *listing) bool { return !d.adopt(r) })
 	if len(fresh) > 0 {
 		d.registerAll(fresh)
@@ -302,7 +311,7 @@ func (d *Detector) registrationOf(w Waiter, n *nestedWait) *listing {
 		return nil
 	}
 	holds := w.Holds()
-	reg := &listing{registration: newRegistration(), waiter: w, holds: holds}
+	reg := &listing{registration: newRegistration(), waiter: w, holds: holds, by: d}
 	reg.nested = Nested{Behind: behind, Label: r.Origin.Label, Trace: r.Origin.Trace}
 	if n.own != nil && len(r.Wants) > 1 { // others wait for its nodes for the names that would be free
 		own, _ := n.own.Contenders()

@@ -108,13 +108,29 @@ func (d *Detector) settle(ctx context.Context, s *place.Session, g *graph, own m
 			g.refuted = append(g.refuted, circle[wrong])
 			continue
 		}
-		if d.waitsStill(r) {
+		if d.waitsStill(r) && d.commits(ctx, s, r, circle) {
 			r.waiter.Deadlock(links)
 		}
 		return nil
 	}
 	d.bounded(true)
 	return nil
+}
+
+// commits removes the registration of a wait that is about to end, and reports whether the others of the
+// circle are registered after that. So of two waits that have seen each other one ends at most: the one that
+// removes its registration later finds that the other's is gone, and is registered again.
+func (d *Detector) commits(ctx context.Context, s *place.Session, r *listing, circle []step) bool {
+	if r.wait.node == "" {
+		return true // this goroutine ends all waits of its client, one after the other
+	}
+	if !withdraw([]*listing{r}, time.After(patience)) {
+		return false
+	}
+	all, err := d.list(ctx, s)
+	return err == nil && !slices.ContainsFunc(circle[1:], func(c step) bool {
+		return !slices.ContainsFunc(all, func(w *wait) bool { return w.node == c.wait.node })
+	})
 }
 
 // waitsStill reports whether a wait still is what its registration says.

@@ -1,6 +1,10 @@
 package deadlock
 
-import "github.com/zklock/go-zklock/internal/testkit/mutant"
+import (
+	"time"
+
+	"github.com/zklock/go-zklock/internal/testkit/mutant"
+)
 
 var _ = []mutant.Mutant{
 	{
@@ -27,7 +31,7 @@ var _ = []mutant.Mutant{
 		Find:   "b.mode.$Excludes(held.mode)",
 		Put:    "true",
 		And: []mutant.Change{
-			{In: (*Detector).stands, Find: "!at.mode.$Excludes(mode)", Put: "false"},
+			{In: (*register).stands, Find: "!at.mode.$Excludes(mode)", Put: "false"},
 		},
 		Tests: []string{"TestDeadlocksOfAllKinds"},
 		By:    "zklock",
@@ -53,8 +57,8 @@ var _ = []mutant.Mutant{
 	{
 		Name:   "second-look-without-sync",
 		Breaks: "the second look reads what a server knew some time ago",
-		In:     (*Detector).confirm,
-		Find:   "if err := d.$sync(ctx, s); err != nil { return nil, 0, err }",
+		In:     (*register).confirm,
+		Find:   "if err := g.$sync(ctx, s); err != nil { return nil, 0, err }",
 		Put:    "",
 		Tests:  []string{"TestSimulatedDeadlocks"},
 		By:     "zklock/internal/simulation",
@@ -63,9 +67,9 @@ var _ = []mutant.Mutant{
 		Name:   "caller-goes-on-first",
 		Breaks: "the caller of a wait that has ended goes on before its registration is removed",
 		In:     (*Detector).End,
-		Find:   "d.$withdraw([]*registration{n.reg})",
-		Put:    "d.$remove(n.reg); d.$note(n.reg, false)",
-		With:   map[string]any{"withdraw": (*Detector).withdraw, "remove": (*Detector).remove, "note": (*Detector).note},
+		Find:   "$withdraw([]*listing{n.reg}, time.$After(promptly))",
+		Put:    "d.$remove(n.reg.registration); d.$note(n.reg, false)",
+		With:   map[string]any{"withdraw": withdraw[time.Time], "remove": (*Detector).remove, "note": (*Detector).note},
 		Tests:  []string{"TestSimulatedDeadlocks"},
 		By:     "zklock/internal/simulation",
 	},
@@ -73,7 +77,7 @@ var _ = []mutant.Mutant{
 		Name:   "passed-on-while-listed",
 		Breaks: "a lock is passed on although a registration says that a wait holds it",
 		In:     (*Detector).Released,
-		Find:   "return d.$withdraw(regs)",
+		Find:   "return $withdraw(regs, ctx.$Done())",
 		Put:    "_ = regs; return true",
 		Tests:  []string{"TestReleaseDuringANestedWait"},
 		By:     "zklock",

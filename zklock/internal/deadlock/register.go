@@ -42,15 +42,18 @@ func newRegistration() *registration {
 	return &registration{made: make(chan struct{}), gone: make(chan struct{})}
 }
 
-// over reports whether the registration is gone, or about to go.
-func (r *registration) over() bool {
+// isGone reports whether the znode is gone, or goes with its session.
+func (r *registration) isGone() bool {
 	select {
 	case <-r.gone:
 		return true
 	default:
-		return r.on != nil && r.on.IsOver()
+		return false
 	}
 }
+
+// over reports whether the registration is gone, or its session has ended.
+func (r *registration) over() bool { return r.isGone() || r.on != nil && r.on.IsOver() }
 
 // create makes the znodes of some registrations. Those whose outcome is not known after that have no node,
 // and doubt is true. An error means that the servers refuse registrations.

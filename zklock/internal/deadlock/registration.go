@@ -205,7 +205,7 @@ func decode(root string, w *wait, data []byte) (d description, ok bool) {
 	}
 	for i, m := range slices.Concat(w.behind, w.held) {
 		e := slices.Concat(d.Behind, d.Held)[i]
-		if len(e.Path) < 2 || e.Path != path.Clean(e.Path) || e.Path[0] != '/' || path.Base(e.Node) != cmp.Or(e.Node, ".") || hash("", e.Path) != m.lock {
+		if len(e.Name) > queue.MaxName || len(e.Path) < 2 || e.Path != path.Clean(e.Path) || e.Path[0] != '/' || path.Base(e.Node) != cmp.Or(e.Node, ".") || hash("", e.Path) != m.lock {
 			return description{}, false
 		}
 	}

@@ -95,13 +95,14 @@ var ErrTaken = fmt.Errorf("%w: another contender holds it, or is ahead in its qu
 // or, after WithWait, waitedFor.
 func WaitEnded(ctx context.Context, waitedFor error) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
+	if v, ok := cause.(*Victim); ok {
+		return fmt.Errorf("%w: %w", waitedFor, v.Err)
+	}
 	switch {
 	case cause == ErrClosed:
 		return ErrClosed
 	case cause == ErrWaitOver:
 		return fmt.Errorf("%w: %v", waitedFor, cause)
-	case errors.Is(cause, ErrDeadlock):
-		return fmt.Errorf("%w: %w", waitedFor, cause)
 	case cause == ErrCrowded, cause == ErrTaken:
 		return cause
 	case cause == ErrNoSession, cause == ErrCut:
@@ -157,3 +158,10 @@ func ReleasePending(why error) error {
 
 // Case returns an error that matches err, a public error, and reads as text.
 func Case(err error, text string) error { return &special{err, text} }
+
+// Victim is the cause of the end of a wait's context that was in a circle of waits. It is not the error
+// itself: that may be the cause of a caller's context, too.
+type Victim struct{ Err error }
+
+// Error implements error.
+func (v *Victim) Error() string { return v.Err.Error() }
