@@ -169,6 +169,9 @@ func ExampleUnaryServerInterceptor() {
 		),
 		interceptors.WithLabel(func(_ context.Context, call interceptors.Call) string { return call.FullMethod }),
 		interceptors.WithLogger(slog.Default()), // for errors of the program
+		interceptors.WithCallerLocks(func(_ context.Context, call interceptors.Call) bool { // does not wait for its caller's locks
+			return len(call.Metadata["x-service"]) > 0 // in production: by the certificate that package peer finds
+		}),
 	))})
 	defer stop()
 

@@ -2,6 +2,7 @@ package middleware_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -180,6 +181,42 @@ func ExampleWithErrorHandler() {
 	// Output:
 	// /pay failed: true
 	// 418 which account?
+}
+
+// A service does not wait for a lock that its caller holds until it gets the response.
+func ExampleWithCallerLocks() {
+	client, err := zklock.Open("mem://")
+	if err != nil {
+		panic(err)
+	}
+	defer client.Close()
+
+	trust := func(r *http.Request) bool { return r.TLS == nil } // in production: by the client certificate
+	none := func(*http.Request) zklock.Acquirer { return nil }
+	storage := httptest.NewServer(middleware.New(none, middleware.WithCallerLocks(trust))(
+		http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, err := client.Mutex("orders/42").Acquire(r.Context()) // would wait for its own caller
+			fmt.Println("storage:", errors.Is(err, zklock.ErrDeadlock))
+		})))
+	defer storage.Close()
+	caller := &http.Client{Transport: &middleware.Transport{}} // sends the name and token of the context's lock
+
+	err = zklock.Do(context.Background(), client.Mutex("orders/42"), func(ctx context.Context, _ *zklock.Lock) error {
+		req, err := http.NewRequestWithContext(ctx, "PUT", storage.URL, nil)
+		if err != nil {
+			return err
+		}
+		resp, err := caller.Do(req)
+		if err != nil {
+			return err
+		}
+		return resp.Body.Close()
+	})
+	caller.CloseIdleConnections()
+	fmt.Println(err)
+	// Output:
+	// storage: true
+	// <nil>
 }
 
 // A service that refuses requests sent on behalf of a lock that has a newer holder.

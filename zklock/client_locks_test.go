@@ -110,7 +110,7 @@ func TestLocksOfNamesThatArePaths(t *testing.T) {
 	})
 }
 
-// The register of long waits does not count as a name in any dialect: Locks does not read it, and no lock can have its
+// No dialect takes the register of long waits for a name: Locks does not read it, and no lock can have its
 // znode.
 func TestRegisterOfWaitsIsNotAName(t *testing.T) {
 	for _, dialect := range []string{"", "curator", "zk", "kazoo", "latch"} {

@@ -155,6 +155,24 @@ func ExampleClient_Locks() {
 	// orders/43 1 import of orders/43
 }
 
+// An operator's tool shows the deadlocks that exist.
+func ExampleClient_Deadlocks() {
+	client, err := zklock.Open("mem://")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer client.Close()
+
+	found, err := client.Deadlocks(context.Background())
+	for _, d := range found {
+		fmt.Println(d)
+	}
+	fmt.Println(len(found), err)
+	// Output:
+	// 0 <nil>
+}
+
 // A program follows the queue of a name until it has seen the lock being released.
 func ExampleClient_Watch() {
 	client, err := zklock.Open("mem://")

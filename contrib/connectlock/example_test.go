@@ -42,6 +42,9 @@ func ExampleHandlerInterceptor() {
 			zklock.Reenter(),          // the caller may hold the lock already
 		),
 		connectlock.WithLogger(slog.Default()), // for errors of the program
+		connectlock.WithCallerLocks(func(_ context.Context, call connectlock.Call) bool { // does not wait for its caller's locks
+			return call.Header.Get("X-Service") != "" // in production: what an authentication has put into the context
+		}),
 		connectlock.WithLabel(func(_ context.Context, call connectlock.Call) string { return call.Procedure }))
 	handler := connect.NewUnaryHandler("/shop.v1.Shop/Pay", func(ctx context.Context, _ *connect.Request[wrapperspb.StringValue]) (*connect.Response[wrapperspb.StringValue], error) {
 		held, _ := zklock.FromContext(ctx) // ctx ends if the lock is lost
