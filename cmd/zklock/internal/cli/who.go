@@ -3,6 +3,7 @@ package cli
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -28,6 +29,9 @@ the process asked for the lock, by the clocks of both machines: a holder may hav
 of that. A state of "keeps" means that the process may keep the lock between uses; "leader" and
 "candidate" are those of an election, or of another acquisition that is meant to last. REVOKED, with
 the reason, is there if a contender was asked to give the lock back.
+
+Deadlocks that the name is in are below the queue. They exist for a moment only, since one of their waits
+fails, unless their clients cannot look for them.
 
 NODE identifies one contender, as zklock release takes it.`,
 		Example: "  zklock who orders/42\n  zklock who -o json orders/42 | jq '.contenders[] | select(.held) | .host'",
@@ -59,12 +63,33 @@ NODE identifies one contender, as zklock release takes it.`,
 			default:
 				err = writeQueue(out, queue, time.Now(), f == formatWide)
 			}
+			if f != formatJSON && len(queue) > 0 && err == nil {
+				err = a.writeDeadlocks(cmd.Context(), out, c, args[0])
+			}
 			return written(err, out.Flush())
 		},
 	}
 	f.addTo(cmd, formatTable, formatWide, formatJSON)
 	cmd.Flags().BoolVar(&tree, "tree", false, "show each contender below the one that it waits for")
 	return cmd
+}
+
+// writeDeadlocks writes a line for each deadlock that a name is in at this moment. A user who may not read
+// the register of waits sees none.
+func (a *app) writeDeadlocks(ctx context.Context, w io.Writer, c *zklock.Client, name string) error {
+	found, err := c.Deadlocks(ctx)
+	if err != nil && !errors.Is(err, zklock.ErrNoAuth) {
+		a.messages.printf("it is not known whether there is a deadlock: %v", err)
+	}
+	for _, d := range found {
+		if !slices.ContainsFunc(d.Cycle, func(l zklock.DeadlockLink) bool { return l.Held == name }) {
+			continue
+		}
+		if _, err := fmt.Fprintln(w, d); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // queueOf returns the queue of a name. If the root does not exist, that is missing, and the queue is

@@ -4,12 +4,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/zklock/go-zklock/internal/operator"
 	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/faultdriver"
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
@@ -47,6 +49,52 @@ func TestWhoShowsTheQueue(t *testing.T) {
 				t.Errorf("%s: %d, %s, %q\nwant %s", f.flags, code, got, stderr, f.want)
 			}
 		}
+	})
+}
+
+// A deadlock that the name is in is below its queue. Both clients cannot list the register, so they do not
+// end it.
+func TestWhoShowsADeadlock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		defer e.Close()
+		blind := faultdriver.If("about the register", func(op faultdriver.Op) bool {
+			return len(op.Paths) > 0 && strings.HasSuffix(op.Paths[0], "/%waits")
+		}, faultdriver.On(faultdriver.Children, faultdriver.Drop()))
+		var waits sync.WaitGroup
+		names := []string{"orders/42", "customers/7"}
+		var clients []*zklock.Client
+		var locks []*zklock.Lock
+		for i, name := range names {
+			c, err := zklock.OpenConnector(faultdriver.Wrap(e.Connector(), blind), zklock.WithIdentity(zklock.Identity{Host: "web", PID: i + 1}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			clients, locks = append(clients, c), append(locks, hold(t, c.Mutex(name)))
+		}
+		for i, c := range clients {
+			waits.Go(func() {
+				ctx, cancel := locks[i].Context(t.Context())
+				defer cancel()
+				if _, err := c.Mutex(names[1-i]).Acquire(ctx, zklock.WithWait(time.Minute)); err == nil {
+					t.Error("acquired")
+				}
+			})
+		}
+		time.Sleep(5 * time.Second)
+		for _, c := range []struct {
+			args string
+			want bool
+		}{{"who orders/42", true}, {"who --tree customers/7", true}, {"who other", false}, {"who -o json orders/42", false}} {
+			code, out, stderr := command(t, e, strings.Fields(c.args)...)
+			got := strings.Contains(out, "\ndeadlock: ") && strings.Contains(out, "web/1 holds orders/42 and waits for customers/7") &&
+				strings.Contains(out, "web/2 holds customers/7 and waits for orders/42")
+			if code != 0 || got != c.want {
+				t.Errorf("%s: %d, %s%s", c.args, code, out, stderr)
+			}
+		}
+		waits.Wait()
 	})
 }
 
