@@ -129,6 +129,15 @@ func (a *acquisition) endWaiting(err error) (waited time.Duration) {
 	return waited
 }
 
+// observed calls the observers. Without any it costs one load.
+func (a *acquisition) observed(ctx context.Context) {
+	if list := a.client.observers.Load(); list != nil {
+		for _, o := range *list {
+			(*o)(ctx, a.Wants, a.Try)
+		}
+	}
+}
+
 // sees records the contender ahead, for explain.
 func (a *acquisition) sees(position int, ahead *Contender) {
 	a.ahead = obstacle{node: ahead.Node, host: ahead.Host, label: ahead.Label, trace: ahead.Trace, since: ahead.Since.UnixMilli(), pid: int32(ahead.PID), position: int32(position), foreign: ahead.Foreign, granted: ahead.Held}

@@ -269,3 +269,28 @@ func (c *Client) Close() error {
 	}
 	return c.end()
 }
+
+// observe implements control.Observe. Unlike hooks, an observer can come to a client that is open.
+func observe(c *Client, f func(context.Context, []place.Want, bool)) (stop func()) {
+	o := (*observer)(&f)
+	c.changeObservers(func(l []*observer) []*observer { return append(l, o) })
+	return func() {
+		c.changeObservers(func(l []*observer) []*observer {
+			return slices.DeleteFunc(l, func(other *observer) bool { return other == o })
+		})
+	}
+}
+
+// changeObservers replaces the list of observers, which acquisitions read without a mutex.
+func (s *shared) changeObservers(change func([]*observer) []*observer) {
+	for {
+		old := s.observers.Load()
+		var list []*observer
+		if old != nil {
+			list = slices.Clone(*old)
+		}
+		if list = change(list); s.observers.CompareAndSwap(old, &list) {
+			return
+		}
+	}
+}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/zklock/go-zklock/zklock/internal/deadlock"
 	"github.com/zklock/go-zklock/zklock/internal/errs"
 )
 
@@ -36,13 +35,4 @@ func (c *Client) Deadlocks(ctx context.Context) (found []*DeadlockError, err err
 		found = append(found, newDeadlockError(circle))
 	}
 	return found, nil
-}
-
-// newDeadlockError returns the error of a circle of waits.
-func newDeadlockError(circle []deadlock.Link) *DeadlockError {
-	e := &DeadlockError{}
-	for _, l := range circle {
-		e.Cycle = append(e.Cycle, DeadlockLink{Host: l.Host, PID: l.PID, Label: l.Label, Trace: l.Trace, Held: l.Held, Waiting: l.Waiting, Node: l.Node})
-	}
-	return e
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/zklock/go-zklock/zklock/internal/deadlock"
 )
 
 // DeadlockError is the error of an acquisition whose wait was in a circle of waits: each holds a lock that
@@ -35,6 +37,15 @@ type DeadlockLink struct {
 	// Node is the name of the queue node with which it holds Held; "" if a caller of the request holds
 	// that.
 	Node string
+}
+
+// newDeadlockError returns the error of a circle of waits.
+func newDeadlockError(circle []deadlock.Link) *DeadlockError {
+	e := &DeadlockError{}
+	for _, l := range circle {
+		e.Cycle = append(e.Cycle, DeadlockLink{Host: l.Host, PID: l.PID, Label: l.Label, Trace: l.Trace, Held: l.Held, Waiting: l.Waiting, Node: l.Node})
+	}
+	return e
 }
 
 // Error implements error.

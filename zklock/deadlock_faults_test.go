@@ -306,9 +306,9 @@ func TestCostOfLooks(t *testing.T) {
 		ring             bool
 		most             memcontrol.Ops
 	}{
-		{2, 2, true, memcontrol.Ops{Children: 2, Gets: 6, Syncs: 1}},
-		{16, 16, true, memcontrol.Ops{Children: 16, Gets: 48, Syncs: 1}},
-		{1, 16, true, memcontrol.Ops{Children: 1, Gets: 32, Syncs: 1}},
+		{2, 2, true, memcontrol.Ops{Children: 3, Gets: 6, Syncs: 1}},
+		{16, 16, true, memcontrol.Ops{Children: 17, Gets: 48, Syncs: 1}},
+		{1, 16, true, memcontrol.Ops{Children: 2, Gets: 32, Syncs: 1}},
 		{1, 1000, false, memcontrol.Ops{Children: 1}},
 		{100, 1000, false, memcontrol.Ops{Children: 200}},
 	} {
