@@ -74,8 +74,8 @@ NODE identifies one contender, as zklock release takes it.`,
 	return cmd
 }
 
-// writeDeadlocks writes a line for each deadlock that a name is in at this moment. A user who may not read
-// the register of waits sees none.
+// writeDeadlocks writes a line for each deadlock that a name is in at this moment. Without the right to
+// read the register of waits there is none.
 func (a *app) writeDeadlocks(ctx context.Context, w io.Writer, c *zklock.Client, name string) error {
 	found, err := c.Deadlocks(ctx)
 	if err != nil && !errors.Is(err, zklock.ErrNoAuth) {
