@@ -150,7 +150,7 @@ var (
 // Error is the error of this package's operations. It adds the operation and the lock
 // to what went wrong, which [errors.Is] and [errors.As] find.
 type Error struct {
-	// Op is the operation: acquire, break, close, contenders, downgrade, get, healthy, label, locks,
+	// Op is the operation: acquire, break, close, contenders, deadlocks, downgrade, get, healthy, label, locks,
 	// open, parse, ping, release, revoke, shutdown, txn, verify, watch.
 	Op string
 
