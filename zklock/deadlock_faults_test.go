@@ -2,6 +2,7 @@ package zklock_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -319,4 +320,161 @@ func TestCostOfLooks(t *testing.T) {
 			t.Errorf("want at most %+v", c.most)
 		}
 	}
+}
+
+// TestMemberThatRegistersAgainWhileTheVictimLeaves: the victim's registration is deleted late, and the other
+// member's wait registers again meanwhile: its leader has given up.
+func TestMemberThatRegistersAgainWhileTheVictimLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		slow := onRegister(faultdriver.On(faultdriver.Delete, faultdriver.Once(faultdriver.Delay(900*time.Millisecond))))
+		a, b := connect(t, e.Connector(), nil), connect(t, faultdriver.Wrap(e.Connector(), slow), nil)
+		x := mustLock(t)(a.Mutex("x").Acquire(t.Context()))
+		y := mustLock(t)(b.RWMutex("y").Writer().Acquire(t.Context()))
+		go func() { // the leader of a's queue of y
+			_, _ = a.RWMutex("y").Writer().Acquire(t.Context(), zklock.WithWait(1700*time.Millisecond))
+		}()
+		synctest.Wait()
+		first := nested(t, x, a.RWMutex("y").Reader())
+		passing(t, b.Mutex("x")) // the leader of b's queue of x
+		time.Sleep(500 * time.Millisecond)
+		second := nested(t, y, b.Mutex("x"))
+		wantVictims(t, settle(t, e, []*zklock.Lock{x, y}, []<-chan outcome{first, second}), 1)
+	})
+}
+
+// TestReleaseUnderTwoRoots: a context carries locks of two clients with different roots. The lock of the other
+// root is not registered, and its release leaves the registration alone.
+func TestReleaseUnderTwoRoots(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		c := config(t, e.Connector(), nil)
+		outer := openConfig(t, c, nil)
+		c = config(t, e.Connector(), nil)
+		c.Root = "/zklock/app"
+		inner := openConfig(t, c, nil)
+		other := connect(t, e.Connector(), nil)
+		x := mustLock(t)(inner.Mutex("x").Acquire(t.Context()))
+		k := mustLock(t)(outer.Mutex("k").Acquire(t.Context()))
+		y := mustLock(t)(other.Mutex("y").Acquire(t.Context()))
+		ctx, cancel := x.Context(context.Background())
+		defer cancel()
+		ctx, cancel2 := k.Context(ctx)
+		defer cancel2()
+		ctx = context.WithoutCancel(ctx)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			if _, err := outer.Mutex("y").Acquire(ctx, zklock.WithWait(20*time.Second)); !errors.Is(err, zklock.ErrNotAcquired) {
+				t.Error(err)
+			}
+		}()
+		synctest.Wait()
+		time.Sleep(1500 * time.Millisecond)
+		mustRelease(t, x)
+		synctest.Wait()
+		time.Sleep(3 * time.Second)
+		if n := registered(e); n != 1 {
+			t.Errorf("%d waits are registered, want 1:\n%s", n, e.Dump())
+		}
+		<-done
+		time.Sleep(30 * time.Second)
+		if n := registered(e); n != 0 {
+			t.Errorf("%d waits are registered", n)
+		}
+		mustRelease(t, y)
+		mustRelease(t, k)
+	})
+}
+
+// TestCallersDeadlockCauseIsNotCounted: a sibling's deadlock is the cause with which the caller's context ends,
+// as with errgroup.
+func TestCallersDeadlockCauseIsNotCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		a, b := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
+		x, y := mustLock(t)(a.Mutex("x").Acquire(t.Context())), mustLock(t)(b.Mutex("y").Acquire(t.Context()))
+		ctx, cancel := x.Context(t.Context())
+		defer cancel()
+		ctx, cause := context.WithCancelCause(ctx)
+		done := make(chan error, 1)
+		go func() {
+			_, err := a.Mutex("y").Acquire(ctx)
+			done <- err
+		}()
+		synctest.Wait()
+		cause(&zklock.DeadlockError{})
+		err := <-done
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("does not match the context's error: %v", err)
+		}
+		if n := a.Stats().Deadlocks; n != 0 {
+			t.Errorf("%d deadlocks are counted", n)
+		}
+		mustRelease(t, x)
+		mustRelease(t, y)
+	})
+}
+
+// TestReleaseDoesNotOutlastItsContext: a Release with a context that has ended, or an asynchronous one, does
+// not wait for the removal of a registration.
+func TestReleaseDoesNotOutlastItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		inj := onRegister(faultdriver.On(faultdriver.Delete, faultdriver.Once(faultdriver.Delay(5*time.Second))))
+		a, b := connect(t, faultdriver.Wrap(e.Connector(), inj), nil), connect(t, e.Connector(), nil)
+		x, y := mustLock(t)(a.Mutex("x").Acquire(t.Context(), zklock.WithAsyncRelease())), mustLock(t)(b.Mutex("y").Acquire(t.Context()))
+		w := nested(t, x, a.Mutex("y"))
+		time.Sleep(1100 * time.Millisecond)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		began := time.Now()
+		_ = x.Release(ctx)
+		if took := time.Since(began); took > 0 {
+			t.Errorf("an asynchronous Release took %v", took)
+		}
+		if o := <-w; !errors.Is(o.err, zklock.ErrNotAcquired) {
+			t.Error(o.err)
+		}
+		mustRelease(t, y)
+	})
+}
+
+// TestRegistrationThatLies: a program with rights on the register claims that it holds a node of another
+// process. Its text cannot fill a log.
+func TestRegistrationThatLies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		a, b := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
+		x, y := mustLock(t)(a.Mutex("x").Acquire(t.Context())), mustLock(t)(b.Mutex("y").Acquire(t.Context()))
+		first := nested(t, x, a.Mutex("y"))
+		time.Sleep(1500 * time.Millisecond)
+		s := plain(t, e)
+		names, _, err := s.Children(t.Context(), "/zklock/%waits")
+		if err != nil || len(names) != 1 {
+			t.Fatal(names, err)
+		}
+		n, err := s.Get(t.Context(), "/zklock/%waits/"+names[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		lie := bytes.Replace(n.Data, []byte(`"name":"x"`), []byte(`"name":"`+strings.Repeat("L", 40_000)+`"`), 1)
+		if err := s.Delete(t.Context(), "/zklock/%waits/"+names[0], driver.AnyVersion); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Create(t.Context(), "/zklock/%waits/"+names[0][:len(names[0])-10], lie, driver.EphemeralSequential, a.ACL()); err != nil {
+			t.Fatal(err)
+		}
+		second := nested(t, y, b.Mutex("x"), zklock.WithWait(5*time.Second))
+		if o := <-second; errors.Is(o.err, zklock.ErrDeadlock) {
+			t.Errorf("%.200s", o.err)
+		}
+		mustRelease(t, y)
+		if o := <-first; o.err != nil {
+			t.Error(o.err)
+		} else {
+			mustRelease(t, o.lock)
+		}
+		mustRelease(t, x)
+	})
 }

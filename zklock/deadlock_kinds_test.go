@@ -260,3 +260,20 @@ func TestAllOfMixedKindsWaitsInACircle(t *testing.T) {
 		mustRelease(t, held)
 	})
 }
+
+// TestAllOfMixedModesIsNoPhantom: an All that wants one name as a writer and another as a reader does not
+// wait for the readers of the second.
+func TestAllOfMixedModesIsNoPhantom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		a, b, c := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
+		m := mustLock(t)(c.Mutex("m").Acquire(t.Context())) // will be released
+		x := mustLock(t)(a.Mutex("x").Acquire(t.Context()))
+		r := mustLock(t)(b.RWMutex("r").Reader().Acquire(t.Context()))
+		first := nested(t, x, zklock.All(a.Mutex("m"), a.RWMutex("r").Reader()))
+		time.Sleep(100 * time.Millisecond)
+		second := nested(t, r, b.Mutex("x"))
+		time.AfterFunc(20*time.Second, func() { _ = m.Release(context.Background()) })
+		wantVictims(t, settle(t, e, []*zklock.Lock{x, r}, []<-chan outcome{first, second}), 0)
+	})
+}
