@@ -80,7 +80,7 @@ func try(t testing.TB, ctx context.Context, outer, inner zklock.Acquirer) {
 		if err != nil {
 			return err
 		}
-		return lock.Release(ctx)
+		return lock.Release(context.WithoutCancel(ctx))
 	}); err != nil {
 		t.Error(err)
 	}
@@ -304,7 +304,7 @@ func TestOrder(t *testing.T) {
 				k.T.Error(err)
 			}
 			if err := zklock.Do(k.T.Context(), k.Mutex("a"), func(ctx context.Context, _ *zklock.Lock) error {
-				return stand(ctx).Resign(ctx)
+				return stand(ctx).Resign(context.WithoutCancel(ctx))
 			}); err != nil {
 				k.T.Error(err)
 			}
