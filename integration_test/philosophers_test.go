@@ -122,7 +122,7 @@ type ringOfWaits struct {
 	labels []string // sorted
 	closed int64    // when its last wait was called
 	ended  int64    // when the first of its waits has ended
-	victim string   // its label; "" if the first wait that ended was not ended
+	victim string   // its label; "" if the wait that ended first has another error, or none
 	why    string   // then: how it has ended
 }
 
