@@ -33,8 +33,7 @@ var _ = []mutant.Mutant{
 		And: []mutant.Change{
 			{In: (*register).stands, Find: "!at.mode.$Excludes(mode)", Put: "false"},
 		},
-		Tests: []string{"TestDeadlocksOfAllKinds"},
-		By:    "zklock",
+		Tests: []string{"TestCircle"},
 	},
 	{
 		Name:   "waits-for-those-behind",
@@ -42,8 +41,7 @@ var _ = []mutant.Mutant{
 		In:     (*graph).steps,
 		Find:   "held.zxid < b.zxid",
 		Put:    "true",
-		Tests:  []string{"TestSimulatedDeadlocks"},
-		By:     "zklock/internal/simulation",
+		Tests:  []string{"TestCircle"},
 	},
 	{
 		Name:   "no-second-look",
@@ -60,8 +58,8 @@ var _ = []mutant.Mutant{
 		In:     (*register).confirm,
 		Find:   "if err := g.$sync(ctx, s); err != nil { return nil, 0, err }",
 		Put:    "",
-		Tests:  []string{"TestSimulatedDeadlocks"},
-		By:     "zklock/internal/simulation",
+		Tests:  []string{"TestSecondLookIsAfterASync"},
+		By:     "zklock",
 	},
 	{
 		Name:   "caller-goes-on-first",
@@ -70,8 +68,8 @@ var _ = []mutant.Mutant{
 		Find:   "$withdraw([]*listing{n.reg}, time.$After(promptly))",
 		Put:    "d.$remove(n.reg.registration); d.$note(n.reg, false)",
 		With:   map[string]any{"withdraw": withdraw[time.Time], "remove": (*Detector).remove, "note": (*Detector).note},
-		Tests:  []string{"TestSimulatedDeadlocks"},
-		By:     "zklock/internal/simulation",
+		Tests:  []string{"TestNothingIsRegisteredAfterAWait"},
+		By:     "zklock",
 	},
 	{
 		Name:   "passed-on-while-listed",
@@ -79,7 +77,7 @@ var _ = []mutant.Mutant{
 		In:     (*Detector).Released,
 		Find:   "return $withdraw(regs, ctx.$Done())",
 		Put:    "_ = regs; return true",
-		Tests:  []string{"TestReleaseDuringANestedWait"},
+		Tests:  []string{"TestNothingListsALockThatWasPassedOn"},
 		By:     "zklock",
 	},
 	{
@@ -88,7 +86,7 @@ var _ = []mutant.Mutant{
 		In:     (*Detector).round,
 		Find:   "n.reg.nested.$equal(&r.nested)",
 		Put:    "true",
-		Tests:  []string{"TestDeadlocksOfAllKinds"},
+		Tests:  []string{"TestWaitThatQueuesAgainIsRegisteredAgain"},
 		By:     "zklock",
 	},
 	{
@@ -97,25 +95,7 @@ var _ = []mutant.Mutant{
 		In:     (*Detector).round,
 		Find:   "now.After(n.reg.lookAt)",
 		Put:    "false",
-		Tests:  []string{"TestDeadlockWithFaultsOfTheRegister"},
-		By:     "zklock",
-	},
-	{
-		Name:   "looks-no-more",
-		Breaks: "a wait that has found no circle never looks at the register again",
-		In:     (*Detector).look,
-		Find:   "lookAgain/2 + d.cfg.$Jitter(lookAgain)",
-		Put:    "24*time.Hour",
-		Tests:  []string{"TestDeadlockWithFaultsOfTheRegister", "TestDeadlocksOfAllKinds", "TestMemberOfACircleThatIsLost"},
-		By:     "zklock",
-	},
-	{
-		Name:   "ends-what-waits-no-more",
-		Breaks: "a wait ends although it has another obstacle than when it was registered",
-		In:     (*Detector).settle,
-		Find:   "d.$waitsStill(r)",
-		Put:    "true",
-		Tests:  []string{"TestDeadlockThatIsOverIsNotBroken"},
+		Tests:  []string{"TestWaitLooksAgainIfItCouldNotLook"},
 		By:     "zklock",
 	},
 	{
