@@ -3,6 +3,7 @@ package zklock_test
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -107,9 +108,10 @@ func TestWaitThatQueuesAgainIsRegisteredAgain(t *testing.T) {
 func TestWaitLooksAgainIfItCouldNotLook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
-		blind := true
+		var blind atomic.Bool
+		blind.Store(true)
 		inj := faultdriver.If("the register is read", func(op faultdriver.Op) bool {
-			return blind && op.Kind == faultdriver.Children && op.Paths[0] == "/zklock/%waits"
+			return blind.Load() && op.Kind == faultdriver.Children && op.Paths[0] == "/zklock/%waits"
 		}, faultdriver.Random(1, 1, faultdriver.Fail(driver.ErrThrottled)))
 		a, b := connect(t, e.Connector(), nil), connect(t, faultdriver.Wrap(e.Connector(), inj), nil)
 		x, y := mustLock(t)(a.Mutex("x").Acquire(t.Context())), mustLock(t)(b.Mutex("y").Acquire(t.Context()))
@@ -117,7 +119,7 @@ func TestWaitLooksAgainIfItCouldNotLook(t *testing.T) {
 		time.Sleep(300 * time.Millisecond)
 		second := nested(t, y, b.Mutex("x"))
 		time.Sleep(30 * time.Second)
-		blind = false
+		blind.Store(false)
 		wantDeadlock(t, <-second, "y>x", "x>y")
 		mustRelease(t, y)
 		if o := <-first; o.err != nil {
