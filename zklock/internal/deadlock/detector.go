@@ -58,8 +58,9 @@ type listing struct {
 //     the circle that was registered. No registration and no node comes back after it has gone, so all
 //     that was seen twice has existed together at the Sync.
 //
-// There are two exceptions to the first two. If the ensemble does not confirm a removal soon, the caller
-// goes on, and the lock is not passed on inside its process. And the registrations of a session
+// There are three exceptions to the first two. The caller of a wait for several names whose context holds
+// nothing goes on at once. If the ensemble does not confirm a removal soon, the caller goes on, and the lock
+// is not passed on inside its process. And the registrations of a session
 // that this client has given up stay until the ensemble ends the session.
 type Detector struct {
 	register
@@ -146,7 +147,8 @@ func (d *Detector) rouse() {
 }
 
 // End notes that an acquisition waits no longer. Its registration, if it has one, is removed before End
-// returns, unless the ensemble takes too long to confirm that.
+// returns, unless the ensemble takes too long to confirm that. If its context holds nothing, End does not
+// wait for that: the nodes that others wait for are those of the wait itself, which go at the same time.
 func (d *Detector) End(w Waiter) {
 	if d.timeout == 0 {
 		return
@@ -155,7 +157,11 @@ func (d *Detector) End(w Waiter) {
 	n, known := d.waits[w]
 	delete(d.waits, w)
 	d.mu.Unlock()
-	if known && n.reg != nil {
+	switch {
+	case !known || n.reg == nil:
+	case len(n.reg.holds) == 0:
+		d.remove(n.reg.registration)
+	default:
 		withdraw([]*listing{n.reg}, time.After(promptly))
 	}
 }
