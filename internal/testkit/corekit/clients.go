@@ -77,8 +77,16 @@ func About(inj faultdriver.Injector) faultdriver.Injector {
 	}, inj)
 }
 
-// Nodes returns how many queue nodes an ensemble has.
-func Nodes(e *memdriver.Ensemble) int { return strings.Count(e.Dump(), "_c_") }
+// Nodes returns how many queue nodes an ensemble has. The data of other znodes may name queue nodes, too.
+func Nodes(e *memdriver.Ensemble) (n int) {
+	for line := range strings.Lines(e.Dump()) {
+		name, _, _ := strings.Cut(strings.TrimLeft(line, " "), " ")
+		if strings.Contains(name, "_c_") {
+			n++
+		}
+	}
+	return n
+}
 
 // Later returns the later of two times.
 func Later(a, b time.Time) time.Time {
