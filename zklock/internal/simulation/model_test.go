@@ -11,6 +11,7 @@ import (
 	"github.com/zklock/go-zklock/internal/memcontrol"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
 // model has what really happens in a run, according to the ensemble's log, and what the
@@ -145,6 +146,7 @@ func (m *model) applyLocked(tx *memcontrol.Transaction, c memcontrol.Change) {
 	i := strings.LastIndexByte(c.Path, '/')
 	dir, node := c.Path[:i], c.Path[i+1:]
 	switch {
+	case strings.HasSuffix(dir, "/"+queue.WaitsName): // registrations of waits, which are in no queue
 	case c.Kind == driver.OpDelete:
 		if n := m.dirs[dir][node]; n != nil && n.doomed && !tx.Ended {
 			m.brokenLocked(dir, n, tx.At)
