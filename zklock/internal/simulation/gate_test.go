@@ -3,6 +3,7 @@ package simulation
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -94,8 +95,12 @@ func anonymous(paths []string) []string {
 	return out
 }
 
+// registrations are the names of registered waits, which have a random part, as GUIDs do.
+var registrations = regexp.MustCompile(`w1-[\w-]{20,}`)
+
 func withoutGUID(p string) string {
 	const shortest = 32
+	p = registrations.ReplaceAllString(p, "w1-*")
 	for start, run := 0, 0; start+run <= len(p); {
 		if i := start + run; i < len(p) && strings.IndexByte("0123456789abcdef-", p[i]) >= 0 {
 			run++
