@@ -48,10 +48,7 @@ func (a *acquisition) Holds() (holds []deadlock.Hold) {
 
 // Deadlock implements deadlock.Waiter.
 func (a *acquisition) Deadlock(circle []deadlock.Link) {
-	e := &DeadlockError{}
-	for _, l := range circle {
-		e.Cycle = append(e.Cycle, DeadlockLink{Host: l.Host, PID: l.PID, Label: l.Label, Trace: l.Trace, Held: l.Held, Waiting: l.Waiting, Node: l.Node})
-	}
+	e := newDeadlockError(circle)
 	a.deadlock.Store(e)
 	a.client.local.Cancel(&a.Request, &errs.Victim{Err: e})
 }

@@ -173,11 +173,7 @@ func TestDeadlockThatIsOverIsNotBroken(t *testing.T) {
 		default:
 		}
 		mustRelease(t, x)
-		if o := <-second; o.err != nil {
-			t.Error(o.err)
-		} else {
-			mustRelease(t, o.lock)
-		}
+		granted(t, <-second)
 		mustRelease(t, y)
 	})
 }
@@ -193,11 +189,7 @@ func TestMemberOfACircleThatIsLost(t *testing.T) {
 		if o := <-first; !errors.Is(o.err, zklock.ErrLost) {
 			t.Error(o.err)
 		}
-		o := <-second
-		if o.err != nil {
-			t.Fatal(o.err)
-		}
-		mustRelease(t, o.lock)
+		granted(t, <-second)
 		mustRelease(t, y)
 		synctest.Wait()
 		if n := registered(e); n != 0 {
@@ -221,11 +213,7 @@ func TestOneContextThatWaitsInTwoPlaces(t *testing.T) {
 		mustRelease(t, y)
 		mustRelease(t, z)
 		for _, w := range []<-chan outcome{through, other} {
-			if o := <-w; o.err != nil {
-				t.Error(o.err)
-			} else {
-				mustRelease(t, o.lock)
-			}
+			granted(t, <-w)
 		}
 		mustRelease(t, x)
 	})
@@ -470,11 +458,7 @@ func TestRegistrationThatLies(t *testing.T) {
 			t.Errorf("%.200s", o.err)
 		}
 		mustRelease(t, y)
-		if o := <-first; o.err != nil {
-			t.Error(o.err)
-		} else {
-			mustRelease(t, o.lock)
-		}
+		granted(t, <-first)
 		mustRelease(t, x)
 	})
 }

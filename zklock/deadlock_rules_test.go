@@ -68,11 +68,7 @@ func TestNothingListsALockThatWasPassedOn(t *testing.T) {
 		mustRelease(t, x)
 		mustRelease(t, <-next)
 		mustRelease(t, y)
-		o := <-waits
-		if o.err != nil {
-			t.Fatal(o.err)
-		}
-		mustRelease(t, o.lock)
+		granted(t, <-waits)
 	})
 }
 
@@ -95,11 +91,7 @@ func TestWaitThatQueuesAgainIsRegisteredAgain(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		wantDeadlock(t, <-nested(t, y, b.Mutex("x")), "y>x", "x>y")
 		mustRelease(t, y)
-		if o := <-first; o.err != nil {
-			t.Error(o.err)
-		} else {
-			mustRelease(t, o.lock)
-		}
+		granted(t, <-first)
 		mustRelease(t, x)
 	})
 }
@@ -122,11 +114,7 @@ func TestWaitLooksAgainIfItCouldNotLook(t *testing.T) {
 		blind.Store(false)
 		wantDeadlock(t, <-second, "y>x", "x>y")
 		mustRelease(t, y)
-		if o := <-first; o.err != nil {
-			t.Error(o.err)
-		} else {
-			mustRelease(t, o.lock)
-		}
+		granted(t, <-first)
 		mustRelease(t, x)
 	})
 }
@@ -161,11 +149,7 @@ func TestSecondLookIsAfterASync(t *testing.T) {
 				default:
 				}
 				mustRelease(t, x)
-				o := <-second
-				if o.err != nil {
-					t.Fatal(o.err)
-				}
-				mustRelease(t, o.lock)
+				granted(t, <-second)
 				mustRelease(t, y)
 			})
 		})

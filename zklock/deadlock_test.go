@@ -38,6 +38,16 @@ func nested(t *testing.T, held *zklock.Lock, a zklock.Acquirer, opts ...zklock.A
 	return ended
 }
 
+// granted checks that a nested acquisition has succeeded, and releases its lock.
+func granted(t *testing.T, o outcome) {
+	t.Helper()
+	if o.err != nil {
+		t.Errorf("after %v: %v", o.took, o.err)
+		return
+	}
+	mustRelease(t, o.lock)
+}
+
 // wantDeadlock checks that an acquisition was ended because of a circle of these waits, written as
 // "holds>waits for", and returns the error.
 func wantDeadlock(t *testing.T, o outcome, circle ...string) *zklock.DeadlockError {
@@ -78,11 +88,7 @@ func TestTwoClientsInOppositeOrder(t *testing.T) {
 		}
 		t.Log(o.err)
 		mustRelease(t, y)
-		if o := <-first; o.err != nil {
-			t.Error(o.err)
-		} else {
-			mustRelease(t, o.lock)
-		}
+		granted(t, <-first)
 		mustRelease(t, x)
 		synctest.Wait()
 		if n := registered(e); n != 0 {

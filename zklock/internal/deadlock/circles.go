@@ -19,21 +19,12 @@ func (d *Detector) Circles(ctx context.Context, s *place.Session) (circles [][]L
 	}
 	g := newGraph(all)
 	for _, last := range all {
-		for range maxRefuted {
-			found, bounded := g.circle(last)
-			d.bounded(bounded)
-			if found == nil {
-				break
-			}
-			links, wrong, err := d.confirm(ctx, s, found, nil)
-			if err != nil {
-				return nil, err
-			}
-			if wrong < 0 {
-				circles = append(circles, links)
-				break
-			}
-			g.refuted = append(g.refuted, found[wrong])
+		found, links, err := d.search(ctx, s, g, last, nil)
+		if err != nil {
+			return nil, err
+		}
+		if found != nil {
+			circles = append(circles, links)
 		}
 	}
 	return circles, nil

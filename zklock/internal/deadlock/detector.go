@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/binary"
-	"maps"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/local"
 	"github.com/zklock/go-zklock/zklock/internal/mutex"
 	"github.com/zklock/go-zklock/zklock/internal/place"
+	"github.com/zklock/go-zklock/zklock/internal/queue"
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
@@ -107,7 +107,7 @@ func New(cfg *place.Settings, pool *session.Pool[*place.Session], queues *local.
 	var random [8]byte
 	_, _ = rand.Read(random[:]) // never fails
 	return &Detector{
-		register: register{cfg: cfg, pool: pool, path: cfg.Root + "/" + registerName},
+		register: register{cfg: cfg, pool: pool, path: cfg.Root + "/" + queue.WaitsName},
 		local:    queues, timeout: timeout, client: binary.BigEndian.Uint64(random[:]),
 		wake:   make(chan struct{}, 1),
 		waits:  make(map[Waiter]nestedWait),
@@ -223,182 +223,5 @@ func (d *Detector) note(r *listing, begin bool) {
 			by.lists.Store(int32(len(by.listed)))
 			by.mu.Unlock()
 		}
-	}
-}
-
-// run is the detector's goroutine.
-func (d *Detector) run() {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-timer.C:
-			d.round()
-		case <-d.wake:
-		case <-d.pool.Ctx.Done():
-			return
-		}
-		if due := d.due(); due.IsZero() {
-			timer.Stop()
-		} else {
-			timer.Reset(time.Until(due))
-		}
-	}
-}
-
-// due returns when a wait has to be looked at next; the zero time if there is none.
-func (d *Detector) due() (due time.Time) {
-	sooner := func(t time.Time) {
-		if due.IsZero() || t.Before(due) {
-			due = t
-		}
-	}
-	if now := time.Now(); now.Before(d.doubtUntil) {
-		sooner(d.doubtNext)
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	now := time.Now()
-	for _, n := range d.waits {
-		at := n.since.Add(d.timeout)
-		if !at.After(now) {
-			at = now.Add(max(d.timeout, leastTick)) // it was looked at just now
-		}
-		sooner(at)
-	}
-	return due
-}
-
-// round registers the waits that last, and again those whose registrations say no longer what is so. Then
-// it looks at the register for those that are new, or have not looked for long.
-func (d *Detector) round() {
-	now := time.Now()
-	d.mu.Lock()
-	waits := maps.Clone(d.waits)
-	d.mu.Unlock()
-	var fresh, old, look []*listing
-	for w, n := range waits {
-		if now.Before(n.since.Add(d.timeout)) {
-			continue
-		}
-		r := d.registrationOf(w, &n)
-		switch {
-		case r != nil && n.reg != nil && !n.reg.over() && (n.reg.wait.node == "") == d.refused() && n.reg.nested.equal(&r.nested):
-			if now.After(n.reg.lookAt) {
-				look = append(look, n.reg)
-			}
-			continue
-		case n.reg != nil:
-			old = append(old, n.reg)
-		}
-		if r != nil {
-			fresh = append(fresh, r)
-		}
-	}
-	withdraw(old, time.After(patience))
-	fresh = slices.DeleteFunc(fresh, func(r *listing) bool { return !d.adopt(r) })
-	if len(fresh) > 0 {
-		d.registerAll(fresh)
-	}
-	strays := now.Before(d.doubtUntil) && !now.Before(d.doubtNext)
-	if strays {
-		d.doubtNext = now.Add(d.cfg.SessionTimeout)
-	}
-	if look = append(look, fresh...); len(look) > 0 || strays {
-		d.look(look)
-	}
-}
-
-// registrationOf returns what the registration of a wait has to be; nil if it needs none.
-func (d *Detector) registrationOf(w Waiter, n *nestedWait) *listing {
-	r := w.Wanted()
-	behind, ok := d.local.Behind(r, n.own, n.nearest)
-	if !ok {
-		return nil
-	}
-	holds := w.Holds()
-	reg := &listing{registration: newRegistration(), waiter: w, holds: holds, by: d}
-	reg.nested = Nested{Behind: behind, Label: r.Origin.Label, Trace: r.Origin.Trace}
-	if n.own != nil && len(r.Wants) > 1 { // others wait for its nodes for the names that would be free
-		own, _ := n.own.Contenders()
-		for i, c := range own {
-			holds = append(holds, Hold{Nodes: []local.Node{{Contender: c, Name: r.Wants[i].Name}}})
-		}
-	}
-	for _, h := range holds {
-		for _, node := range h.Nodes {
-			if !slices.Contains(reg.nested.Held, node) {
-				reg.nested.Held = append(reg.nested.Held, node)
-			}
-		}
-	}
-	if len(reg.nested.Held) == 0 {
-		return nil
-	}
-	d.serial++
-	reg.data = describe(d.cfg.Root, d.cfg.Host, d.cfg.PID, &reg.nested).encode()
-	if reg.wait, ok = newWait(d.cfg.Root, id{d.client, d.serial}, &reg.nested); !ok || len(reg.data) > maxData {
-		d.Bounded.Add(1)
-		return nil
-	}
-	return reg
-}
-
-// adopt makes r the registration of its wait. It returns false if the wait has ended, or if a lock that r
-// lists was released.
-func (d *Detector) adopt(r *listing) bool {
-	d.note(r, true)
-	held := !slices.ContainsFunc(r.holds, func(h Hold) bool { return h.Handle != nil && !h.Handle.Held() })
-	d.mu.Lock()
-	n, waits := d.waits[r.waiter]
-	if waits && held {
-		n.reg = r
-		d.waits[r.waiter] = n
-	}
-	d.mu.Unlock()
-	if waits && held {
-		return true
-	}
-	close(r.made)
-	d.remove(r.registration)
-	d.note(r, false)
-	return false
-}
-
-// refused reports whether the servers have refused registrations not long ago.
-func (d *Detector) refused() bool {
-	return !d.refusedAt.IsZero() && time.Since(d.refusedAt) < refusedPause
-}
-
-// registerAll makes the znodes of some registrations. If the servers refuse that, they stand in memory only:
-// the circles inside this client are still found.
-func (d *Detector) registerAll(fresh []*listing) {
-	ctx, cancel := context.WithTimeout(d.pool.Ctx, d.cfg.ConnectTimeout)
-	defer cancel()
-	for _, r := range fresh {
-		r.wait.order = int64(r.wait.id.serial)
-	}
-	if d.refused() {
-		for _, r := range fresh {
-			close(r.made)
-		}
-		return
-	}
-	regs := make([]*registration, len(fresh))
-	for i, r := range fresh {
-		regs[i] = r.registration
-	}
-	doubt, refused := d.create(ctx, regs)
-	if doubt {
-		now := time.Now()
-		d.doubtUntil, d.doubtNext = now.Add(2*d.cfg.SessionTimeout+lateCreate), now
-	}
-	if refused != nil {
-		first := d.refusedAt.IsZero()
-		if d.refusedAt = time.Now(); !first {
-			return
-		}
-		d.cfg.Log().Warn("zklock: the servers refuse to register waits, so deadlocks between processes are not found: give this client the rights on the znode, or set deadlock_timeout=0",
-			"path", d.path, "error", place.Logged(refused))
 	}
 }

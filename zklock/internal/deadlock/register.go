@@ -13,10 +13,6 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
-// registerName is the name of the register below the root. No encoded lock's name is the same: a
-// percent sign of those is before two hexadecimal digits.
-const registerName = "%waits"
-
 // register is the znode that has the registrations.
 type register struct {
 	cfg  *place.Settings
