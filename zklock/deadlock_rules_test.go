@@ -119,9 +119,87 @@ func TestWaitLooksAgainIfItCouldNotLook(t *testing.T) {
 	})
 }
 
-// TestSecondLookIsAfterASync: the server of the last wait of a circle lags behind. The circle ends before the
-// second look, and the server does not know that yet.
+// TestSecondLookIsAfterASync: the server of the last wait of a circle lags behind. Another client reads the
+// register before it, and the circle ends without a change of the register. The server does not know that yet.
+// A wait of the circle goes on, for another name.
 func TestSecondLookIsAfterASync(t *testing.T) {
+	for name, lowered := range map[string]bool{"a lock is downgraded": true, "a caller releases its lock": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e := memdriver.New(memdriver.WithServers(3))
+				follower := (e.Leader() + 1) % 3
+				open := func() *zklock.Client { return connect(t, e.Connector(e.Leader()), nil) }
+				a, c, d := open(), open(), open()
+				listed := make(chan struct{})
+				lists := 0
+				slow := faultdriver.If("the first list of the register", func(op faultdriver.Op) bool {
+					if op.Kind == faultdriver.Children && op.Paths[0] == "/zklock/%waits" {
+						lists++
+					}
+					return op.Kind == faultdriver.Children && op.Paths[0] == "/zklock/%waits" && lists == 1
+				}, signal{listed, faultdriver.DelayReply(100 * time.Millisecond)})
+				b := connect(t, faultdriver.Wrap(e.Connector(follower), slow), nil)
+				x, y := mustLock(t)(a.RWMutex("x").Writer().Acquire(t.Context())), mustLock(t)(b.Mutex("y").Acquire(t.Context()))
+				m, z := mustLock(t)(c.Mutex("m").Acquire(t.Context())), mustLock(t)(d.Mutex("z").Acquire(t.Context()))
+				memcontrol.Of(e).Lag(follower, 400*time.Millisecond)
+				first := make(chan outcome, 1)
+				ctx := zklock.ContextWithCallerLocks(t.Context(), zklock.CallerLock{Name: "x", Mode: zklock.Exclusive, Token: x.Token()})
+				if lowered {
+					var cancel context.CancelFunc
+					ctx, cancel = x.Context(t.Context())
+					defer cancel()
+				}
+				go func() {
+					l, err := a.Mutex("y").Acquire(ctx)
+					first <- outcome{lock: l, err: err}
+				}()
+				second := nested(t, m, zklock.All(c.RWMutex("x").Reader(), c.Mutex("z")))
+				time.Sleep(300 * time.Millisecond)
+				last := nested(t, y, b.Mutex("m"))
+				<-listed
+				time.Sleep(50 * time.Millisecond)
+				if lowered {
+					if err := x.Downgrade(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+				} else {
+					mustRelease(t, x)
+				}
+				time.Sleep(5 * time.Second)
+				select {
+				case o := <-last:
+					t.Fatalf("the circle was over: %v", o.err)
+				default:
+				}
+				mustRelease(t, z)
+				granted(t, <-second)
+				mustRelease(t, m)
+				granted(t, <-last)
+				mustRelease(t, y)
+				granted(t, <-first)
+				if lowered {
+					mustRelease(t, x)
+				}
+			})
+		})
+	}
+}
+
+// signal is a fault, and closes a channel when it strikes.
+type signal struct {
+	struck chan struct{}
+	faultdriver.Fault
+}
+
+// Inject implements faultdriver.Injector.
+func (s signal) Inject(faultdriver.Op) faultdriver.Fault {
+	close(s.struck)
+	return s.Fault
+}
+
+// TestListAfterTheRemoval: the server of the last wait of a circle lags behind. Another wait of the circle
+// gives up before the last one ends, and the server does not know that yet.
+func TestListAfterTheRemoval(t *testing.T) {
 	for gaveUp := 1400 * time.Millisecond; gaveUp < 1900*time.Millisecond; gaveUp += 50 * time.Millisecond {
 		t.Run(fmt.Sprint(gaveUp), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -154,4 +232,164 @@ func TestSecondLookIsAfterASync(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestReleaseDuringTheSecondLook: the last wait of a circle has its second look under way when another
+// goroutine releases the lock that it holds. That is passed on inside the process, so its node stays.
+func TestReleaseDuringTheSecondLook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		read := make(chan struct{})
+		reads := 0
+		slow := onRegister(faultdriver.If("the second read", func(op faultdriver.Op) bool {
+			if op.Kind == faultdriver.Get {
+				reads++
+			}
+			return op.Kind == faultdriver.Get && reads == 2
+		}, signal{read, faultdriver.DelayReply(500 * time.Millisecond)}))
+		a, b := connect(t, e.Connector(), nil), connect(t, faultdriver.Wrap(e.Connector(), slow), map[string]string{"handover_time": "1m"})
+		x, y := mustLock(t)(a.Mutex("x").Acquire(t.Context())), mustLock(t)(b.Mutex("y").Acquire(t.Context()))
+		ctx, cancel := y.Context(t.Context())
+		defer cancel()
+		first := nested(t, x, a.Mutex("y"))
+		next := acquiring(t, b.Mutex("y"), t.Context())
+		time.Sleep(100 * time.Millisecond)
+		last := make(chan outcome, 1)
+		go func() {
+			l, err := b.Mutex("x").Acquire(context.WithoutCancel(ctx))
+			last <- outcome{lock: l, err: err}
+		}()
+		<-read
+		mustRelease(t, y)
+		y = <-next
+		if y.Token().Turn == 0 {
+			t.Fatal("the lock was not passed on")
+		}
+		time.Sleep(5 * time.Second)
+		select {
+		case o := <-last:
+			t.Fatalf("it holds nothing that the other waits for: %v", o.err)
+		default:
+		}
+		mustRelease(t, y)
+		granted(t, <-first)
+		mustRelease(t, x)
+		granted(t, <-last)
+	})
+}
+
+// TestWaitLooksAgain: a program fills the register with copies of a registration, so that a search reaches its
+// bound. The wait is counted once. When the copies have gone, its circle is found.
+func TestWaitLooksAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		a, b, c := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
+		x, y := mustLock(t)(a.Mutex("x").Acquire(t.Context())), mustLock(t)(b.Mutex("y").Acquire(t.Context()))
+		m := mustLock(t)(c.Mutex("m").Acquire(t.Context()))
+		gone := nested(t, m, c.Mutex("y"), zklock.WithWait(2*time.Second))
+		time.Sleep(1500 * time.Millisecond)
+		s := plain(t, e)
+		names, _, err := s.Children(t.Context(), "/zklock/%waits")
+		if err != nil || len(names) != 1 {
+			t.Fatal(names, err)
+		}
+		var copies []string
+		for range 20 {
+			node, err := s.Create(t.Context(), "/zklock/%waits/"+names[0][:len(names[0])-10], []byte("{}"), driver.EphemeralSequential, a.ACL())
+			if err != nil {
+				t.Fatal(err)
+			}
+			copies = append(copies, node)
+		}
+		if o := <-gone; o.err == nil {
+			t.Fatal("acquired")
+		}
+		first, second := nested(t, x, a.Mutex("y")), nested(t, m, c.Mutex("x"))
+		time.Sleep(100 * time.Millisecond)
+		last := nested(t, y, b.Mutex("m"))
+		time.Sleep(35 * time.Second)
+		if n := b.Stats().DeadlocksUnknown; n != 1 {
+			t.Errorf("%d waits are counted as unknown, want 1", n)
+		}
+		for _, node := range copies {
+			if err := s.Delete(t.Context(), node, driver.AnyVersion); err != nil {
+				t.Fatal(err)
+			}
+		}
+		wantDeadlock(t, <-last, "y>m", "m>x", "x>y")
+		mustRelease(t, y)
+		granted(t, <-first)
+		mustRelease(t, x)
+		granted(t, <-second)
+		mustRelease(t, m)
+	})
+}
+
+// TestWaitThatIsTooLargeIsCountedOnce: a wait holds and waits for more names than a registration may list.
+func TestWaitThatIsTooLargeIsCountedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		a, b := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
+		var held, wanted []zklock.Acquirer
+		for i := range 32 {
+			held, wanted = append(held, a.Mutex(fmt.Sprint("held", i))), append(wanted, a.Mutex(fmt.Sprint("wanted", i)))
+		}
+		taken, all := mustLock(t)(b.Mutex("wanted7").Acquire(t.Context())), mustLock(t)(zklock.All(held...).Acquire(t.Context()))
+		w := nested(t, all, zklock.All(wanted...))
+		time.Sleep(20 * time.Second)
+		if n := a.Stats().DeadlocksUnknown; n != 1 || registered(e) != 0 {
+			t.Errorf("%d waits are counted as unknown, want 1, and %d are registered", n, registered(e))
+		}
+		mustRelease(t, taken)
+		granted(t, <-w)
+		mustRelease(t, all)
+	})
+}
+
+// TestOneLookServesAllWaits: the waits of a client began at different times. It lists the register no more often
+// than for one of them.
+func TestOneLookServesAllWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		a, b := connect(t, e.Connector(), map[string]string{"session_timeout": "1h"}), connect(t, e.Connector(), map[string]string{"session_timeout": "1h"})
+		top := mustLock(t)(b.Mutex("top").Acquire(t.Context()))
+		var held []*zklock.Lock
+		var waits []<-chan outcome
+		for i := range 10 {
+			held = append(held, mustLock(t)(a.Mutex(fmt.Sprint("own", i)).Acquire(t.Context())))
+			waits = append(waits, nested(t, held[i], a.Mutex("top")))
+			time.Sleep(1300 * time.Millisecond)
+		}
+		time.Sleep(5 * time.Second)
+		ops := cost(e, func() { time.Sleep(20 * time.Second) })
+		if ops.Children < 1 || ops.Children > 4 {
+			t.Errorf("%d lists in 20 s, want one in 5 to 15 s", ops.Children)
+		}
+		mustRelease(t, top)
+		for i, w := range waits {
+			granted(t, <-w)
+			mustRelease(t, held[i])
+		}
+	})
+}
+
+// TestRegistrationThatAnOperatorDeletes: the wait is registered again, and its circle is found.
+func TestRegistrationThatAnOperatorDeletes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		a, b := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
+		x, y := mustLock(t)(a.Mutex("x").Acquire(t.Context())), mustLock(t)(b.Mutex("y").Acquire(t.Context()))
+		first := nested(t, x, a.Mutex("y"))
+		time.Sleep(1500 * time.Millisecond)
+		s := plain(t, e)
+		names, _, err := s.Children(t.Context(), "/zklock/%waits")
+		if err != nil || len(names) != 1 {
+			t.Fatal(names, err)
+		}
+		if err := s.Delete(t.Context(), "/zklock/%waits/"+names[0], driver.AnyVersion); err != nil {
+			t.Fatal(err)
+		}
+		last := nested(t, y, b.Mutex("x"))
+		wantVictims(t, settle(t, e, []*zklock.Lock{x, y}, []<-chan outcome{first, last}), 1)
+	})
 }

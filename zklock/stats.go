@@ -65,7 +65,8 @@ type Stats struct {
 	// [DeadlockError].
 	Deadlocks uint64
 
-	// DeadlocksUnknown counts searches for a circle that have reached a bound, and so have found out nothing.
+	// DeadlocksUnknown counts the waits of which a client does not know whether they are in a circle, since a
+	// bound was reached: see docs/guarantees.md. It counts each wait once.
 	DeadlocksUnknown uint64
 
 	// TokensRegressed is true for good once the client has found that the ensemble has lost
@@ -105,7 +106,7 @@ func (c *Client) Stats() Stats {
 		Forgotten:    c.counters.forgotten.Load(),
 		Deadlocks:    c.counters.deadlocks.Load(),
 
-		DeadlocksUnknown: c.deadlocks.Bounded.Load(),
+		DeadlocksUnknown: c.deadlocks.Unknown.Load(),
 		SessionsOpened:   c.pool.Opened.Load(),
 		SessionsLost:     c.pool.Lost.Load(),
 		SessionsReaped:   c.counters.reaped.Load(),

@@ -2,6 +2,7 @@ package deadlock
 
 import (
 	"context"
+	"errors"
 
 	"github.com/zklock/go-zklock/zklock/internal/place"
 )
@@ -10,20 +11,22 @@ import (
 // that was registered last. Of several circles with the same last wait it returns one of the shortest. It
 // reads on a session, and changes nothing.
 func (d *Detector) Circles(ctx context.Context, s *place.Session) (circles [][]Link, err error) {
-	if err := d.sync(ctx, s); err != nil {
+	v := &view{register: &d.register, s: s}
+	if err := v.synced(ctx); err != nil {
 		return nil, err
 	}
 	all, err := d.list(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	g := newGraph(all)
+	v.g = newGraph(all)
 	for _, last := range all {
-		found, links, err := d.search(ctx, s, g, last, nil)
-		if err != nil {
+		found, links, err := v.search(ctx, last)
+		switch {
+		case errors.Is(err, errBounded): // it is not known
+		case err != nil:
 			return nil, err
-		}
-		if found != nil {
+		case found != nil:
 			circles = append(circles, links)
 		}
 	}

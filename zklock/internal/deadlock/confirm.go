@@ -21,17 +21,61 @@ type Link struct {
 	Node               string // the queue node with which it holds Held; "" if it holds it by a caller
 }
 
-// confirm looks at a circle for the second time, after a Sync. It returns the index of a step that is wrong,
-// or -1, and then what is known of each wait.
-func (g *register) confirm(ctx context.Context, s *place.Session, circle []step, own map[id]*registration) (links []Link, wrong int, err error) {
-	conn := s.Generation()
-	if err := g.sync(ctx, s); err != nil {
+// view is what one look knows: the waits that are listed, and how to find out more of them.
+type view struct {
+	*register
+	s    *place.Session
+	own  map[id]*listing // of this client
+	g    *graph
+	conn uint64 // the connection of the Sync
+	sync bool   // it was made
+}
+
+// maxRefuted bounds how many steps one search may find to be wrong.
+const maxRefuted = 16
+
+// errBounded means that a search has reached a bound.
+var errBounded = errors.New("the search for a circle was too long")
+
+// search returns a circle of which a wait is the last, one of the shortest, and what is known of its waits;
+// nil if there is none that is confirmed.
+func (v *view) search(ctx context.Context, last *wait) ([]step, []Link, error) {
+	for range maxRefuted {
+		circle, bounded := v.g.circle(last)
+		switch {
+		case bounded:
+			return nil, nil, errBounded
+		case circle == nil:
+			return nil, nil, nil
+		}
+		links, wrong, err := v.confirm(ctx, circle)
+		if err != nil {
+			return nil, nil, err
+		}
+		if wrong < 0 {
+			return circle, links, nil
+		}
+		w := circle[wrong].wait
+		v.g.refuted[w] = append(v.g.refuted[w], circle[wrong])
+	}
+	return nil, nil, errBounded
+}
+
+// confirm looks at a circle for the second time, after a Sync of this look. It returns the index of a step
+// that is wrong, or -1, and then what is known of each wait.
+//
+// What it reads was so at the Sync: all of it was made before, no registration and no node comes back, and
+// no node excludes more than before. Without a Sync a server that lags shows what is over. The list of
+// commits does not show that: a registration stays for a while when a lock that it lists was downgraded, or
+// released by a caller in another process, and when others have ended a node or its session.
+func (v *view) confirm(ctx context.Context, circle []step) (links []Link, wrong int, err error) {
+	if err := v.synced(ctx); err != nil {
 		return nil, 0, err
 	}
 	about := make([]description, len(circle))
 	for i, c := range circle {
 		var there bool
-		if about[i], there, err = g.describe(ctx, s, c.wait, own); err != nil || !there {
+		if about[i], there, err = v.describe(ctx, c.wait); err != nil || !there {
 			return nil, i, err
 		}
 	}
@@ -40,7 +84,7 @@ func (g *register) confirm(ctx context.Context, s *place.Session, circle []step,
 		behind, held := about[i].Behind[c.behind], next.Held[c.held]
 		ok := behind.Path == held.Path
 		if ok {
-			ok, err = g.stands(ctx, s, behind, held, c.wait.behind[c.behind], c.next.held[c.held])
+			ok, err = v.stands(ctx, v.s, behind, held, c.wait.behind[c.behind], c.next.held[c.held])
 		}
 		if err != nil || !ok {
 			return nil, i, err
@@ -52,26 +96,37 @@ func (g *register) confirm(ctx context.Context, s *place.Session, circle []step,
 		l := &links[(i+1)%len(links)]
 		l.Held, l.Node = held.Name, held.Node
 	}
-	if s.Generation() != conn {
+	if v.s.Generation() != v.conn {
 		return nil, 0, errMoved
 	}
 	return links, -1, nil
 }
 
-// describe reads the registration of a wait.
-func (g *register) describe(ctx context.Context, s *place.Session, w *wait, own map[id]*registration) (about description, there bool, err error) {
-	r := own[w.id]
-	if r != nil && r.wait.node == "" {
-		return describe(g.cfg.Root, g.cfg.Host, g.cfg.PID, &r.nested), !r.over(), nil
+// synced returns when the server has applied all that was committed when this look began. It asks once.
+func (v *view) synced(ctx context.Context) error {
+	if v.sync {
+		return nil
 	}
-	n, err := s.Read(ctx, "register", g.path+"/"+w.node)
+	v.conn = v.s.Generation()
+	err := v.s.Repeat(ctx, "sync", func(ctx context.Context, ds driver.Session) error { return ds.Sync(ctx, v.path) })
+	v.sync = err == nil
+	return err
+}
+
+// describe reads the registration of a wait.
+func (v *view) describe(ctx context.Context, w *wait) (about description, there bool, err error) {
+	if w.node == "" {
+		r := v.own[w.id]
+		return describe(v.cfg.Root, v.cfg.Host, v.cfg.PID, &r.nested), !r.over(), nil
+	}
+	n, err := v.s.Read(ctx, "register", v.path+"/"+w.node)
 	switch {
 	case errors.Is(err, driver.ErrNoNode), errors.Is(err, driver.ErrNoAuth):
 		return description{}, false, nil
 	case err != nil:
 		return description{}, false, err
 	}
-	about, there = decode(g.cfg.Root, w, n.Data)
+	about, there = decode(v.cfg.Root, w, n.Data)
 	return about, there, nil
 }
 

@@ -41,7 +41,6 @@ type listing struct {
 	waiter Waiter
 	holds  []Hold
 	by     *Detector // that has registered it
-	lookAt time.Time // used by the detector's goroutine only; when the register is looked at next for it
 }
 
 // Detector finds deadlocks for one client. One goroutine registers the client's nested waits, looks at the
@@ -55,8 +54,13 @@ type listing struct {
 //   - A wait has at most one registration. When what it waits for or holds changes, it is registered
 //     again, behind all others.
 //   - A wait ends if a circle was seen twice, the second time after a Sync, and the wait is the last of
-//     the circle that was registered. No registration and no node comes back after it has gone, so all
-//     that was seen twice has existed together at the Sync.
+//     the circle that was registered. All that was seen twice has existed together at the Sync: see
+//     confirm.
+//   - Before that the look itself removes the wait's registration. It does not if the wait has ended, or if
+//     a lock that is listed is being released: their removal came first. Then it finds the registrations of
+//     the others in a list. Its server has applied the removal, so the list needs no Sync, and these waits
+//     last. Of two waits that have seen each other, the one that removes its registration later finds that
+//     the other's is gone, and is registered again. So of a circle one wait ends.
 //
 // There are three exceptions to the first two. The caller of a wait for several names whose context holds
 // nothing goes on at once. If the ensemble does not confirm a removal soon, the caller goes on, and the lock
@@ -69,7 +73,7 @@ type Detector struct {
 	client  uint64 // identifies it in registrations
 	wake    chan struct{}
 
-	Bounded atomic.Uint64 // searches that have reached a bound
+	Unknown atomic.Uint64 // waits of which a bound has hidden whether they are in a circle, each counted once
 
 	mu     mutex.Mutex[mutex.Inner]
 	begun  bool                        // guarded by mu
@@ -79,6 +83,7 @@ type Detector struct {
 
 	// Used by the detector's goroutine only.
 	serial     uint32
+	lookAt     time.Time // when the register is looked at next, if no wait is registered before that
 	doubtUntil time.Time // until then the register may have registrations of this client that no wait has
 	doubtNext  time.Time // when it is read next for that
 	refusedAt  time.Time // when the servers have last refused registrations
@@ -90,11 +95,12 @@ type nestedWait struct {
 	own     *place.Place    // see local.Queues.Behind
 	nearest place.Contender // as own
 	reg     *listing        // nil: it has none
+	unknown bool            // it was counted in Detector.Unknown
 }
 
 // Times of a detector.
 const (
-	lookAgain    = 10 * time.Second      // how often a wait that lasts looks at the register again
+	lookAgain    = 10 * time.Second      // how often the register is looked at while waits last
 	refusedPause = time.Minute           // for how long no wait is registered after the servers have refused that
 	patience     = time.Second           // how long a release waits for the removal of a registration, and how long a wait that changes does
 	promptly     = 10 * time.Millisecond // how long a wait that has ended does

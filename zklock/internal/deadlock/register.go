@@ -56,7 +56,7 @@ func (r *registration) over() bool { return r.isGone() || r.on != nil && r.on.Is
 //
 // The first goes alone, since the register may be missing: a server removes it when it is empty. The others
 // share transactions.
-func (g *register) create(ctx context.Context, all []*registration) (doubt bool, refused error) {
+func (g *register) create(ctx context.Context, all []*registration) (doubt bool, denied error) {
 	defer func() {
 		for _, r := range all {
 			close(r.made)
@@ -71,14 +71,14 @@ func (g *register) create(ctx context.Context, all []*registration) (doubt bool,
 		if left[0] != all[0] {
 			n = len(left)
 		}
-		missing := g.submit(ctx, s, left[:n], &doubt, &refused)
-		if missing && refused == nil {
-			if refused = g.make(ctx, s); refused == nil {
-				g.submit(ctx, s, left[:n], &doubt, &refused)
+		missing := g.submit(ctx, s, left[:n], &doubt, &denied)
+		if missing && denied == nil {
+			if denied = g.make(ctx, s); denied == nil {
+				g.submit(ctx, s, left[:n], &doubt, &denied)
 			}
 		}
-		if refused != nil {
-			return doubt, refused
+		if denied != nil {
+			return doubt, denied
 		}
 		left = left[n:]
 	}
@@ -87,7 +87,7 @@ func (g *register) create(ctx context.Context, all []*registration) (doubt bool,
 
 // submit sends the creates of the registrations that have no znode yet. missing reports that there is no
 // register.
-func (g *register) submit(ctx context.Context, s *place.Session, regs []*registration, doubt *bool, refused *error) (missing bool) {
+func (g *register) submit(ctx context.Context, s *place.Session, regs []*registration, doubt *bool, denied *error) (missing bool) {
 	writes := make([]*session.Write, len(regs))
 	for i, r := range regs {
 		if r.on == nil {
@@ -110,13 +110,13 @@ func (g *register) submit(ctx context.Context, s *place.Session, regs []*registr
 		<-w.Done // within the time of a request
 		switch {
 		case w.Err == nil:
-			regs[i].wait.settle(w.Results[0].Path[len(g.path)+1:])
+			regs[i].wait.named(w.Results[0].Path[len(g.path)+1:])
 		case errors.Is(w.Err, driver.ErrNoNode):
 			missing = true
 		case session.Transient(w.Err):
 			*doubt = true
 		case !s.Ended(w.Err):
-			*refused = w.Err
+			*denied = w.Err
 		}
 	}
 	return missing
@@ -141,13 +141,15 @@ func (g *register) make(ctx context.Context, s *place.Session) error {
 }
 
 // remove removes a registration in the background. gone is closed when that is confirmed, or when the
-// session has ended. Calls after the first do nothing.
-func (g *register) remove(r *registration) {
+// session has ended. Calls after the first return false and do nothing.
+func (g *register) remove(r *registration) (first bool) {
 	r.removal.Do(func() {
+		first = true
 		if !g.pool.Spawn(func() { g.delete(r) }) {
 			close(r.gone) // the client is closed, and its sessions end
 		}
 	})
+	return first
 }
 
 func (g *register) delete(r *registration) {
@@ -194,9 +196,4 @@ func (g *register) list(ctx context.Context, s *place.Session) (waits []*wait, e
 		return strings.Compare(a.node[len(a.node)-seqSize:], b.node[len(b.node)-seqSize:])
 	})
 	return waits, err
-}
-
-// sync returns when the server of the session has applied all that was committed before the call.
-func (g *register) sync(ctx context.Context, s *place.Session) error {
-	return s.Repeat(ctx, "sync", func(ctx context.Context, ds driver.Session) error { return ds.Sync(ctx, g.path) })
 }

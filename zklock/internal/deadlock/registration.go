@@ -118,8 +118,8 @@ func (w *wait) encode() string {
 	return prefix + base64.RawURLEncoding.EncodeToString(b) + "-"
 }
 
-// settle takes over the name that the server has given the registration.
-func (w *wait) settle(node string) {
+// named takes over the name that the server has given the registration.
+func (w *wait) named(node string) {
 	if made, ok := parse(node); ok {
 		w.node, w.order = node, made.order
 	}

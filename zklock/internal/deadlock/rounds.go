@@ -1,9 +1,9 @@
 package deadlock
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"time"
 
@@ -56,29 +56,21 @@ func (d *Detector) due() (due time.Time) {
 }
 
 // round registers the waits that last, and again those whose registrations say no longer what is so. Then
-// it looks at the register for those that are new, or have not looked for long.
+// it looks at the register, if a wait is new or the last look was long ago. One look serves all waits.
 func (d *Detector) round() {
 	now := time.Now()
-	d.mu.Lock()
-	waits := maps.Clone(d.waits)
-	d.mu.Unlock()
-	var fresh, old, look []*listing
-	for w, n := range waits {
-		if now.Before(n.since.Add(d.timeout)) {
-			continue
-		}
-		nested, carried, ok := d.nestedOf(w, &n)
+	var fresh, old []*listing
+	registered := false
+	for _, n := range d.nested(now) {
 		switch {
-		case ok && n.reg != nil && !n.reg.over() && (n.reg.wait.node == "") == d.refused() && n.reg.nested.equal(&nested):
-			if now.After(n.reg.lookAt) {
-				look = append(look, n.reg)
-			}
+		case n.ok && n.reg != nil && !n.reg.over() && (n.reg.wait.node == "") == d.refused() && n.reg.nested.equal(&n.now):
+			registered = true
 			continue
 		case n.reg != nil:
 			old = append(old, n.reg)
 		}
-		if ok {
-			if r := d.registrationOf(w, nested, carried); r != nil {
+		if n.ok {
+			if r := d.registrationOf(n); r != nil {
 				fresh = append(fresh, r)
 			}
 		}
@@ -92,22 +84,44 @@ func (d *Detector) round() {
 	if strays {
 		d.doubtNext = now.Add(d.cfg.SessionTimeout)
 	}
-	if look = append(look, fresh...); len(look) > 0 || strays {
-		d.look(look)
+	if len(fresh) > 0 || registered && !now.Before(d.lookAt) || strays {
+		d.look()
 	}
 }
 
-// nestedOf returns what a wait stands behind and holds at the moment, and the locks of that which its
-// context carries. ok is false if it needs no registration.
-func (d *Detector) nestedOf(w Waiter, n *nestedWait) (nested Nested, carried []Hold, ok bool) {
-	r := w.Wanted()
-	behind, ok := d.local.Behind(r, n.own, n.nearest)
-	if !ok {
-		return Nested{}, nil, false
+// lasting is a wait that has lasted for deadlock_timeout.
+type lasting struct {
+	nestedWait
+	waiter  Waiter
+	now     Nested // what it stands behind and holds
+	carried []Hold // the locks of that which its context carries
+	ok      bool   // it needs a registration
+}
+
+// nested returns the waits that have lasted for deadlock_timeout, as they are at the moment.
+func (d *Detector) nested(at time.Time) (all []*lasting) {
+	var stand []local.Waiting
+	d.mu.Lock()
+	for w, n := range d.waits {
+		if !at.Before(n.since.Add(d.timeout)) {
+			all = append(all, &lasting{nestedWait: n, waiter: w})
+			stand = append(stand, local.Waiting{Request: w.Wanted(), Own: n.own, Nearest: n.nearest})
+		}
 	}
-	nested = Nested{Behind: behind, Label: r.Origin.Label, Trace: r.Origin.Trace}
-	carried = w.Holds()
-	holds := carried
+	d.mu.Unlock()
+	for i, behind := range d.local.Behind(stand) {
+		if len(behind) > 0 {
+			all[i].holds(stand[i].Request, behind)
+		}
+	}
+	return all
+}
+
+// holds notes what a wait that stands behind some points holds.
+func (n *lasting) holds(r *local.Request, behind []local.Behind) {
+	n.now = Nested{Behind: behind, Label: r.Origin.Label, Trace: r.Origin.Trace}
+	n.carried = n.waiter.Holds()
+	holds := n.carried
 	if n.own != nil && len(r.Wants) > 1 { // others wait for its nodes for the names that would be free
 		own, _ := n.own.Contenders()
 		for i, c := range own {
@@ -116,23 +130,23 @@ func (d *Detector) nestedOf(w Waiter, n *nestedWait) (nested Nested, carried []H
 	}
 	for _, h := range holds {
 		for _, node := range h.Nodes {
-			if !slices.Contains(nested.Held, node) {
-				nested.Held = append(nested.Held, node)
+			if !slices.Contains(n.now.Held, node) {
+				n.now.Held = append(n.now.Held, node)
 			}
 		}
 	}
-	return nested, carried, len(nested.Held) > 0
+	n.ok = len(n.now.Held) > 0
 }
 
 // registrationOf returns a registration that is not made yet; nil if it would be too large.
-func (d *Detector) registrationOf(w Waiter, nested Nested, carried []Hold) *listing {
-	reg := &listing{registration: newRegistration(), waiter: w, holds: carried, by: d}
-	reg.nested = nested
+func (d *Detector) registrationOf(n *lasting) *listing {
+	reg := &listing{registration: newRegistration(), waiter: n.waiter, holds: n.carried, by: d}
+	reg.nested = n.now
 	d.serial++
-	reg.data = describe(d.cfg.Root, d.cfg.Host, d.cfg.PID, &nested).encode()
+	reg.data = describe(d.cfg.Root, d.cfg.Host, d.cfg.PID, &n.now).encode()
 	var ok bool
-	if reg.wait, ok = newWait(d.cfg.Root, id{d.client, d.serial}, &nested); !ok || len(reg.data) > maxData {
-		d.Bounded.Add(1)
+	if reg.wait, ok = newWait(d.cfg.Root, id{d.client, d.serial}, &n.now); !ok || len(reg.data) > maxData {
+		d.unknown(n.waiter)
 		return nil
 	}
 	return reg
@@ -182,30 +196,27 @@ func (d *Detector) registerAll(fresh []*listing) {
 	for i, r := range fresh {
 		regs[i] = r.registration
 	}
-	doubt, refused := d.create(ctx, regs)
+	doubt, denied := d.create(ctx, regs)
 	if doubt {
 		now := time.Now()
 		d.doubtUntil, d.doubtNext = now.Add(2*d.cfg.SessionTimeout+lateCreate), now
 	}
-	if refused != nil {
+	if denied != nil {
 		first := d.refusedAt.IsZero()
 		if d.refusedAt = time.Now(); !first {
 			return
 		}
 		d.cfg.Log().Warn("zklock: the servers refuse to register waits, so deadlocks between processes are not found: give this client the rights on the znode, or set deadlock_timeout=0",
-			"path", d.path, "error", place.Logged(refused))
+			"path", d.path, "error", place.Logged(denied))
 	}
 }
 
-// maxRefuted bounds how many steps one look may find to be wrong.
-const maxRefuted = 16
-
 // errAbsent means that a wait is not listed.
-var errAbsent = errors.New("the registration is not listed yet, or not any more")
+var errAbsent = errors.New("the registration is not listed")
 
-// look reads the register, and ends each of the waits that is the last of a circle. If it could not find
-// that out, the waits look again in the next round.
-func (d *Detector) look(waits []*listing) {
+// look reads the register, and ends each of this client's waits that is the last of a circle. If it could
+// not find that out for all, the next round looks again.
+func (d *Detector) look() {
 	ctx, cancel := context.WithTimeout(d.pool.Ctx, d.cfg.ConnectTimeout)
 	defer cancel()
 	s, err := d.pool.Session(ctx, d.path)
@@ -213,43 +224,52 @@ func (d *Detector) look(waits []*listing) {
 		return
 	}
 	all, err := d.list(ctx, s)
+	own := d.own()
 	if err != nil {
-		d.bounded(errors.Is(err, driver.ErrReplyTooLarge))
+		for _, r := range own {
+			if errors.Is(err, driver.ErrReplyTooLarge) {
+				d.unknown(r.waiter)
+			}
+		}
 		return
 	}
-	own := d.own()
 	d.deleteStrays(s, all, own)
-	g := newGraph(d.known(all, own))
-	for _, r := range waits {
-		if err := d.settle(ctx, s, g, own, r); err == nil {
-			r.lookAt = time.Now().Add(lookAgain/2 + d.cfg.Jitter(lookAgain))
-		}
+	v := &view{register: &d.register, s: s, own: own, g: newGraph(d.known(all, own))}
+	for _, r := range own {
+		err = cmp.Or(d.judge(ctx, v, r), err)
+	}
+	if err == nil {
+		d.lookAt = time.Now().Add(lookAgain/2 + d.cfg.Jitter(lookAgain))
 	}
 }
 
-// bounded counts a search that has reached a bound.
-func (d *Detector) bounded(is bool) {
-	if is {
-		d.Bounded.Add(1)
+// unknown counts a wait of which a bound hides whether it is in a circle.
+func (d *Detector) unknown(w Waiter) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if n, waits := d.waits[w]; waits && !n.unknown {
+		n.unknown = true
+		d.waits[w] = n
+		d.Unknown.Add(1)
 	}
 }
 
 // own returns this client's registrations, by their ids.
-func (d *Detector) own() map[id]*registration {
+func (d *Detector) own() map[id]*listing {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	own := make(map[id]*registration)
+	own := make(map[id]*listing)
 	for _, n := range d.waits {
-		if n.reg != nil {
-			own[n.reg.wait.id] = n.reg.registration
+		if n.reg != nil && !n.reg.over() {
+			own[n.reg.wait.id] = n.reg
 		}
 	}
 	return own
 }
 
-// known returns the waits of the graph: those that are listed, and those of this client that the servers
-// have refused. It is one or the other: the two have no common order.
-func (d *Detector) known(listed []*wait, own map[id]*registration) []*wait {
+// known returns the waits of the graph: those that are listed, or those of this client if the servers have
+// refused registrations. It is one or the other: the two have no common order.
+func (d *Detector) known(listed []*wait, own map[id]*listing) []*wait {
 	if !d.refused() {
 		return listed
 	}
@@ -262,7 +282,7 @@ func (d *Detector) known(listed []*wait, own map[id]*registration) []*wait {
 
 // deleteStrays deletes registrations of this client that no wait has. Creates whose outcomes were not known
 // have left them.
-func (d *Detector) deleteStrays(s *place.Session, all []*wait, own map[id]*registration) {
+func (d *Detector) deleteStrays(s *place.Session, all []*wait, own map[id]*listing) {
 	if time.Now().After(d.doubtUntil) {
 		return
 	}
@@ -273,67 +293,40 @@ func (d *Detector) deleteStrays(s *place.Session, all []*wait, own map[id]*regis
 	}
 }
 
-// settle ends a wait if it is the last of a circle. An error means that this could not be found out.
-func (d *Detector) settle(ctx context.Context, s *place.Session, g *graph, own map[id]*registration, r *listing) error {
-	self := &r.wait
-	if at := slices.IndexFunc(g.waits, func(w *wait) bool { return w.id == self.id }); at >= 0 {
-		self = g.waits[at]
-	} else {
-		return errAbsent // it is not there yet, or not any more
+// judge ends a wait if it is the last of a circle. An error means that this could not be found out.
+func (d *Detector) judge(ctx context.Context, v *view, r *listing) error {
+	last := v.g.find(r.registration)
+	if last == nil {
+		if r.on == v.s && r.wait.node != "" {
+			d.remove(r.registration) // somebody has deleted it: the wait is registered again
+		}
+		return errAbsent
 	}
-	circle, links, err := d.search(ctx, s, g, self, own)
-	if circle != nil && d.waitsStill(r) && d.commits(ctx, s, r, circle) {
+	circle, links, err := v.search(ctx, last)
+	if errors.Is(err, errBounded) {
+		d.unknown(r.waiter)
+		return nil
+	}
+	if circle != nil && d.commits(ctx, r, circle) {
 		r.waiter.Deadlock(links)
 	}
 	return err
 }
 
-// search returns a circle of which a wait is the last, one of the shortest, and what is known of its waits;
-// nil if there is none that is confirmed.
-func (d *Detector) search(ctx context.Context, s *place.Session, g *graph, last *wait, own map[id]*registration) ([]step, []Link, error) {
-	for range maxRefuted {
-		circle, bounded := g.circle(last)
-		d.bounded(bounded)
-		if circle == nil {
-			return nil, nil, nil
-		}
-		links, wrong, err := d.confirm(ctx, s, circle, own)
-		if err != nil {
-			return nil, nil, err
-		}
-		if wrong < 0 {
-			return circle, links, nil
-		}
-		g.refuted = append(g.refuted, circle[wrong])
-	}
-	d.bounded(true)
-	return nil, nil, nil
-}
-
 // commits removes the registration of a wait that is about to end, and reports whether the others of the
-// circle are registered after that. So of two waits that have seen each other one ends at most: the one that
-// removes its registration later finds that the other's is gone, and is registered again.
-func (d *Detector) commits(ctx context.Context, s *place.Session, r *listing, circle []step) bool {
+// circle are registered after that: see the last invariant of Detector.
+func (d *Detector) commits(ctx context.Context, r *listing, circle []step) bool {
+	if !d.remove(r.registration) || !withdraw([]*listing{r}, time.After(patience)) {
+		return false
+	}
+	var err error
+	var after []*wait
 	if r.wait.node == "" {
-		return true // this goroutine ends all waits of its client, one after the other
-	}
-	if !withdraw([]*listing{r}, time.After(patience)) {
+		after = d.known(nil, d.own())
+	} else if after, err = d.list(ctx, r.on); err != nil {
 		return false
 	}
-	all, err := d.list(ctx, s)
-	return err == nil && !slices.ContainsFunc(circle[1:], func(c step) bool {
-		return !slices.ContainsFunc(all, func(w *wait) bool { return w.node == c.wait.node })
+	return !slices.ContainsFunc(circle[1:], func(c step) bool {
+		return !slices.ContainsFunc(after, func(w *wait) bool { return w.id == c.wait.id && w.node == c.wait.node })
 	})
-}
-
-// waitsStill reports whether a wait still is what its registration says.
-func (d *Detector) waitsStill(r *listing) bool {
-	d.mu.Lock()
-	n, waits := d.waits[r.waiter]
-	d.mu.Unlock()
-	if !waits || n.reg != r || r.over() {
-		return false
-	}
-	now, _, ok := d.nestedOf(r.waiter, &n)
-	return ok && now.equal(&r.nested)
 }

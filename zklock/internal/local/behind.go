@@ -1,6 +1,8 @@
 package local
 
 import (
+	"iter"
+
 	"github.com/zklock/go-zklock/zklock/internal/place"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
@@ -24,22 +26,22 @@ type waitingPlace struct {
 	nearest place.Contender // that it waits for
 }
 
-// points returns what a request with these modes stands behind, if it waits for its turn with that
-// place. Without modes it is the place's own request, and each name has its own mode. A reader does not
+// points returns what a request that waits for its turn with that place stands behind, in each of the
+// modes. Without modes it is the place's own request, and each name has its own mode. A reader does not
 // exclude the readers ahead of a writer that it waits for, but the writer waits for them; so the
 // contender that it waits for is a point, too. ok is false if the place does not wait in the queue any
 // more.
-func (s *waitingPlace) points(names []place.Want, modes []queue.Mode) (all []Behind, ok bool) {
+func (s *waitingPlace) points(names []place.Want, modes queue.Modes) (all []Behind, ok bool) {
 	own, ok := s.own.Contenders()
 	if !ok {
 		return nil, false
 	}
 	for i, c := range own {
 		as := modes
-		if as == nil {
-			as = []queue.Mode{names[i].Kind.Mode}
+		if as == 0 {
+			as = queue.ModesOf(names[i].Kind.Mode)
 		}
-		for _, m := range as {
+		for m := range modesOf(as) {
 			c.Mode = m
 			all = append(all, Behind{Node: Node{c, names[i].Name}})
 		}
@@ -48,4 +50,37 @@ func (s *waitingPlace) points(names []place.Want, modes []queue.Mode) (all []Beh
 		}
 	}
 	return all, true
+}
+
+// modesAhead yields each request of a local queue, from the front on, with the modes that it waits in: its
+// own, those of the requests ahead that it excludes, of those that these exclude, and so on. A try does not
+// wait for a holder.
+func modesAhead(requests iter.Seq[*Request]) iter.Seq2[*Request, queue.Modes] {
+	return func(yield func(*Request, queue.Modes) bool) {
+		next := []queue.Modes{0} // by mode: what a request that comes next waits in
+		for m := queue.Mode(1); m.Known(); m++ {
+			next = append(next, queue.ModesOf(m))
+		}
+		for r := range requests {
+			if !yield(r, next[r.Mode]) {
+				return
+			}
+			for m := range next {
+				if m > 0 && !r.Try && queue.Mode(m).Excludes(r.Mode) {
+					next[m] |= next[r.Mode]
+				}
+			}
+		}
+	}
+}
+
+// modesOf yields the modes of a set.
+func modesOf(s queue.Modes) iter.Seq[queue.Mode] {
+	return func(yield func(queue.Mode) bool) {
+		for m := queue.Mode(1); m.Known(); m++ {
+			if s.Has(m) && !yield(m) {
+				return
+			}
+		}
+	}
 }

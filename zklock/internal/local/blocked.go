@@ -1,6 +1,8 @@
 package local
 
 import (
+	"iter"
+
 	"github.com/zklock/go-zklock/zklock/internal/place"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
@@ -14,79 +16,92 @@ func (h *Hold) Nodes() (all []Node, ok bool) {
 	return all, ok
 }
 
-// Behind returns what a request stands behind that waits for other contenders. own is the place with
-// which it has begun to wait last, and nearest what it waited for then; own is nil if it waits in the
-// local queue only. ok is false if it does not wait at the moment, or if where it stands is not known
-// yet.
-func (qs *Queues) Behind(r *Request, own *place.Place, nearest place.Contender) (all []Behind, ok bool) {
-	qs.mu.Lock()
-	q, waits := qs.byPath[r.Wants[0].Path], r.blocked && !r.served
-	qs.mu.Unlock()
-	switch {
-	case !waits || q == nil:
-		return nil, false
-	case own != nil:
-		s := waitingPlace{own, nearest}
-		return s.points(r.Wants, nil)
-	}
-	return q.behind(r)
+// Waiting is a request that waits for other contenders. Own is the place with which it has begun to wait
+// last, and Nearest what it waited for then; Own is nil if it waits in the local queue only.
+type Waiting struct {
+	Request *Request
+	Own     *place.Place
+	Nearest place.Contender
 }
 
-// behind is Queues.Behind for a request that waits in the local queue. It waits for the tickets ahead
+// Behind returns what each of these requests stands behind. There is nothing if it does not wait at the
+// moment, or if where it stands is not known yet. It walks once through the local queue of a name, however
+// many of the requests are in it.
+func (qs *Queues) Behind(waits []Waiting) [][]Behind {
+	all := make([][]Behind, len(waits))
+	local := make(map[*Queue]map[*Request]int) // the index of each request
+	qs.mu.Lock()
+	placed := make([]bool, len(waits))
+	for i, w := range waits {
+		r := w.Request
+		q := qs.byPath[r.Wants[0].Path]
+		switch {
+		case q == nil || !r.blocked || r.served:
+		case w.Own != nil:
+			placed[i] = true
+		default:
+			if local[q] == nil {
+				local[q] = make(map[*Request]int)
+			}
+			local[q][r] = i
+		}
+	}
+	qs.mu.Unlock()
+	for i, w := range waits {
+		if placed[i] {
+			s := waitingPlace{w.Own, w.Nearest}
+			all[i], _ = s.points(w.Request.Wants, 0)
+		}
+	}
+	for q, of := range local {
+		q.behind(q.requestsLocked, of, all)
+	}
+	return all
+}
+
+// behind is Queues.Behind for requests that wait in the local queue, among the requests of the queue. Each waits for the tickets ahead
 // of it that it excludes, for those that these exclude, and so on. What all of these wait for is ahead of
 // the leader's place, or is the hold that is in their way.
-func (q *Queue) behind(r *Request) (all []Behind, ok bool) {
+func (q *Queue) behind(requests iter.Seq[*Request], of map[*Request]int, all [][]Behind) {
+	modes := make(map[*Request]queue.Modes, len(of))
 	q.mu.Lock()
-	modes, waits := q.modesAheadLocked(r)
+	for r, ahead := range modesAhead(requests) {
+		if _, asked := of[r]; asked && (q.leader == nil || r != q.leader.r) {
+			modes[r] = ahead
+		}
+	}
 	lead, leads, held := q.lead, q.leader != nil, q.current
 	q.mu.Unlock()
-	if !waits {
-		return nil, false
+	var nodes []Node
+	stays := true
+	if held != nil && !held.IsOver() {
+		nodes, stays = held.Nodes()
 	}
-	if leads && lead.own != nil {
-		if all, ok = lead.points(r.Wants, modes); !ok {
-			return nil, false
+	for r, ahead := range modes {
+		points, ok := []Behind(nil), stays
+		if ok && leads && lead.own != nil {
+			points, ok = lead.points(r.Wants, ahead)
+		}
+		for _, n := range nodes {
+			for m := range modesOf(ahead) {
+				n.Mode = m
+				points = append(points, Behind{Node: n, Itself: true})
+			}
+		}
+		if ok {
+			all[of[r]] = points
 		}
 	}
-	if held == nil || held.IsOver() {
-		return all, len(all) > 0
-	}
-	nodes, ok := held.Nodes()
-	if !ok {
-		return nil, false
-	}
-	for _, n := range nodes {
-		for _, m := range modes {
-			n.Mode = m
-			all = append(all, Behind{Node: n, Itself: true})
-		}
-	}
-	return all, len(all) > 0
 }
 
-// modesAheadLocked returns the modes of a request in the queue and of those ahead of it that it waits
-// for, without repetition. waits is false if it is not in the queue.
-func (q *Queue) modesAheadLocked(r *Request) (modes []queue.Mode, waits bool) {
-	at := q.waiters.Back()
-	for at != nil && at.Value.(*ticket).r != r {
-		at = at.Prev()
+// requestsLocked yields the request of the leader, and those in the queue from the front on.
+func (q *Queue) requestsLocked(yield func(*Request) bool) {
+	if q.leader != nil && !yield(q.leader.r) {
+		return
 	}
-	if at == nil {
-		return nil, false
-	}
-	set := queue.ModesOf(r.Mode)
-	modes = append(modes, r.Mode)
-	add := func(o *Request) {
-		if m := o.Mode; !o.Try && !set.Has(m) && set.Exclude(m) {
-			set |= queue.ModesOf(m)
-			modes = append(modes, m)
+	for at := q.waiters.Front(); at != nil; at = at.Next() {
+		if !yield(at.Value.(*ticket).r) {
+			return
 		}
 	}
-	for at = at.Prev(); at != nil; at = at.Prev() {
-		add(at.Value.(*ticket).r)
-	}
-	if q.leader != nil {
-		add(q.leader.r)
-	}
-	return modes, true
 }

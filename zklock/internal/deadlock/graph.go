@@ -1,0 +1,184 @@
+package deadlock
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/zklock/go-zklock/zklock/internal/queue"
+)
+
+// step is one wait of a circle, and why it waits for the next: it stands behind a point in the queue of
+// a lock, and the next holds a node of that queue which is ahead of the point and excludes it.
+type step struct {
+	wait   *wait
+	behind int // index of the point
+	next   *wait
+	held   int // index of the node in what next holds
+}
+
+// holder is a node that a wait holds.
+type holder struct {
+	wait *wait
+	held int
+}
+
+// lane is the nodes of a lock's queue that a mode excludes. A wait that stands behind a point waits for the
+// nodes of a lane up to there.
+type lane struct {
+	lock uint64 // the hash of the lock
+	mode queue.Mode
+}
+
+// graph has the waits of a register, and which of them wait for which. Its size is that of the register:
+// waits behind one node share what is ahead of it.
+type graph struct {
+	waits     []*wait
+	byID      map[id][]*wait    // more than one if another program has made a copy
+	lanes     map[lane][]holder // in the order of the queue
+	component map[*wait]int     // the same for waits that wait for each other, perhaps over others; 0: a wait is in no circle
+	refuted   map[*wait][]step  // steps that a closer look has found to be wrong
+	visited   int               // steps that were followed
+}
+
+// newGraph returns the graph of some waits.
+func newGraph(waits []*wait) *graph {
+	g := &graph{waits: waits, byID: make(map[id][]*wait), lanes: make(map[lane][]holder), component: make(map[*wait]int), refuted: make(map[*wait][]step)}
+	holders := make(map[uint64][]holder) // by the hash of the lock
+	for _, w := range waits {
+		g.byID[w.id] = append(g.byID[w.id], w)
+		for i, m := range w.held {
+			holders[m.lock] = append(holders[m.lock], holder{w, i})
+		}
+	}
+	for _, w := range waits {
+		for _, b := range w.behind {
+			l := lane{b.lock, b.mode}
+			if _, made := g.lanes[l]; !made {
+				g.lanes[l] = laneOf(holders[b.lock], b.mode)
+			}
+		}
+	}
+	g.connect()
+	return g
+}
+
+// laneOf returns those of some holders that a mode excludes, in the order of the queue.
+func laneOf(holders []holder, mode queue.Mode) []holder {
+	all := make([]holder, 0, len(holders))
+	for _, h := range holders {
+		if held := h.wait.held[h.held]; mode.Excludes(held.mode) {
+			all = append(all, h)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b holder) int { return cmp.Compare(a.zxid(), b.zxid()) })
+	return all
+}
+
+func (h holder) zxid() int64 { return h.wait.held[h.held].zxid }
+
+// find returns the wait of a registration; nil if there is none.
+func (g *graph) find(r *registration) *wait {
+	for _, w := range g.byID[r.wait.id] {
+		if r.wait.node == "" || w.node == r.wait.node { // it has none if the reply to its create was lost
+			return w
+		}
+	}
+	return nil
+}
+
+// ahead returns the lane of a point, and how many nodes of it are ahead of the point.
+func (g *graph) ahead(b mark) (l lane, n int) {
+	l = lane{b.lock, b.mode}
+	n, _ = slices.BinarySearchFunc(g.lanes[l], b.zxid, func(h holder, zxid int64) int { return cmp.Compare(h.zxid(), zxid) })
+	return l, n
+}
+
+// connect finds the components, with Tarjan's algorithm. Its vertices are the waits, and after them the
+// nodes of all lanes: a node leads to the wait that holds it and to the node before it. So the waits behind
+// a node of which many are held lead to one vertex, and not to each of the holders.
+func (g *graph) connect() {
+	begin := make(map[lane]int) // the vertex of a lane's first node
+	vertex := make(map[*wait]int)
+	out := make([][]int, len(g.waits))
+	for i, w := range g.waits {
+		vertex[w] = i
+	}
+	for l, all := range g.lanes {
+		begin[l] = len(out)
+		for i, h := range all {
+			to := []int{vertex[h.wait]}
+			if i > 0 {
+				to = append(to, len(out)-1)
+			}
+			out = append(out, to)
+		}
+	}
+	for i, w := range g.waits {
+		for _, b := range w.behind {
+			if l, n := g.ahead(b); n > 0 {
+				out[i] = append(out[i], begin[l]+n-1)
+			}
+		}
+	}
+	for i, all := range g.components(out, len(g.waits)) {
+		for _, w := range all {
+			g.component[g.waits[w]] = i + 1
+		}
+	}
+}
+
+// components returns the strongly connected components of a graph that have two or more of its first
+// vertices, and these of them. out has where each vertex leads.
+func (g *graph) components(out [][]int, first int) (found [][]int) {
+	type visit struct{ vertex, next int }
+	number, low := make([]int, len(out)), make([]int, len(out)) // 0: not visited
+	left := make([]bool, len(out))                              // its component is known
+	count := 0
+	var stack []int
+	var calls []visit
+	for root := range first {
+		if number[root] == 0 {
+			calls = append(calls, visit{root, 0})
+		}
+		for len(calls) > 0 {
+			c := &calls[len(calls)-1]
+			v := c.vertex
+			if number[v] == 0 {
+				count++
+				number[v], low[v] = count, count
+				stack = append(stack, v)
+			}
+			if c.next < len(out[v]) {
+				to := out[v][c.next]
+				c.next++
+				g.visited++
+				if number[to] == 0 {
+					calls = append(calls, visit{to, 0})
+				} else if !left[to] {
+					low[v] = min(low[v], number[to])
+				}
+				continue
+			}
+			calls = calls[:len(calls)-1]
+			if len(calls) > 0 {
+				before := calls[len(calls)-1].vertex
+				low[before] = min(low[before], low[v])
+			}
+			if low[v] < number[v] {
+				continue
+			}
+			var members []int
+			for last := -1; last != v; {
+				last = stack[len(stack)-1]
+				stack = stack[:len(stack)-1]
+				if left[last] = true; last < first {
+					members = append(members, last)
+				}
+			}
+			if len(members) > 1 {
+				found = append(found, members)
+			}
+		}
+	}
+	return found
+}
