@@ -4,6 +4,15 @@ import "github.com/zklock/go-zklock/internal/testkit/mutant"
 
 var _ = []mutant.Mutant{
 	{
+		Name:   "order-of-a-detached-context",
+		Breaks: "Order counts the locks of a context from Detach as held",
+		In:     Detach,
+		Find:   "context.WithValue(ctx, $key, $none)",
+		Put:    "ctx",
+		Tests:  []string{"TestOrder"},
+		By:     "zklock/zklocktest",
+	},
+	{
 		Name:   "valid-from-a-timer",
 		Breaks: "Valid waits for a timer to announce the end of the lease instead of looking at the clock",
 		In:     (*Lock).Valid,

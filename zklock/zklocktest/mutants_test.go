@@ -36,6 +36,14 @@ var _ = []mutant.Mutant{
 		Tests:  []string{"TestOrder"},
 	},
 	{
+		Name:   "order-of-permits",
+		Breaks: "Order takes permits for readers, which wait for writers only",
+		In:     partOf,
+		Find:   "mode == zklock.Shared",
+		Put:    "mode != zklock.Exclusive",
+		Tests:  []string{"TestOrder"},
+	},
+	{
 		Name:   "order-forgets-all",
 		Breaks: "Order does not see that an All waits in the queues of all its names at once",
 		In:     (*record).add,

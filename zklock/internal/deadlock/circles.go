@@ -11,7 +11,7 @@ import (
 // that was registered last. Of several circles with the same last wait it returns one of the shortest. It
 // reads on a session, and changes nothing.
 func (d *Detector) Circles(ctx context.Context, s *place.Session) (circles [][]Link, err error) {
-	v := &view{register: &d.register, s: s}
+	v := &view{register: &d.register, s: s, conn: s.Generation()}
 	if err := v.synced(ctx); err != nil {
 		return nil, err
 	}

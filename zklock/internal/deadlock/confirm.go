@@ -27,8 +27,8 @@ type view struct {
 	s    *place.Session
 	own  map[id]*listing // of this client
 	g    *graph
-	conn uint64 // the connection of the Sync
-	sync bool   // it was made
+	conn uint64 // the connection of s on which the look has begun
+	sync bool   // the Sync of this look was made
 }
 
 // maxRefuted bounds how many steps one search may find to be wrong.
@@ -107,7 +107,6 @@ func (v *view) synced(ctx context.Context) error {
 	if v.sync {
 		return nil
 	}
-	v.conn = v.s.Generation()
 	err := v.s.Repeat(ctx, "sync", func(ctx context.Context, ds driver.Session) error { return ds.Sync(ctx, v.path) })
 	v.sync = err == nil
 	return err

@@ -17,12 +17,11 @@ var _ = []mutant.Mutant{
 	},
 	{
 		Name:   "all-members-end",
-		Breaks: "each wait of a circle ends, not only the last that was registered",
+		Breaks: "each wait of a circle is taken for the one that ends, not only the last that was registered",
 		In:     (*graph).circle,
 		Find:   "s.next.order < last.order",
 		Put:    "true",
-		Tests:  []string{"TestTwoClientsInOppositeOrder", "TestRings"},
-		By:     "zklock",
+		Tests:  []string{"TestCircle"},
 	},
 	{
 		Name:   "readers-exclude-readers",
@@ -93,7 +92,7 @@ var _ = []mutant.Mutant{
 		Name:   "one-look",
 		Breaks: "a wait that could not look at the register does not look again",
 		In:     (*Detector).round,
-		Find:   "registered && !now.Before(d.lookAt)",
+		Find:   "!now.Before(d.lookAt)",
 		Put:    "false",
 		Tests:  []string{"TestWaitLooksAgainIfItCouldNotLook"},
 		By:     "zklock",

@@ -223,6 +223,7 @@ func (d *Detector) look() {
 	if err != nil {
 		return
 	}
+	v := &view{register: &d.register, s: s, conn: s.Generation()}
 	all, err := d.list(ctx, s)
 	own := d.own()
 	if err != nil {
@@ -234,7 +235,7 @@ func (d *Detector) look() {
 		return
 	}
 	d.deleteStrays(s, all, own)
-	v := &view{register: &d.register, s: s, own: own, g: newGraph(d.known(all, own))}
+	v.own, v.g = own, newGraph(d.known(all, own))
 	for _, r := range own {
 		err = cmp.Or(d.judge(ctx, v, r), err)
 	}

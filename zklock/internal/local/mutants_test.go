@@ -8,6 +8,22 @@ import (
 
 var _ = []mutant.Mutant{
 	{
+		Name:   "waits-for-a-try",
+		Breaks: "a wait in the local queue is taken to wait for what a try ahead of it excludes",
+		In:     modesAhead,
+		Find:   "!r.Try",
+		Put:    "true",
+		Tests:  []string{"TestModesAhead"},
+	},
+	{
+		Name:   "waits-for-those-it-excludes-only",
+		Breaks: "a wait in the local queue is not taken to wait for what those ahead of it wait for",
+		In:     modesAhead,
+		Find:   "next[m] |= next[r.Mode]",
+		Put:    "next[m] |= queue.ModesOf(r.Mode)",
+		Tests:  []string{"TestModesAhead"},
+	},
+	{
 		Name:   "kept-place-of-a-lost-session",
 		Breaks: "a kept place stays the name's after its session has ended",
 		In:     (*keptPlace).Vacate,
