@@ -128,7 +128,8 @@ func TestSecondLookIsAfterASync(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				e := memdriver.New(memdriver.WithServers(3))
 				follower := (e.Leader() + 1) % 3
-				open := func() *zklock.Client { return connect(t, e.Connector(e.Leader()), nil) }
+				rarely := map[string]string{"deadlock_timeout": "3s"} // so that no registration changes between the two looks
+				open := func() *zklock.Client { return connect(t, e.Connector(e.Leader()), rarely) }
 				a, c, d := open(), open(), open()
 				listed := make(chan struct{})
 				lists := 0
@@ -154,7 +155,7 @@ func TestSecondLookIsAfterASync(t *testing.T) {
 					first <- outcome{lock: l, err: err}
 				}()
 				second := nested(t, m, zklock.All(c.RWMutex("x").Reader(), c.Mutex("z")))
-				time.Sleep(300 * time.Millisecond)
+				time.Sleep(time.Second)
 				last := nested(t, y, b.Mutex("m"))
 				<-listed
 				time.Sleep(50 * time.Millisecond)
@@ -165,7 +166,7 @@ func TestSecondLookIsAfterASync(t *testing.T) {
 				} else {
 					mustRelease(t, x)
 				}
-				time.Sleep(5 * time.Second)
+				time.Sleep(10 * time.Second)
 				select {
 				case o := <-last:
 					t.Fatalf("the circle was over: %v", o.err)

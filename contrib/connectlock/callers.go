@@ -23,6 +23,9 @@ import (
 // into ctx, and not on what the caller sends. The header has no effect if the caller is not trusted, or if
 // a value of it is malformed. The first 32 locks of the header count.
 //
+// A server that calls on sends only its own locks. To send its callers' too, set the header fence.Key of
+// the new call to the values of the call that came in.
+//
 // WithCallerLocks panics if trust is nil.
 func WithCallerLocks(trust func(ctx context.Context, call Call) bool) Option {
 	if trust == nil {

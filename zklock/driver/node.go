@@ -12,7 +12,9 @@ type Node struct {
 // Stat is a znode's metadata, with ZooKeeper's field names and meanings. A zxid is the
 // number of a transaction; later transactions have higher ones.
 type Stat struct {
-	// Czxid is the zxid of the transaction that created the znode.
+	// Czxid is the zxid of the transaction that created the znode. It is never 0: a client that learns
+	// the zxid of its queue node neither from Multi nor from this acquires no lock. The search for
+	// deadlocks, too, knows queue nodes by it.
 	Czxid int64
 
 	// Mzxid is the zxid of the transaction that last set its data.

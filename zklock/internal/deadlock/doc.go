@@ -4,8 +4,9 @@
 // Only an acquisition whose context carries a lock, or that wants several names, can be in a circle: a
 // nested wait. One of several names has its nodes in all queues while it waits in one of them, and is in the
 // way there. A nested wait that has lasted for deadlock_timeout is registered: it gets a znode below the
-// register, which says what it waits for, and what its context holds or it is in the way of. A look at the register shows the circle to the last of its waits that was
-// registered, since the others were registered before it. That wait ends. The others do nothing.
+// register, which says what it waits for, and what its context holds or it is in the way of. A look at the
+// register shows the circle to the last of its waits that was registered, since the others were registered
+// before it. That wait ends. The others do nothing.
 //
 // Nothing is written, read or allocated for a wait before deadlock_timeout has passed.
 package deadlock
