@@ -78,7 +78,7 @@ func TestRegisterThatIsForbidden(t *testing.T) {
 		e := memdriver.New()
 		var log bytes.Buffer
 		forbidden := faultdriver.Wrap(e.Connector(), onRegister(faultdriver.Any(faultdriver.On(faultdriver.Multi, faultdriver.Fail(driver.ErrNoAuth)),
-			faultdriver.On(faultdriver.Create, faultdriver.Fail(driver.ErrNoAuth)))))
+			faultdriver.On(faultdriver.Create, faultdriver.Fail(driver.ErrNoAuth)), faultdriver.On(faultdriver.Children, faultdriver.Fail(driver.ErrNoAuth)))))
 		a := connect(t, forbidden, nil, zklock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 		b := connect(t, e.Connector(), nil)
 		x, y := mustLock(t)(a.Mutex("x").Acquire(t.Context())), mustLock(t)(b.Mutex("y").Acquire(t.Context()))

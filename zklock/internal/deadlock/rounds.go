@@ -1,7 +1,6 @@
 package deadlock
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -226,7 +225,7 @@ func (d *Detector) look() {
 	v := &view{register: &d.register, s: s, conn: s.Generation()}
 	all, err := d.list(ctx, s)
 	own := d.own()
-	if err != nil {
+	if err != nil && !d.refused() { // else the waits of this client are enough
 		for _, r := range own {
 			if errors.Is(err, driver.ErrReplyTooLarge) {
 				d.unknown(r.waiter)
@@ -236,10 +235,11 @@ func (d *Detector) look() {
 	}
 	d.deleteStrays(s, all, own)
 	v.own, v.g = own, newGraph(d.known(all, own))
+	again := false
 	for _, r := range own {
-		err = cmp.Or(d.judge(ctx, v, r), err)
+		again = d.judge(ctx, v, r) != nil || again
 	}
-	if err == nil {
+	if !again {
 		d.lookAt = time.Now().Add(lookAgain/2 + d.cfg.Jitter(lookAgain))
 	}
 }
