@@ -167,6 +167,7 @@ func TestSearchOfManyWaits(t *testing.T) {
 				t.Fatal(name, found, bounded)
 			}
 		}
+		t.Logf("%s: %d waits, %d steps", name, len(waits), g.visited)
 		if most := 4 * len(waits); g.visited > most {
 			t.Errorf("%s: %d steps, want at most %d", name, g.visited, most)
 		}

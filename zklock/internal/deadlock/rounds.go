@@ -1,8 +1,10 @@
 package deadlock
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -235,8 +237,10 @@ func (d *Detector) look() {
 	}
 	d.deleteStrays(s, all, own)
 	v.own, v.g = own, newGraph(d.known(all, own))
+	// The newest of some waits that wait for each other is the last of a circle. So it comes before a bound.
+	newest := slices.SortedFunc(maps.Values(own), func(a, b *listing) int { return cmp.Compare(b.wait.order, a.wait.order) })
 	again := false
-	for _, r := range own {
+	for _, r := range newest {
 		again = d.judge(ctx, v, r) != nil || again
 	}
 	if !again {
