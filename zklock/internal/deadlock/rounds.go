@@ -259,16 +259,17 @@ func (d *Detector) unknown(w Waiter) {
 	}
 }
 
-// own returns this client's registrations, by their ids.
+// own returns this client's registrations that are not over, by their ids.
 func (d *Detector) own() map[id]*listing {
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	own := make(map[id]*listing)
+	d.mu.Lock()
 	for _, n := range d.waits {
-		if n.reg != nil && !n.reg.over() {
+		if n.reg != nil {
 			own[n.reg.wait.id] = n.reg
 		}
 	}
+	d.mu.Unlock()
+	maps.DeleteFunc(own, func(_ id, r *listing) bool { return r.over() })
 	return own
 }
 
