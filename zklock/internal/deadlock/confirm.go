@@ -25,7 +25,7 @@ type Link struct {
 type view struct {
 	*register
 	s    *place.Session
-	own  map[id]*listing // of this client
+	own  map[id]*registration // of this client
 	g    *graph
 	conn uint64 // the connection of s on which the look has begun
 	sync bool   // the Sync of this look was made

@@ -96,6 +96,12 @@ type nestedWait struct {
 	nearest place.Contender // as own
 	reg     *listing        // nil: it has none
 	unknown bool            // it was counted in Detector.Unknown
+
+	// Set in the copy of a round only.
+	waiter  Waiter
+	now     Nested // what it stands behind and holds
+	carried []Hold // the locks of that which its context carries
+	ok      bool   // it needs a registration
 }
 
 // Times of a detector.

@@ -152,7 +152,7 @@ var _ = []mutant.Mutant{
 	{
 		Name:   "all-is-not-in-the-way",
 		Breaks: "the nodes of an acquisition of several names do not count while it waits",
-		In:     (*lasting).holds,
+		In:     (*nestedWait).holds,
 		Find:   "n.own != nil && len(r.Wants) > 1",
 		Put:    "false",
 		Tests:  []string{"TestAllWaitsInACircle"},

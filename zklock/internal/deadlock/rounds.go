@@ -90,22 +90,14 @@ func (d *Detector) round() {
 	}
 }
 
-// lasting is a wait that has lasted for deadlock_timeout.
-type lasting struct {
-	nestedWait
-	waiter  Waiter
-	now     Nested // what it stands behind and holds
-	carried []Hold // the locks of that which its context carries
-	ok      bool   // it needs a registration
-}
-
 // nested returns the waits that have lasted for deadlock_timeout, as they are at the moment.
-func (d *Detector) nested(at time.Time) (all []*lasting) {
+func (d *Detector) nested(at time.Time) (all []*nestedWait) {
 	var stand []local.Waiting
 	d.mu.Lock()
 	for w, n := range d.waits {
 		if !at.Before(n.since.Add(d.timeout)) {
-			all = append(all, &lasting{nestedWait: n, waiter: w})
+			n.waiter = w
+			all = append(all, &n)
 			stand = append(stand, local.Waiting{Request: w.Wanted(), Own: n.own, Nearest: n.nearest})
 		}
 	}
@@ -119,7 +111,7 @@ func (d *Detector) nested(at time.Time) (all []*lasting) {
 }
 
 // holds notes what a wait that stands behind some points holds.
-func (n *lasting) holds(r *local.Request, behind []local.Behind) {
+func (n *nestedWait) holds(r *local.Request, behind []local.Behind) {
 	n.now = Nested{Behind: behind, Label: r.Origin.Label, Trace: r.Origin.Trace}
 	n.carried = n.waiter.Holds()
 	holds := n.carried
@@ -140,7 +132,7 @@ func (n *lasting) holds(r *local.Request, behind []local.Behind) {
 }
 
 // registrationOf returns a registration that is not made yet; nil if it would be too large.
-func (d *Detector) registrationOf(n *lasting) *listing {
+func (d *Detector) registrationOf(n *nestedWait) *listing {
 	reg := &listing{registration: newRegistration(), waiter: n.waiter, holds: n.carried, by: d}
 	reg.nested = n.now
 	d.serial++
@@ -224,7 +216,7 @@ func (d *Detector) look() {
 	if err != nil {
 		return
 	}
-	v := &view{register: &d.register, s: s, conn: s.Generation()}
+	v := &view{register: &d.register, s: s, conn: s.Generation(), own: make(map[id]*registration)}
 	all, err := d.list(ctx, s)
 	own := d.own()
 	if err != nil && !d.refused() { // else the waits of this client are enough
@@ -236,7 +228,10 @@ func (d *Detector) look() {
 		return
 	}
 	d.deleteStrays(s, all, own)
-	v.own, v.g = own, newGraph(d.known(all, own))
+	v.g = newGraph(d.known(all, own))
+	for i, r := range own {
+		v.own[i] = r.registration
+	}
 	// The newest of some waits that wait for each other is the last of a circle. So it comes before a bound.
 	newest := slices.SortedFunc(maps.Values(own), func(a, b *listing) int { return cmp.Compare(b.wait.order, a.wait.order) })
 	again := false
@@ -304,7 +299,7 @@ func (d *Detector) judge(ctx context.Context, v *view, r *listing) error {
 	last := v.g.find(r.registration)
 	if last == nil {
 		if r.on == v.s && r.wait.node != "" {
-			d.remove(r.registration) // somebody has deleted it: the wait is registered again
+			d.remove(r.registration) // an operator has deleted it: the wait is registered again
 		}
 		return errAbsent
 	}

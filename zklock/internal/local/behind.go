@@ -52,28 +52,6 @@ func (s *waitingPlace) points(names []place.Want, modes queue.Modes) (all []Behi
 	return all, true
 }
 
-// modesAhead yields each request of a local queue, from the front on, with the modes that it waits in: its
-// own, those of the requests ahead that it excludes, of those that these exclude, and so on. A try does not
-// wait for a holder.
-func modesAhead(requests iter.Seq[*Request]) iter.Seq2[*Request, queue.Modes] {
-	return func(yield func(*Request, queue.Modes) bool) {
-		next := []queue.Modes{0} // by mode: what a request that comes next waits in
-		for m := queue.Mode(1); m.Known(); m++ {
-			next = append(next, queue.ModesOf(m))
-		}
-		for r := range requests {
-			if !yield(r, next[r.Mode]) {
-				return
-			}
-			for m := range next {
-				if m > 0 && !r.Try && queue.Mode(m).Excludes(r.Mode) {
-					next[m] |= next[r.Mode]
-				}
-			}
-		}
-	}
-}
-
 // modesOf yields the modes of a set.
 func modesOf(s queue.Modes) iter.Seq[queue.Mode] {
 	return func(yield func(queue.Mode) bool) {

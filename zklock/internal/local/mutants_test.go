@@ -16,11 +16,11 @@ var _ = []mutant.Mutant{
 		Tests:  []string{"TestModesAhead"},
 	},
 	{
-		Name:   "waits-for-those-it-excludes-only",
+		Name:   "waits-for-its-own-mode-only",
 		Breaks: "a wait in the local queue is not taken to wait for what those ahead of it wait for",
 		In:     modesAhead,
 		Find:   "next[m] |= next[r.Mode]",
-		Put:    "next[m] |= queue.ModesOf(r.Mode)",
+		Put:    "_ = next[m]",
 		Tests:  []string{"TestModesAhead"},
 	},
 	{
