@@ -23,10 +23,10 @@ const workerEnv = "ZKLOCK_TEST_WORKER"
 
 // task is the work of a worker process.
 type task struct {
-	Role   string   // contend, hold, lead, panic, mix, refuse, chaos, cycle, once, every, mortal or philosopher
+	Role   string   // contend, hold, lead, panic, mix, refuse, chaos, cycle, once, every, mortal, philosopher or service
 	URL    string   // the client's URL
-	URLs   []string // for refuse
-	Name   string   // the lock's name
+	URLs   []string // for refuse and service
+	Name   string   // the lock's name; for service: http or grpc
 	Rounds int      // for contend: how often it acquires the lock
 	Guard  string   // for contend: a file that exists while a worker holds the lock
 
@@ -45,7 +45,7 @@ type task struct {
 
 // report is one line that a worker prints.
 type report struct {
-	What  string // ready, waiting, held, lost, gave, beat, mixing, refused, progress, idle, cycled, takes, has, gives, failed, begun, ran, violation, done, error
+	What  string // ready, waiting, held, lost, gave, beat, mixing, refused, progress, idle, cycled, takes, has, gives, failed, begun, ran, violation, call, done, error
 	From  int64  // monotonic; beat: when the request was sent; gave: when the lock was acquired; begun and ran: the slot, in seconds
 	At    int64  // monotonic; when the line was printed
 	Token zklock.Token
@@ -54,6 +54,7 @@ type report struct {
 	Chaos *chaosReport `json:",omitempty"`
 	Cycle *cycleReport `json:",omitempty"`
 	Fork  *forkReport  `json:",omitempty"`
+	Call  *callReport  `json:",omitempty"`
 }
 
 // worker runs the task of a worker process.
@@ -110,6 +111,8 @@ func (w *worker) run() error {
 		return w.mortal()
 	case "philosopher":
 		return w.philosophize()
+	case "service":
+		return w.serve()
 	}
 	c, err := zklock.Open(w.task.URL, zklock.WithHooks(w.hooks()))
 	if err != nil {
@@ -219,6 +222,7 @@ type process struct {
 	task    task
 	cmd     *exec.Cmd
 	start   func() // writes a line to the worker: a worker that is ready begins
+	stop    func() // closes the worker's standard input
 	reports chan report
 	stderr  bytes.Buffer // complete once reports is closed
 }
@@ -261,6 +265,7 @@ func startWorkerBy(t testing.TB, k task, by ...string) *process {
 			t.Error(err)
 		}
 	}
+	p.stop = func() { _ = stdin.Close() } // an error means that the worker has ended
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

@@ -103,6 +103,56 @@ func TestInterceptorDoesNotWaitForItsCaller(t *testing.T) {
 	wantError(t, err, connect.CodeAborted, connectlock.ReasonContended)
 }
 
+// TestDeadlockThroughACall: a service holds x and calls another one, which waits for the lock orders/42. The
+// holder of that waits for x. One of the two waits fails, and the other one goes on.
+func TestDeadlockThroughACall(t *testing.T) {
+	_, e := zklocktest.New(t)
+	open := func() *zklock.Client {
+		c, err := zklock.OpenConfig(zklock.Config{Connector: e.Connector(), DeadlockTimeout: 50 * time.Millisecond}, zklock.WithLogger(nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		return c
+	}
+	caller, callee, third := open(), open(), open()
+	x, err := caller.Mutex("x").Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	y, err := third.Mutex("orders/42").Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	waited := make(chan error, 1)
+	go func() {
+		ctx, cancel := y.Context(t.Context())
+		defer cancel()
+		l, err := third.Mutex("x").Acquire(ctx)
+		_ = y.Release(context.Background())
+		if err == nil {
+			err = l.Release(context.Background())
+		}
+		waited <- err
+	}()
+	all := func(context.Context, connectlock.Call) bool { return true }
+	address := listen(t, shop{pay: func(_ context.Context, m *text) (*text, error) { return m, nil }}, connectlock.HandlerInterceptor(fixed(callee), connectlock.WithCallerLocks(all)))
+	base := &http.Transport{}
+	defer base.CloseIdleConnections()
+	ctx, cancel := x.Context(t.Context())
+	_, called := call(ctx, connect.NewClient[text, text](&http.Client{Transport: &middleware.Transport{Base: base}}, address+pay), "a")
+	cancel()
+	_ = x.Release(context.Background())
+	other := <-waited
+	switch {
+	case called == nil && errors.As(other, new(*zklock.DeadlockError)):
+	case called != nil && other == nil:
+		wantError(t, called, connect.CodeAborted, connectlock.ReasonDeadlock)
+	default:
+		t.Errorf("the call %v, and the other wait %v: want one that a deadlock has ended", called, other)
+	}
+}
+
 func TestDeadlockIsWorthAnotherTry(t *testing.T) {
 	circle := &zklock.DeadlockError{Cycle: []zklock.DeadlockLink{{Host: "h", Held: "orders/42", Waiting: "orders/7"}}}
 	pick := func(context.Context, connectlock.Call) zklock.Acquirer { return zklock.Refuse(circle) }

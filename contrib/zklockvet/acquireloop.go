@@ -15,8 +15,9 @@ var AcquireLoop = &analysis.Analyzer{
 	Name: "acquireloop",
 	Doc: `report loops that acquire several locks one after the other
 
-Two programs that acquire the same names in different orders wait for each other until their contexts
-end. zklock.All acquires several names in one step, and holds all of them or none:
+Two programs that acquire the same names in different orders can wait for each other. The context of
+such a loop does not carry its locks, so no client finds that deadlock: it lasts until a context ends.
+zklock.All acquires several names in one step, and holds all of them or none:
 
 	for _, id := range ids {
 		lock, err := client.Mutex("accounts/" + id).Acquire(ctx) // use zklock.All

@@ -52,7 +52,7 @@ func run(ctx context.Context, args []string, out, log io.Writer) (err error) {
 	}
 	defer func() { err = errors.Join(err, t.shutdown(context.WithoutCancel(ctx))) }()
 
-	client, err := zklock.Open(f.url, zklock.WithHooks(t.hooks()))
+	client, err := zklock.Open(f.url, zklock.WithHooks(t.hooks()), zklock.WithIdentity(zklock.Identity{Host: f.name, PID: os.Getpid()}))
 	if err != nil {
 		return err
 	}

@@ -43,7 +43,10 @@ func asked(r *http.Request, d time.Duration) time.Duration {
 // exported is the route of the export of an order.
 const exported = "POST /orders/{id}/export"
 
-// httpService returns the handler that pays and exports orders. otelhttp is the outermost layer: its
+// moved is the route of a move from one order to another.
+const moved = "POST /orders/{id}/move/{to}"
+
+// httpService returns the handler that pays, exports and moves orders. otelhttp is the outermost layer: its
 // span is that of the request, and the spans of the lock are below it.
 func httpService(client *zklock.Client, t *telemetry) http.Handler {
 	lock := middleware.New(middleware.ByPathValue(client, "id", "orders/%s"), middleware.WithWait(5*time.Second))
@@ -59,10 +62,23 @@ func httpService(client *zklock.Client, t *telemetry) http.Handler {
 	export := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		_ = work(context.WithoutCancel(r.Context()), asked(r, time.Second))
 	})
+	// The move acquires two orders, in the order in which the request names them. That is a mistake: moves in
+	// opposite directions run into a deadlock, and one of them fails.
+	to := middleware.ByPathValue(client, "to", "orders/%s")
+	move := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		err := work(r.Context(), asked(r, usual))
+		if err == nil {
+			err = zklock.Do(r.Context(), to(r), func(ctx context.Context, _ *zklock.Lock) error { return work(ctx, usual) }, zklock.WithLabel(moved))
+		}
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusConflict)
+		}
+	})
 	revocable := middleware.New(middleware.ByPathValue(client, "id", "orders/%s"), middleware.WithAcquire(zklock.WithRevocable()))
 	mux := http.NewServeMux()
 	mux.Handle("POST /orders/{id}/pay", lock(pay))
 	mux.Handle(exported, revocable(export))
+	mux.Handle(moved, lock(move))
 	return otelhttp.NewHandler(mux, "http", otelhttp.WithTracerProvider(t.traces), otelhttp.WithMeterProvider(t.meters), otelhttp.WithPropagators(t.propagator),
 		otelhttp.WithSpanNameFormatter(func(_ string, r *http.Request) string {
 			_, route := mux.Handler(r)

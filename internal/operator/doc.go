@@ -1,3 +1,3 @@
 // Package operator has what the page of package inspect and the command zklock show alike: queues as
-// JSON, which contenders block which, since when they hold, and which process must move, across names.
+// JSON, which contenders block which, since when they hold, which process must move, across names, and deadlocks.
 package operator

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/zklock/go-zklock/zklock"
 )
 
 // A lock is written as its name and its queue: holders in upper case, which are all before a colon, and
@@ -17,50 +19,84 @@ func locksOf(text string) (locks []Lock) {
 		for process := range strings.FieldsSeq(queue) {
 			process, candidacy := strings.CutSuffix(process, "*")
 			host, trace, _ := strings.Cut(process, "/")
-			l.Contenders = append(l.Contenders, Contender{Host: strings.ToLower(host), PID: 1, Trace: trace, Held: host < "a", Candidacy: candidacy, Session: "0x1"})
+			l.Contenders = append(l.Contenders, Contender{Node: strings.ToLower(host), Host: strings.ToLower(host), PID: 1, Trace: trace, Held: host < "a", Candidacy: candidacy, Session: "0x1"})
 		}
 		locks = append(locks, l)
 	}
 	return locks
 }
 
+// deadlocksOf returns a deadlock, written as processes with what they hold and wait for. Nodes have the names of
+// their processes. With an @, a caller holds.
+func deadlocksOf(text string) []*zklock.DeadlockError {
+	if text == "" {
+		return nil
+	}
+	d := &zklock.DeadlockError{}
+	for part := range strings.SplitSeq(text, ", ") {
+		process, names, _ := strings.Cut(part, " ")
+		process, byCaller := strings.CutPrefix(process, "@")
+		l := zklock.DeadlockLink{Host: process, PID: 1, Node: process}
+		if byCaller {
+			l.Node = ""
+		}
+		l.Held, l.Waiting, _ = strings.Cut(names, ">")
+		d.Cycle = append(d.Cycle, l)
+	}
+	return []*zklock.DeadlockError{d}
+}
+
 // The tree goes from a name's holders to what these wait for, and from its waiters to what these
 // block; the mover is the end of the chain.
 func TestTree(t *testing.T) {
-	for _, c := range []struct{ locks, want, mover string }{
-		{"x: A b c", "a holds", "x a"},
-		{"x: A b; y: C a", "a holds | a waits for y || c holds", "y c"},
-		{"x: A b; y: C a; z: D c e", "a holds | a waits for y || c holds ||| c waits for z |||| d holds", "z d"},
-		{"x: A b; y: B a", "a holds | a waits for y || b holds ||| b circle x", ""},
-		{"x: A b; y: B c d", "a holds b blocks y", "x a"},
-		{"x: A b; y: B c; z: C d", "a holds b blocks y | c blocks z", "x a"},
-		{"x: A B c", "a holds b holds", "x a"},
-		{"x: A B C D E F G", "a holds b holds c holds d holds e holds others", "x a"},
-		{"x: A/1 b; y: C a/2", "a holds", "x a"},                            // another request of the process
-		{"x: A/1 b; y: C d/1", "a holds | d waits for y || c holds", "y c"}, // the same request, passed on
-		{"x: a", "", ""},
-		{"x: A* b* c*", "", ""},                // an idle election
-		{"x: A* b* c", "a holds", "x a"},       // one without a candidacy waits for the leader
-		{"x: A b; y: C* a*", "a holds", "x a"}, // a candidate elsewhere works meanwhile
-		{"x: A b; y: A* c*; z: D a", "a holds | a waits for z || d holds", "z d"},
-		{"x: A* b* c; y: B d", "a holds", "x a"}, // a candidate keeps none of its others waiting
-		{"x: A b; y: B c* d", "a holds b blocks y", "x a"},
-		{"x: A b; y: B* c*", "a holds", "x a"},
+	for _, c := range []struct{ locks, dead, want, mover string }{
+		{"x: A b c", "", "a holds", "x a"},
+		{"x: A b; y: C a", "", "a holds | a waits for y || c holds", "y c"},
+		{"x: A b; y: C a; z: D c e", "", "a holds | a waits for y || c holds ||| c waits for z |||| d holds", "z d"},
+		{"x: A b; y: B a", "", "a holds | a waits for y || b holds ||| b circle x", ""},
+		{"x: A b; y: B c d", "", "a holds b blocks y", "x a"},
+		{"x: A b; y: B c; z: C d", "", "a holds b blocks y | c blocks z", "x a"},
+		{"x: A B c", "", "a holds b holds", "x a"},
+		{"x: A B C D E F G", "", "a holds b holds c holds d holds e holds others", "x a"},
+		{"x: A/1 b; y: C a/2", "", "a holds", "x a"},                            // another request of the process
+		{"x: A/1 b; y: C d/1", "", "a holds | d waits for y || c holds", "y c"}, // the same request, passed on
+		{"x: a", "", "", ""},
+		{"x: A* b* c*", "", "", ""},                // an idle election
+		{"x: A* b* c", "", "a holds", "x a"},       // one without a candidacy waits for the leader
+		{"x: A b; y: C* a*", "", "a holds", "x a"}, // a candidate elsewhere works meanwhile
+		{"x: A b; y: A* c*; z: D a", "", "a holds | a waits for z || d holds", "z d"},
+		{"x: A* b* c; y: B d", "", "a holds", "x a"}, // a candidate keeps none of its others waiting
+		{"x: A b; y: B c* d", "", "a holds b blocks y", "x a"},
+		{"x: A b; y: B* c*", "", "a holds", "x a"},
+		// Deadlocks that are known. One whose nodes are not the holders is behind these.
+		{"x: A b; y: B a", "b y>x, a x>y", "a holds | deadlock || b member y>x ends || a member x>y", ""},
+		{"z: C d; x: A c b; y: B a", "b y>x, a x>y", "c holds | c waits for || a holds ||| deadlock |||| b member y>x ends |||| a member x>y", ""},
+		{"x: A b; y: B c a", "b y>x, a x>y", "a holds | deadlock || b member y>x ends || a member x>y", ""},
+		{"x: A b; y: C a; z: D c", "b y>x, a x>y", "a holds | deadlock || b member y>x ends || a member x>y", ""},
+		{"x: D a b; y: B a", "b y>x, a x>y", "d holds deadlock | b member y>x ends | a member x>y", ""},
+		{"x: D a b; y: B a", "b y>x, @a x>y", "d holds | deadlock || b member y>x ends || a member x>y", ""},
+		{"x: A c; y: B a", "d v>w, e w>v", "a holds | a waits for y || b holds", "y b"},
 	} {
 		locks := locksOf(c.locks)
 		var got []string
-		for _, b := range Tree(locks[0], locks) {
+		for _, b := range Tree(locks[0], locks, deadlocksOf(c.dead)) {
 			text := strings.Repeat("|", b.Depth) + " " + b.Contender.Host + " " + string(b.Relation)
-			if b.Name != "x" && b.Relation != Holding || b.Relation == Circle {
+			switch {
+			case b.Relation == Member:
+				if text += " " + b.Name + ">" + b.Waiting; b.Ends {
+					text += " ends"
+				}
+			case b.Relation == Deadlock:
+			case b.Name != "x" && b.Relation != Holding || b.Relation == Circle:
 				text += " " + b.Name
 			}
-			got = append(got, strings.TrimSpace(text))
+			got = append(got, strings.Join(strings.Fields(text), " "))
 		}
 		if text := strings.Join(got, " "); text != c.want {
 			t.Errorf("%s:\n%s, want\n%s", c.locks, text, c.want)
 		}
 		mover := ""
-		if name, m, ok := Mover(locks[0], locks); ok {
+		if name, m, ok := Mover(locks[0], locks, deadlocksOf(c.dead)); ok {
 			mover = name + " " + m.Host
 		}
 		if mover != c.mover {
@@ -98,9 +134,6 @@ func TestHolds(t *testing.T) {
 		see := func(queue string, want string) {
 			t.Helper()
 			l := locksOf("x: " + queue)[0]
-			for i := range l.Contenders {
-				l.Contenders[i].Node = l.Contenders[i].Host
-			}
 			h.see("x", l.Contenders)
 			var got []string
 			for _, c := range l.Contenders {

@@ -41,7 +41,7 @@ func TestTextAnswers(t *testing.T) {
 		text("", `1 name, 1 waiter, longest wait 1m0s: orders/42, held by web-3/812 "POST /pay", which asked 1m20s ago`, "orders/42  web-3/812  POST /pay  asked 1m20s ago  1        1m0s")
 		w.hold(w.jobs.Mutex("customers/7"), "merge")
 		w.wait(w.web.Mutex("customers/7"), "POST /pay")
-		text("&name=orders/42", `web-3/812 "POST /pay" holds orders/42, asked 1m20s ago`, "  its process waits for customers/7", `    jobs-1/7 "merge" holds customers/7`, "its process waits for orders/42, since 1m0s: a circle", "2  waits")
+		text("&name=orders/42", `web-3/812 "POST /pay" holds orders/42, asked 1m20s ago`, "  its process waits for customers/7", `    jobs-1/7 "merge" holds customers/7`, "its process waits for orders/42, since 1m0s: a circle, if one request does both; it is not registered as a deadlock", "2  waits")
 		text("&host=jobs-1&pid=7", "jobs-1/7 holds 1 and waits for 1; waiting for what it holds: 1", "customers/7  holds", "orders/42    waits")
 		text("&host=jobs-1&pid=8", "jobs-1/8 holds 0 and waits for 0")
 		text("&q=CUST", "customers/7")

@@ -17,6 +17,9 @@ import (
 type list struct {
 	Locks []operator.Lock `json:"locks"`
 	More  bool            `json:"more"`
+
+	deadlocks []*zklock.DeadlockError // of all names
+	unknown   string                  // why it is not known whether there are deadlocks
 }
 
 // Limits of a list.
@@ -54,6 +57,22 @@ func (i *inspector) read(ctx context.Context, prefix string, limit int) (l list,
 	}
 	if !first.IsZero() {
 		took = time.Since(first)
+	}
+	return l, took, nil
+}
+
+// readAll reads the names that start with prefix, and the deadlocks.
+func (i *inspector) readAll(ctx context.Context, prefix string) (l list, took time.Duration, err error) {
+	if l, took, err = i.read(ctx, prefix, maxLimit); err != nil {
+		return l, took, err
+	}
+	i.pulse.begin()
+	found, unknown := operator.Deadlocks(ctx, i.client)
+	i.pulse.end(unanswered(unknown))
+	if l.deadlocks = found; unknown != nil {
+		l.unknown = unknown.Error()
+	} else {
+		i.pulse.answer()
 	}
 	return l, took, nil
 }

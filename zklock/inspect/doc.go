@@ -1,5 +1,5 @@
 // Package inspect shows the locks of an ensemble on a web page: the names in use, their holders
-// and waiters, and which contenders block each other. It is read-only.
+// and waiters, which contenders block each other, and deadlocks. It is read-only.
 //
 //	mux.Handle("/debug/zklock/", inspect.Handler(client))
 //
@@ -35,7 +35,14 @@
 // has seen the grant; otherwise it says when the holder has asked.
 //
 // A page that is open follows its name with [zklock.Client.Watch]; all pages of one name
-// share one Watch. The list of all names is read again every two seconds, and for the page of a name
-// every ten, or less often if that takes long, once for all pages that show it. A page that is read
-// again after an event costs no request to the ensemble.
+// share one Watch. The list of all names, and the deadlocks, are read again every two seconds, and for the
+// page of a name every ten, or less often if that takes long, once for all pages that show it. A page that
+// is read again after an event costs no request to the ensemble.
+//
+// Deadlocks are those of [zklock.Client.Deadlocks], which needs READ on the register of waits. A deadlock lasts
+// for a moment, since one of its waits fails. One that stays has a client that does not run, or that cannot
+// read the register. The tree of a name also shows circles that it finds by the
+// processes, or the traces, of holders and waiters. They may be none: one request of a process may hold, and
+// another one wait. But there may be waits that are never registered among them, such as those of clients with
+// deadlock_timeout=0, and of other libraries.
 package inspect

@@ -33,7 +33,7 @@ type view struct {
 type state struct {
 	number int // of the state in its feed, from 1 on; 0 before the first
 	at     time.Time
-	list   list           // of a list; for a name, all names
+	list   list           // of a list; for a name, all names; with the deadlocks
 	lock   operator.Lock  // of a name
 	here   map[string]int // by name, how many acquisitions of this process wait
 	err    error          // why the ensemble did not answer; list and lock are those of the last answer
@@ -52,7 +52,7 @@ func (i *inspector) load(ctx context.Context, v view) state {
 			return s
 		}
 	}
-	s.list, _, s.err = i.read(ctx, v.prefix, maxLimit)
+	s.list, _, s.err = i.readAll(ctx, v.prefix)
 	return s
 }
 
@@ -159,10 +159,10 @@ func wait(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// followList calls show with the list, again and again until ctx ends.
+// followList calls show with the list and the deadlocks, again and again until ctx ends.
 func (i *inspector) followList(ctx context.Context, prefix string, every time.Duration, show func(list, error)) {
 	for {
-		l, took, err := i.read(ctx, prefix, maxLimit)
+		l, took, err := i.readAll(ctx, prefix)
 		if ctx.Err() != nil {
 			return
 		}

@@ -16,9 +16,10 @@ import (
 // page is what the templates show.
 type page struct {
 	Query  query
-	Lock   operator.Lock // of the page of a name
-	Here   int           // likewise: acquisitions of this process that wait
-	Tree   []operator.Branch
+	Lock   operator.Lock     // of the page of a name
+	Here   int               // likewise: acquisitions of this process that wait
+	Tree   []operator.Branch // which must move; of other pages, the deadlocks
+	Doubt  string            // why deadlocks are not known
 	Total  total
 	Rows   []row
 	Found  int    // rows of all pages
@@ -64,11 +65,12 @@ func (i *inspector) servePage(w http.ResponseWriter, r *http.Request) {
 
 // pageOf returns the page for a query.
 func pageOf(q query, s state) page {
-	p := page{Query: q, At: s.at, More: s.list.More}
+	p := page{Query: q, At: s.at, More: s.list.More, Doubt: s.list.unknown}
+	p.Tree = operator.Circles(operator.Within(s.list.deadlocks, q.involves))
 	switch {
 	case q.Name != "":
 		p.Lock, p.Here = s.lock, s.here[q.Name]
-		p.Tree = operator.Tree(s.lock, s.list.Locks)
+		p.Tree = operator.Tree(s.lock, s.list.Locks, s.list.deadlocks)
 	case q.Process():
 		p.Parts = partsOf(s, q)
 		for _, part := range p.Parts {

@@ -4,8 +4,10 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 
 	"github.com/zklock/go-zklock/internal/operator"
+	"github.com/zklock/go-zklock/zklock"
 )
 
 // query is what a reader asks the page for. At most one of name, and host or session, is set.
@@ -64,6 +66,20 @@ func (q query) shows(c operator.Contender) bool {
 		return c.Session == q.Session
 	}
 	return c.Host == q.Host && (q.PID == 0 || c.PID == q.PID)
+}
+
+// involves reports whether a page of a process, or a list, shows the deadlock that a wait is in. The page of a
+// session does not: it is not known of which session a wait is.
+func (q query) involves(l zklock.DeadlockLink) bool {
+	if q.Process() {
+		return q.shows(operator.Contender{Host: l.Host, PID: l.PID})
+	}
+	return strings.HasPrefix(l.Held, q.Prefix) && contains(l.Held, q.Filter)
+}
+
+// contains reports whether a name has a filter in it.
+func contains(name, filter string) bool {
+	return strings.Contains(strings.ToLower(name), strings.ToLower(filter))
 }
 
 // Subject returns how the page calls the process that it is about.

@@ -3,7 +3,6 @@ package inspect
 import (
 	"cmp"
 	"slices"
-	"strings"
 
 	"github.com/zklock/go-zklock/internal/operator"
 )
@@ -54,9 +53,8 @@ var sorts = map[string]func(a, b row) int{
 // rowsOf returns the names that contain a filter, in an order. The names in locks are in byte order.
 func rowsOf(s state, filter, by string) []row {
 	var rows []row
-	filter = strings.ToLower(filter)
 	for _, l := range s.list.Locks {
-		if strings.Contains(strings.ToLower(l.Name), filter) {
+		if contains(l.Name, filter) {
 			rows = append(rows, rowOf(l, s.here))
 		}
 	}
@@ -67,7 +65,8 @@ func rowsOf(s state, filter, by string) []row {
 // total is the head line of the list: what is stuck, and which process must move.
 type total struct {
 	Names, Waiters, Here int
-	Candidates           int           // that wait on purpose
+	Candidates           int // that wait on purpose
+	Deadlocks            int
 	Longest              operator.Lock // the name with the longest wait; "" if nothing waits
 	Since                operator.Millis
 	Holder               operator.Contender // the first one of Longest
@@ -78,6 +77,7 @@ type total struct {
 
 // totalOf returns the head line of all names that were read.
 func totalOf(s state) (t total) {
+	t.Deadlocks = len(s.list.deadlocks)
 	for _, l := range s.list.Locks {
 		r := rowOf(l, s.here)
 		t.Names++
@@ -92,7 +92,7 @@ func totalOf(s state) (t total) {
 	}
 	if held := t.Longest.Holders(); len(held) > 0 {
 		t.Holder, t.Held = held[0], true
-		if name, c, ok := operator.Mover(t.Longest, s.list.Locks); ok && name != t.Longest.Name {
+		if name, c, ok := operator.Mover(t.Longest, s.list.Locks, s.list.deadlocks); ok && name != t.Longest.Name {
 			t.MoverName, t.Mover = name, c
 		}
 	}

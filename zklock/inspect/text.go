@@ -31,6 +31,18 @@ func (p page) writeText(w io.Writer) {
 		}
 		fmt.Fprintln(t, strings.Join(columns, "\t"))
 	}
+	if p.Doubt != "" {
+		fmt.Fprintln(t, operator.Escape(p.Doubt))
+	}
+	lines := func() {
+		for _, b := range p.Tree {
+			fmt.Fprintln(t, strings.Repeat("  ", b.Depth)+operator.Escape(b.String(time.Now())))
+		}
+	}
+	if p.Query.Name == "" && len(p.Tree) > 0 {
+		lines()
+		fmt.Fprintln(t)
+	}
 	switch {
 	case p.Query.Name != "":
 		fmt.Fprintf(t, "%s  %s\n\n", operator.Escape(p.Query.Name), operator.Escape(p.Lock.Path))
@@ -46,9 +58,7 @@ func (p page) writeText(w io.Writer) {
 			fmt.Fprintf(t, "\nwaiting in this process: %s\n", many(p.Here, "request"))
 		}
 		fmt.Fprintln(t)
-		for _, b := range p.Tree {
-			fmt.Fprintln(t, strings.Repeat("  ", b.Depth)+operator.Escape(b.String(time.Now())))
-		}
+		lines()
 	case p.Query.Process():
 		fmt.Fprintf(t, "%s %s\n\n", operator.Escape(p.Query.Subject()), p.Does())
 		row("NAME", "STATE", "MODE", "SINCE", "WAITERS", "LABEL", "NODE")
@@ -144,6 +154,9 @@ func (t total) String() string {
 	}
 	if t.Candidates > 0 {
 		text += ", " + many(t.Candidates, "candidate")
+	}
+	if t.Deadlocks > 0 {
+		text += ", " + many(t.Deadlocks, "deadlock")
 	}
 	if t.Since == 0 {
 		return text

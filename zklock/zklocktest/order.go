@@ -16,8 +16,8 @@ import (
 )
 
 // Order makes the test fail if callers acquire locks of the client in opposite orders, and shows the
-// stacks of these acquisitions. Such callers can wait for each other for ever. It does not matter
-// whether they have met. Call Order before the first acquisition.
+// stacks of these acquisitions. Such callers can run into a deadlock: see [zklock.DeadlockError]. It does not
+// matter whether they have met. Call Order before the first acquisition.
 //
 // Names belong to classes: a program orders orders and customers, and not each of them. The class
 // of a name is the first text that is not empty of those that the functions return, and else the

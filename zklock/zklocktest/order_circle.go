@@ -130,7 +130,7 @@ func (g *graph) describe(circle []*edge) string {
 	slices.Sort(nodes)
 	last := len(nodes) - 1
 	var b strings.Builder
-	fmt.Fprintf(&b, "zklocktest: callers acquire the %s %s and %s %s, and can wait for each other for ever\n", kind, strings.Join(nodes[:last], ", "), nodes[last], how)
+	fmt.Fprintf(&b, "zklocktest: callers acquire the %s %s and %s %s, and can run into a deadlock\n", kind, strings.Join(nodes[:last], ", "), nodes[last], how)
 	caller := "One"
 	for _, e := range circle {
 		if e.all == nil {

@@ -4,6 +4,8 @@
 // values are those of the run.
 //
 //	go run ./picture -trace trace.svg -panels panels.svg north.json south.json
+//
+// With -deadlock it draws two requests that have waited for each other.
 package main
 
 import (
@@ -28,6 +30,7 @@ func run(args []string, out io.Writer) error {
 	set := flag.NewFlagSet("picture", flag.ContinueOnError)
 	trace := set.String("trace", "trace.svg", "the `file` for the picture of the traces")
 	panels := set.String("panels", "panels.svg", "the `file` for the picture of the panels")
+	deadlock := set.String("deadlock", "", "the `file` for a picture of a deadlock, in place of the other two")
 	if err := set.Parse(args); err != nil {
 		return err
 	}
@@ -37,13 +40,21 @@ func run(args []string, out io.Writer) error {
 			return fmt.Errorf("%s: %w", file, err)
 		}
 	}
+	if *deadlock != "" {
+		failed, others, err := r.deadlock()
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(out, failed.Status.Description)
+		return os.WriteFile(*deadlock, r.drawDeadlock(failed, others), 0o666)
+	}
 	waiter, holder, err := r.longestWait()
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "%s of %s waited %v for %s of %s\n", waiter.Name, waiter.service, waiter.EndTime.Sub(waiter.StartTime), holder.Name, holder.service)
 	return errors.Join(
-		os.WriteFile(*trace, drawTraces(r.trace(waiter), r.trace(holder), waiter, holder), 0o666),
+		os.WriteFile(*trace, r.drawWait(waiter, holder), 0o666),
 		os.WriteFile(*panels, r.drawPanels(), 0o666))
 }
 
@@ -51,11 +62,10 @@ func run(args []string, out io.Writer) error {
 // its link refers to. It counts a wait only for as long as that request held the lock,
 // since the request may have handed the lock over.
 func (r *record) longestWait() (waiter, holder *span, err error) {
-	byID := make(map[string]*span)
+	byID := r.byID()
 	holds := make(map[string]time.Duration) // by trace
 	for i := range r.spans {
 		s := &r.spans[i]
-		byID[s.SpanContext.SpanID] = s
 		if s.Name == "zklock.hold" {
 			holds[s.SpanContext.TraceID] = s.EndTime.Sub(s.StartTime)
 		}
@@ -78,6 +88,35 @@ func (r *record) longestWait() (waiter, holder *span, err error) {
 		return nil, nil, errors.New("no request waited for a request of another process: run two processes on one ensemble")
 	}
 	return waiter, holder, nil
+}
+
+// deadlock finds a wait that a deadlock has ended, and the spans of another process that its links refer to.
+func (r *record) deadlock() (failed *span, others []*span, err error) {
+	byID := r.byID()
+	for i := range r.spans {
+		failed, others = &r.spans[i], nil
+		if failed.Name != "zklock.wait" || valueOf(failed.Attributes, "error.type") != "deadlock" {
+			continue
+		}
+		for _, l := range failed.Links {
+			if to := byID[l.SpanContext.SpanID]; to != nil && to.service != failed.service {
+				others = append(others, to)
+			}
+		}
+		if len(others) > 0 {
+			return failed, others, nil
+		}
+	}
+	return nil, nil, errors.New("no deadlock of two processes has ended a wait")
+}
+
+// byID returns the spans by their ids.
+func (r *record) byID() map[string]*span {
+	byID := make(map[string]*span)
+	for i := range r.spans {
+		byID[r.spans[i].SpanContext.SpanID] = &r.spans[i]
+	}
+	return byID
 }
 
 // trace returns the spans of a span's trace, sorted by their start.

@@ -36,6 +36,7 @@ type span struct {
 	StartTime, EndTime  time.Time
 	Attributes          []attribute
 	Links               []struct{ SpanContext spanContext }
+	Status              struct{ Description string }
 }
 
 // point is the value of a metric, a sum or a histogram, at one moment.

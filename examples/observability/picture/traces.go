@@ -18,9 +18,39 @@ const (
 
 var colours = map[string]string{"zklock.acquire": "#3b82f6", "zklock.wait": "#f59e0b", "zklock.hold": "#22c55e", "zklock.release": "#8b5cf6"}
 
-// drawTraces draws two traces on one axis of time, and the link between them.
-func drawTraces(slow, fast []*span, waiter, holder *span) []byte {
-	all := append(append([]*span(nil), slow...), fast...)
+// section is a trace with its title.
+type section struct {
+	title string
+	spans []*span
+}
+
+// drawWait draws a request that waited, the one that it waited for, and the link between them.
+func (r *record) drawWait(waiter, holder *span) []byte {
+	return drawTraces([]section{
+		{fmt.Sprintf("The slow request, process %s, trace %s", waiter.service, waiter.SpanContext.TraceID), r.trace(waiter)},
+		{fmt.Sprintf("The request it waited for, process %s, trace %s", holder.service, holder.SpanContext.TraceID), r.trace(holder)},
+	}, waiter, []*span{holder}, fmt.Sprintf("the link of zklock.wait: from span %s to span %s", waiter.SpanContext.SpanID, holder.SpanContext.SpanID))
+}
+
+// drawDeadlock draws a request whose wait a deadlock has ended, and those that it was in a circle with.
+func (r *record) drawDeadlock(failed *span, others []*span) []byte {
+	parts := []section{{fmt.Sprintf("The request that failed, process %s, trace %s", failed.service, failed.SpanContext.TraceID), r.trace(failed)}}
+	drawn := map[string]bool{failed.SpanContext.TraceID: true}
+	for _, s := range others {
+		if id := s.SpanContext.TraceID; !drawn[id] {
+			drawn[id] = true
+			parts = append(parts, section{fmt.Sprintf("The request that went on, process %s, trace %s", s.service, id), r.trace(s)})
+		}
+	}
+	return drawTraces(parts, failed, others, failed.Status.Description)
+}
+
+// drawTraces draws traces on one axis of time, the links between two spans of them, and a line of text.
+func drawTraces(parts []section, linked *span, links []*span, text string) []byte {
+	var all []*span
+	for _, p := range parts {
+		all = append(all, p.spans...)
+	}
 	from, to := all[0].StartTime, all[0].EndTime
 	for _, s := range all {
 		if s.StartTime.Before(from) {
@@ -33,7 +63,7 @@ func drawTraces(slow, fast []*span, waiter, holder *span) []byte {
 	scale := axisTo(to.Sub(from).Seconds(), "s")
 	position := func(seconds float64) float64 { return label + seconds/scale.end()*(width-label-margin) }
 	x := func(t time.Time) float64 { return position(t.Sub(from).Seconds()) }
-	height := margin + 3*heading + row*len(all) + margin
+	height := margin + (len(parts)+1)*heading + row*len(all) + margin
 	var b bytes.Buffer
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" font-family="sans-serif" font-size="13">`, width, height)
 	fmt.Fprintf(&b, `<defs><marker id="tip" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="7" markerHeight="7" orient="auto"><path d="M0 0L10 5L0 10z" fill="#dc2626"/></marker></defs>`)
@@ -45,11 +75,11 @@ func drawTraces(slow, fast []*span, waiter, holder *span) []byte {
 	}
 	y := margin
 	middle := make(map[*span]int)
-	part := func(title string, spans []*span) {
+	for _, p := range parts {
 		y += heading
-		fmt.Fprintf(&b, `<text x="%d" y="%d" font-weight="bold" fill="#111827">%s</text>`, margin, y-10, html.EscapeString(title))
+		fmt.Fprintf(&b, `<text x="%d" y="%d" font-weight="bold" fill="#111827">%s</text>`, margin, y-10, html.EscapeString(p.title))
 		depth := make(map[string]int)
-		for _, s := range spans {
+		for _, s := range p.spans {
 			if d, ok := depth[s.Parent.SpanID]; ok {
 				depth[s.SpanContext.SpanID] = d + 1
 			} else {
@@ -67,15 +97,22 @@ func drawTraces(slow, fast []*span, waiter, holder *span) []byte {
 			y += row
 		}
 	}
-	part(fmt.Sprintf("The slow request, process %s, trace %s", waiter.service, waiter.SpanContext.TraceID), slow)
-	part(fmt.Sprintf("The request it waited for, process %s, trace %s", holder.service, holder.SpanContext.TraceID), fast)
-	fmt.Fprintf(&b, `<path d="M%.1f %dC%.1f %d %.1f %d %.1f %d" fill="none" stroke="#dc2626" stroke-width="2" marker-end="url(#tip)"/>`,
-		x(waiter.StartTime)+2, middle[waiter]+9, x(waiter.StartTime)-60, middle[waiter]+60, x(holder.StartTime)+80, middle[holder]-60, x(holder.StartTime)+2, middle[holder]-9)
+	for _, s := range links {
+		fmt.Fprintf(&b, `<path d="M%.1f %dC%.1f %d %.1f %d %.1f %d" fill="none" stroke="#dc2626" stroke-width="2" marker-end="url(#tip)"/>`,
+			x(linked.StartTime)+2, middle[linked]+9, x(linked.StartTime)-60, middle[linked]+60, x(s.StartTime)+80, middle[s]-60, x(s.StartTime)+2, middle[s]-9)
+	}
 	y += heading
-	fmt.Fprintf(&b, `<text x="%d" y="%d" fill="#dc2626">the link of zklock.wait: from span %s to span %s</text></svg>`,
-		margin, y-10, waiter.SpanContext.SpanID, holder.SpanContext.SpanID)
+	fmt.Fprintf(&b, `<text x="%d" y="%d" fill="#dc2626"%s>%s</text></svg>`, margin, y-10, fitting(text), html.EscapeString(text))
 	b.WriteByte('\n')
 	return b.Bytes()
+}
+
+// fitting returns the attribute that squeezes a text into the picture, if it is long.
+func fitting(text string) string {
+	if len(text) < 140 {
+		return ""
+	}
+	return fmt.Sprintf(` textLength="%d" lengthAdjust="spacingAndGlyphs"`, width-2*margin)
 }
 
 // duration writes a time with three digits.

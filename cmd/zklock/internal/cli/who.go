@@ -3,7 +3,6 @@ package cli
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -74,18 +73,15 @@ NODE identifies one contender, as zklock release takes it.`,
 	return cmd
 }
 
-// writeDeadlocks writes a line for each deadlock that a name is in at this moment. Without the right to
-// read the register of waits there is none.
+// writeDeadlocks writes the deadlocks that a name is in at this moment.
 func (a *app) writeDeadlocks(ctx context.Context, w io.Writer, c *zklock.Client, name string) error {
-	found, err := c.Deadlocks(ctx)
-	if err != nil && !errors.Is(err, zklock.ErrNoAuth) {
-		a.messages.printf("it is not known whether there is a deadlock: %v", err)
+	found, err := operator.Deadlocks(ctx, c)
+	if err != nil {
+		a.messages.printf("%v", err)
 	}
-	for _, d := range found {
-		if !slices.ContainsFunc(d.Cycle, func(l zklock.DeadlockLink) bool { return l.Held == name }) {
-			continue
-		}
-		if _, err := fmt.Fprintln(w, d); err != nil {
+	in := operator.Within(found, func(l zklock.DeadlockLink) bool { return l.Held == name })
+	for _, b := range operator.Circles(in) {
+		if _, err := fmt.Fprintln(w, strings.Repeat("  ", b.Depth)+operator.Escape(b.String(time.Now()))); err != nil {
 			return err
 		}
 	}

@@ -88,8 +88,9 @@ func TestWhoShowsADeadlock(t *testing.T) {
 			want bool
 		}{{"who orders/42", true}, {"who --tree customers/7", true}, {"who other", false}, {"who -o json orders/42", false}} {
 			code, out, stderr := command(t, e, strings.Fields(c.args)...)
-			got := strings.Contains(out, "\ndeadlock: ") && strings.Contains(out, "web/1 holds orders/42 and waits for customers/7") &&
-				strings.Contains(out, "web/2 holds customers/7 and waits for orders/42")
+			got := strings.Contains(out, "\ndeadlock: each of these 2 waits for the next, and the last for the first\n  web/") &&
+				strings.Contains(out, "web/1 holds orders/42 and waits for customers/7") &&
+				strings.Contains(out, "web/2 holds customers/7 and waits for orders/42") && strings.Count(out, ": this wait fails, and the others go on\n") == 1
 			if code != 0 || got != c.want {
 				t.Errorf("%s: %d, %s%s", c.args, code, out, stderr)
 			}
