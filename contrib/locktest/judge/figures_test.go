@@ -1,6 +1,7 @@
 package judge_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -45,6 +46,9 @@ func TestFigures(t *testing.T) {
 	if !slices.Equal(f.Stuck, []string{"b"}) || f.Passed() || !f.Safe() {
 		t.Errorf("stuck %v, passed %v, want b, and not passed for that reason only", f.Stuck, f.Passed())
 	}
+	if !f.Tokens || !strings.Contains(f.Table("test"), "| overlaps after fencing               |            0 |\n") {
+		t.Errorf("tokens %v, and the table is\n%s", f.Tokens, f.Table("test"))
+	}
 	for _, line := range []string{
 		"| names stuck after the faults         |            1 |",
 		"| wait after a kill, p50               |           1s |",
@@ -54,5 +58,35 @@ func TestFigures(t *testing.T) {
 		if !strings.Contains(f.Table("test"), line+"\n") {
 			t.Errorf("the table has not the line %q:\n%s", line, f.Table("test"))
 		}
+	}
+}
+
+// TestFiguresWithoutTokens: a fenced register that has seen no token refuses nothing, so no figure speaks of fencing.
+// A work that another one interrupts is a mistake only if an update is lost.
+func TestFiguresWithoutTokens(t *testing.T) {
+	events := []history.Event{
+		{Kind: history.Acquire, ID: 1, Worker: 1, Name: "a"},
+		{Kind: history.Granted, ID: 1, Worker: 1, Name: "a"},
+		{Kind: history.Read, ID: 1, Worker: 1, Name: "a"},
+		{Kind: history.Acquire, ID: 2, Worker: 2, Name: "a"},
+		{Kind: history.Granted, ID: 2, Worker: 2, Name: "a"},
+		{Kind: history.Read, ID: 2, Worker: 2, Name: "a"},
+		{Kind: history.Write, ID: 1, Worker: 1, Name: "a"},
+	}
+	for i := range events {
+		events[i].At = int64(i + 1)
+	}
+	f := judge.Measure(events)
+	if f.Tokens || f.FencedOverlaps != 1 || !f.Passed() {
+		t.Errorf("tokens %v, overlaps after fencing %d, passed %v, want a work that was interrupted and passed", f.Tokens, f.FencedOverlaps, f.Passed())
+	}
+	for _, row := range []string{"overlaps after fencing", "tokens that fell", "lost updates after fencing"} {
+		if line := fmt.Sprintf("| %-36s |    no tokens |\n", row); !strings.Contains(f.Table("test"), line) {
+			t.Errorf("the table has not the line %q:\n%s", line, f.Table("test"))
+		}
+	}
+	late := history.Event{At: 8, Kind: history.Write, ID: 2, Worker: 2, Name: "a"}
+	if f := judge.Measure(append(events, late)); f.Lost != 1 || f.Passed() {
+		t.Errorf("lost %d, passed %v, want one update that is lost, and not passed", f.Lost, f.Passed())
 	}
 }

@@ -15,10 +15,10 @@ func (f Figures) Table(title string) string {
 	row(title, "")
 	fmt.Fprintf(&b, "|%s|%s:|\n", strings.Repeat("-", 38), strings.Repeat("-", 13))
 	row("overlaps of work", "%d", f.Overlaps)
-	row("overlaps after fencing", "%d", f.FencedOverlaps)
-	row("tokens that fell", "%d", f.Fell)
+	row("overlaps after fencing", "%s", f.fenced(f.FencedOverlaps))
+	row("tokens that fell", "%s", f.fenced(f.Fell))
 	row("lost updates", "%d", f.Lost)
-	row("lost updates after fencing", "%d", f.FencedLost)
+	row("lost updates after fencing", "%s", f.fenced(f.FencedLost))
 	row("names stuck after the faults", "%d", len(f.Stuck))
 	row("wait after a kill, p50", "%s", f.waited(0.5))
 	row("wait after a kill, p99", "%s", f.waited(0.99))
@@ -32,6 +32,14 @@ func (f Figures) Table(title string) string {
 		fmt.Fprintf(&b, "\nstuck: %s\n", strings.Join(f.Stuck, ", "))
 	}
 	return b.String()
+}
+
+// fenced is a figure that only tokens give a meaning.
+func (f Figures) fenced(n int) string {
+	if !f.Tokens {
+		return "no tokens"
+	}
+	return fmt.Sprint(n)
 }
 
 // waited is a wait as text, or a dash.

@@ -150,7 +150,7 @@ func (o options) fill(ctx context.Context, l library, have []cell) error {
 		result.Library, result.Version, result.Servers = l.name, version, server
 		result.Fault, result.Run, result.At = t.kind, t.run, began.UTC().Truncate(time.Second)
 		fmt.Fprintf(os.Stderr, "%s: %d of %d: %s, run %d: %s, %d grants, %v\n", l.name, i+1, len(todos), t.kind, t.run,
-			mistakes(result), result.Grants, time.Since(began).Round(time.Second))
+			l.mistakes(result), result.Grants, time.Since(began).Round(time.Second))
 		if err := appendCell(o.comparison.results, result); err != nil {
 			return err
 		}

@@ -76,8 +76,9 @@ func (c *cell) add(o cell) {
 	}
 }
 
-// mistakes says what a cell has that a lock should not.
-func mistakes(c cell) string {
+// mistakes says what a cell of a library has that a lock should not. Only tokens give a meaning to what it has
+// after fencing.
+func (l library) mistakes(c cell) string {
 	var parts []string
 	say := func(n int, what string) {
 		if n > 0 {
@@ -85,10 +86,12 @@ func mistakes(c cell) string {
 		}
 	}
 	say(c.Verdict.Overlaps, "o")
-	say(c.Verdict.FencedOverlaps, "of")
 	say(c.Verdict.Lost, "l")
-	say(c.Verdict.FencedLost, "lf")
-	say(c.Verdict.Fell, "t")
+	if l.tokens {
+		say(c.Verdict.FencedOverlaps, "of")
+		say(c.Verdict.FencedLost, "lf")
+		say(c.Verdict.Fell, "t")
+	}
 	say(len(c.Stuck), "s")
 	if len(parts) == 0 {
 		return "0"
@@ -141,15 +144,18 @@ func writeDocument(path string, cells []cell) error {
 	line("| | overlaps of work | overlaps after fencing | lost updates | lost after fencing | tokens that fell | stuck names | next grant after a kill, p50 | p99 | grants a second without faults |")
 	line("|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
 	for _, s := range all {
-		fell, fencedLost := fmt.Sprint(s.total.Verdict.Fell), fmt.Sprint(s.total.Verdict.FencedLost)
+		v := s.total.Verdict
+		overlaps, lost, fell := fmt.Sprint(v.FencedOverlaps), fmt.Sprint(v.FencedLost), fmt.Sprint(v.Fell)
 		if !s.tokens {
-			fell, fencedLost = "no tokens", "no tokens"
+			overlaps, lost, fell = "no tokens", "no tokens", "no tokens"
 		}
-		line("| %s | %d | %d | %d | %s | %s | %d | %s | %s | %.0f |", s.title, s.total.Verdict.Overlaps, s.total.Verdict.FencedOverlaps, s.total.Verdict.Lost,
-			fencedLost, fell, len(s.total.Stuck), s.total.part(0.5), s.total.part(0.99), s.fast)
+		line("| %s | %d | %s | %d | %s | %s | %d | %s | %s | %.0f |", s.title, v.Overlaps, overlaps, v.Lost,
+			lost, fell, len(s.total.Stuck), s.total.part(0.5), s.total.part(0.99), s.fast)
 	}
 	line("")
-	line("The same by fault. `o` are overlaps, `of` overlaps after fencing, `l` lost updates, `lf` those after fencing, `t` tokens that fell,")
+	line("A fenced register refuses a token older than the newest that it has seen. Without tokens it refuses nothing, so it says nothing about a library.")
+	line("")
+	line("The same by fault. `o` are overlaps, `l` lost updates, `of` overlaps after fencing, `lf` lost updates after fencing, `t` tokens that fell,")
 	line("and `s` stuck names; 0: none of these. The second figure is how often the fault happened. A dash: the fault cannot be made there.")
 	line("")
 	line("%s", byFault(all))
@@ -243,9 +249,9 @@ func byFault(all []sum) string {
 			case n == 0:
 				b.WriteString(" - |")
 			case k == quiet:
-				fmt.Fprintf(&b, " %s |", mistakes(total))
+				fmt.Fprintf(&b, " %s |", s.mistakes(total))
 			default:
-				fmt.Fprintf(&b, " %s (%d) |", mistakes(total), total.Faults)
+				fmt.Fprintf(&b, " %s (%d) |", s.mistakes(total), total.Faults)
 			}
 		}
 		b.WriteString("\n")
@@ -263,7 +269,7 @@ func seen(s sum) string {
 				total.add(c)
 			}
 		}
-		if m := mistakes(total); m != "0" {
+		if m := s.mistakes(total); m != "0" {
 			wrong = append(wrong, fmt.Sprintf("%s with \"%s\"", m, k))
 		}
 	}

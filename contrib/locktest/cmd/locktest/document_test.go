@@ -23,7 +23,7 @@ func TestDocument(t *testing.T) {
 			Waits:   []time.Duration{3210 * time.Millisecond, 1230 * time.Millisecond},
 			Reasons: map[string]int{"this": 3, "that": 2},
 		},
-		{Library: "redsync", Fault: fault.KillClient, Run: 1, Faults: 3, Verdict: judge.Verdict{Overlaps: 5, Lost: 2}, Stuck: []string{"a"}, TTL: 2 * time.Second},
+		{Library: "redsync", Fault: fault.KillClient, Run: 1, Faults: 3, Verdict: judge.Verdict{Overlaps: 5, Lost: 2, FencedOverlaps: 3, FencedLost: 2}, Stuck: []string{"a"}, TTL: 2 * time.Second},
 	}
 	for _, c := range cells {
 		if err := appendCell(results, c); err != nil {
@@ -42,7 +42,7 @@ func TestDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"| zk.Lock | 0 | 0 | 0 | no tokens | no tokens | 0 | 3.21s | 3.21s | 30 |",
+		"| zk.Lock | 0 | no tokens | 0 | no tokens | no tokens | 0 | 3.21s | 3.21s | 30 |", "| redsync | 5 | no tokens | 2 | no tokens | no tokens | 1 |",
 		"of 3 failures: `this`", "| client killed | 0 (4) | 5 o, 2 l, 1 s (3) |", "in 1 of the runs", `5 o, 2 l, 1 s with "client killed"`,
 	} {
 		if !strings.Contains(string(text), want) {

@@ -10,15 +10,22 @@ var libraries = []library{
 	},
 	{
 		name: "zk", title: "zk.Lock", backend: "zookeeper", goes: true, version: module("github.com/go-zookeeper/zk"), build: buildGo,
-		promise: "Its documentation promises an exclusive lock, with a node for each waiter. It has no word about loss, and no token.",
+		promise: "Its documentation promises an exclusive lock, with a node for each waiter. It has no word about loss, and no token. " +
+			"A name can be stuck as long as a client's session lives: after `Lock` has created its node, it returns each error of `Children` " +
+			"(lock.go, line 103) and of `GetW` (line 131) and leaves the node, as does `CreateProtectedEphemeralSequential` if the answer to its " +
+			"create is lost and `Children`, by which it looks for the node, fails, too (conn.go, line 1152). The caller cannot delete the node: `Unlock` " +
+			"returns `ErrNotLocked`. [Issue 229](https://github.com/samuel/go-zookeeper/issues/229) of the library's predecessor has described that since 2020.",
 		use: "`NewLock`, `Lock` and `Unlock` on one connection. A hold is lost as soon as the connection reports Disconnected or Expired, as ZooKeeper's " +
-			"programmer's guide asks of a program with ephemeral nodes.",
+			"programmer's guide asks of a program with ephemeral nodes. A lock that was granted while a session ended is given back.",
 	},
 	{
 		name: "curator", title: "Curator", backend: "zookeeper", version: curatorVersion, build: buildCurator,
-		promise: "`InterProcessMutex` promises that at no time two clients think that they hold the same lock, if a listener watches the connection. It has no token.",
+		promise: "`InterProcessMutex` promises that at no time two clients think that they hold the same lock, if a listener watches the connection. " +
+			"[Tech Note 10](https://curator.apache.org/docs/tech-note-10) excepts a pause of the process that is longer than the session's timeout: " +
+			"for a short time after it, both clients think so. So it was here: the overlaps are checks that the process answered in the first milliseconds after " +
+			"a pause, before Curator reported SUSPENDED. Each grant to another client during the pause counts. It has no token.",
 		use: "One `InterProcessMutex` for each name, and a `ConnectionStateListener` for which SUSPENDED and LOST end a hold, as the page " +
-			"\"Shared Reentrant Lock\" recommends under \"Error Handling\". The retry policy is that of \"Getting Started\".",
+			"\"Shared Reentrant Lock\" recommends under \"Error Handling\", and Tech Note 14. A check also asks `isConnected`. The retry policy is that of \"Getting Started\".",
 	},
 	{
 		name: "kazoo", title: "kazoo", backend: "zookeeper", version: kazooVersion, build: buildKazoo,
@@ -31,13 +38,14 @@ var libraries = []library{
 		promise: "`concurrency.Mutex` is a lock on a lease. etcd says itself, in \"Notes on the usage of lock and lease\", that a lease alone excludes nothing " +
 			"for certain, and that what the lock protects has to validate a revision.",
 		use: "A `Session` for each acquisition at a time, with the TTL; `Session.Done` is the loss, and the revision of `Mutex.Header` the token, " +
-			"as that page and contrib/lock of etcd recommend.",
+			"as that page says of fencing tokens.",
 	},
 	{
 		name: "redsync", title: "redsync", backend: "redis", goes: true, version: module("github.com/go-redsync/redsync/v4"), build: buildGo,
 		promise: "It implements Redlock, which its README calls a proposal without a formal analysis. Redlock excludes for a time, if clocks run at about " +
-			"the same speed and servers that restart have forgotten nothing. It has no token.",
-		use: "Three independent servers, each with `appendfsync always`, as Redis's page \"Distributed Locks with Redis\" asks. The worker calls `Extend` each third of " +
-			"the TTL, and a hold is lost at `Until`.",
+			"the same speed and servers that restart have forgotten nothing. Redis's page \"Distributed Locks with Redis\" says that a shift of a server's " +
+			"wall clock can let two clients have the lock, and asks for fencing tokens. It has no token.",
+		use: "Three independent servers, each with `appendfsync always`, as that page asks. The worker calls `Extend` each third of the TTL, and a hold is lost at `Until`, " +
+			"or if `Extend` returns `ErrTaken`. Clients of go-redis have `ContextTimeoutEnabled`, without which redsync's time limit for a server has no effect.",
 	},
 }

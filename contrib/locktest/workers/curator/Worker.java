@@ -17,10 +17,12 @@ import org.apache.curator.retry.ExponentialBackoffRetry;
  *
  * Curator's page "Shared Reentrant Lock" recommends, under "Error Handling", a
  * ConnectionStateListener that watches for SUSPENDED and LOST: after SUSPENDED the hold is not
- * certain, and after LOST it is gone. Its page "Error Handling" lets locks pause while SUSPENDED. So a
- * hold is lost with either. The page of the lock also says that an instance is to be used again: there is
- * one for each name, and the thread that acquires a lock releases it. The retry policy is that of
- * "Getting Started". Curator's lock has no fencing token.
+ * certain, and after LOST it is gone. Its page "Error Handling" lets locks pause while SUSPENDED, and Tech
+ * Note 14 recommends to leave all locks then. So a hold is lost with either, which are the errors of the
+ * StandardConnectionStateErrorPolicy, too. After a pause of the process it takes a moment until the listener is
+ * called: Tech Note 10 says that two clients believe then that they hold the lock. The page of the lock also
+ * says that an instance is to be used again: there is one for each name, and the thread that acquires a lock
+ * releases it. The retry policy is that of "Getting Started". Curator's lock has no fencing token.
  */
 public class Worker {
     private static final Pattern FIELD = Pattern.compile("\"(op|id|name)\":\"?([^\",}]*)");
@@ -109,7 +111,8 @@ public class Worker {
             granted = true;
             answer("granted", id, name, "");
             while (inbox.take().equals("check")) {
-                answer(held.containsKey(id) ? "held" : "lost", id, name, "");
+                boolean holds = held.containsKey(id) && client.getZookeeperClient().isConnected();
+                answer(holds ? "held" : "lost", id, name, "");
             }
             held.remove(id);
             mutex.release();

@@ -3,8 +3,10 @@
 // The documentation of Session.Done says when it closes: that is the signal of loss. The proto of etcd's lock
 // service says that two acquisitions with one lease count as one. So each acquisition has a session of its
 // own at a time, as in the package's ExampleMutex_Lock. Its lease has the TTL, by WithTTL. The token is the
-// revision of Mutex.Header: "Notes on the usage of lock and lease" on etcd's page "etcd versus other key-value
-// stores", and contrib/lock of its repository, have what a lock protects validate such a number.
+// revision of Mutex.Header: "Notes on the usage of lock and lease", on etcd's page "etcd versus other key-value
+// stores", has what a lock protects validate a version, and takes the revision for the fencing token. The example
+// contrib/lock of its repository sends the id of the lease, which has each lock with a lease of its own; here a
+// lease serves one lock after the other, and its id says nothing about their order.
 package main
 
 import (
@@ -22,12 +24,13 @@ import (
 
 func main() { worker.Main(open) }
 
-// open opens a client. Keepalives let it leave a server that does not answer, as the documentation of
-// clientv3.Config says of DialKeepAliveTime.
+// open opens a client. By its keepalives it leaves a server that does not answer, as the documentation of
+// clientv3.Config says of DialKeepAliveTime; gRPC takes no less than 10 seconds. A session believes in its lease for
+// DialTimeout and a second, until the first answer to a keepalive: that must be no longer than the TTL.
 func open(_ context.Context, s worker.Settings) (worker.Library, error) {
 	client, err := clientv3.New(clientv3.Config{
-		Endpoints: s.Servers, DialTimeout: 5 * time.Second, Logger: zap.NewNop(),
-		DialKeepAliveTime: s.TTL / 4, DialKeepAliveTimeout: s.TTL / 4,
+		Endpoints: s.Servers, DialTimeout: max(s.TTL/4, s.TTL-time.Second), Logger: zap.NewNop(),
+		DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: s.TTL / 4,
 	})
 	return &library{client: client, ttl: int(max(1, s.TTL/time.Second))}, err
 }

@@ -2,14 +2,16 @@
 //
 // The servers are independent, and a lock needs most of them, as the page "Distributed Locks with Redis" of
 // Redis says under "The Redlock Algorithm", which redsync's package documentation names. Under "Making the
-// algorithm more reliable" the page lets long work extend the lock: redsync has Mutex.Extend for that and
-// does not call it by itself, so the worker calls it each third of the TTL. The signal of loss is
-// Mutex.Until, the end of the time for which the lock is valid. Redsync has no fencing token.
+// algorithm more reliable" the page lets long work extend the lock, within the time for which it is valid: redsync
+// has Mutex.Extend for that and does not call it by itself, so the worker calls it each third of the TTL. The signal
+// of loss is Mutex.Until, the end of that time, as the documentation of Mutex.Valid says; or ErrTaken of Extend: most
+// servers do not have the lock any more. The options of the lock are redsync's defaults. Redsync has no fencing token.
 package main
 
 import (
 	"cmp"
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -23,11 +25,13 @@ import (
 
 func main() { worker.Main(open) }
 
+// open opens a client for each server. Redsync limits its requests by contexts, since the page asks for a limit that is
+// small next to the TTL. A client of go-redis obeys a context's deadline with ContextTimeoutEnabled only.
 func open(_ context.Context, s worker.Settings) (worker.Library, error) {
 	l := &library{ttl: s.TTL}
 	var pools []redsyncredis.Pool
 	for _, addr := range s.Servers {
-		c := redis.NewClient(&redis.Options{Addr: addr})
+		c := redis.NewClient(&redis.Options{Addr: addr, ContextTimeoutEnabled: true})
 		l.clients = append(l.clients, c)
 		pools = append(pools, goredis.NewPool(c))
 	}
@@ -94,11 +98,15 @@ func (h *hold) extend(ctx context.Context) {
 		limited, cancel := context.WithDeadline(ctx, h.valid())
 		ok, err := h.mutex.ExtendContext(limited)
 		cancel()
-		if ok && err == nil {
-			h.mu.Lock()
+		h.mu.Lock()
+		var taken *redsync.ErrTaken
+		switch {
+		case ok && err == nil && time.Now().Before(h.until):
 			h.until = h.mutex.Until()
-			h.mu.Unlock()
+		case errors.As(err, &taken):
+			h.until = time.Time{}
 		}
+		h.mu.Unlock()
 	}
 }
 
@@ -112,9 +120,12 @@ func (h *hold) Token() string         { return "" }
 func (h *hold) Held() bool            { return time.Now().Before(h.valid()) }
 func (h *hold) Lost() <-chan struct{} { return h.lost }
 
+// Release gives the lock back. After the TTL it is free without that.
 func (h *hold) Release(ctx context.Context) error {
 	h.cancel()
 	<-h.ended
+	ctx, cancel := context.WithTimeout(ctx, h.ttl)
+	defer cancel()
 	_, err := h.mutex.UnlockContext(ctx)
 	return err
 }

@@ -2,7 +2,12 @@
 //
 // The library's documentation has no word about the loss of a lock. So the worker does what ZooKeeper's
 // programmer's guide asks of the holder of an ephemeral node: it takes a lock as lost as soon as its
-// connection reports StateDisconnected or StateExpired, whichever is first. zk.Lock has no token.
+// connection reports StateDisconnected or StateExpired, whichever is first. If the session has ended while it
+// waited, it gives the lock back and waits again. zk.Lock has no token.
+//
+// If Lock fails after it has created its node, the node stays as long as the session: the caller has neither its
+// path nor a call that deletes it. So a name can be stuck; issue 229 of samuel/go-zookeeper, where the library comes
+// from, describes that. The documentation offers no way out, and the worker takes none.
 package main
 
 import (
@@ -28,8 +33,9 @@ func open(_ context.Context, s worker.Settings) (worker.Library, error) {
 type library struct {
 	conn *zk.Conn
 
-	mu  sync.Mutex
-	cut chan struct{} // closed, and replaced, when the connection or the session ends; guarded by mu
+	mu      sync.Mutex
+	cut     chan struct{} // closed, and replaced, when the connection or the session ends; guarded by mu
+	expired int           // how many sessions have ended; guarded by mu
 }
 
 // event is called with all events of the connection, in their order.
@@ -39,19 +45,36 @@ func (l *library) event(e zk.Event) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if e.State == zk.StateExpired {
+		l.expired++
+	}
 	close(l.cut)
 	l.cut = make(chan struct{})
 }
 
-// Acquire waits for the lock. Lock takes no context: Close ends it.
-func (l *library) Acquire(_ context.Context, name string) (worker.Hold, error) {
-	lock := zk.NewLock(l.conn, "/locktest-zk/"+name, zk.WorldACL(zk.PermAll))
-	if err := lock.Lock(); err != nil {
-		return nil, err
-	}
+// now returns the channel of the next loss, and how many sessions have ended.
+func (l *library) now() (cut <-chan struct{}, expired int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return &hold{library: l, lock: lock, session: l.conn.SessionID(), cut: l.cut}, nil
+	return l.cut, l.expired
+}
+
+// Acquire waits for the lock. Lock takes no context: Close ends it.
+func (l *library) Acquire(ctx context.Context, name string) (worker.Hold, error) {
+	for {
+		_, before := l.now()
+		h := &hold{conn: l.conn, lock: zk.NewLock(l.conn, "/locktest-zk/"+name, zk.WorldACL(zk.PermAll))}
+		if err := h.lock.Lock(); err != nil {
+			return nil, err
+		}
+		var expired int
+		if h.cut, expired = l.now(); expired == before && h.Held() {
+			return h, nil
+		}
+		if err := h.Release(ctx); err != nil { // it is not certain that the lock is held
+			return nil, err
+		}
+	}
 }
 
 func (l *library) Close() error {
@@ -60,10 +83,9 @@ func (l *library) Close() error {
 }
 
 type hold struct {
-	library *library
-	lock    *zk.Lock
-	session int64
-	cut     <-chan struct{}
+	conn *zk.Conn
+	lock *zk.Lock
+	cut  <-chan struct{}
 }
 
 func (h *hold) Token() string         { return "" }
@@ -74,16 +96,16 @@ func (h *hold) Held() bool {
 	case <-h.cut:
 		return false
 	default:
-		return h.library.conn.State() == zk.StateHasSession
+		return h.conn.State() == zk.StateHasSession
 	}
 }
 
 // Release deletes the lock's node. It goes on over lost connections, as a node that is left blocks the
-// name as long as the session lives. With the session of the lock, its node has gone.
+// name as long as the session lives. After the end of the session there is no such node.
 func (h *hold) Release(ctx context.Context) error {
 	for {
 		err := h.lock.Unlock()
-		if err == nil || errors.Is(err, zk.ErrNoNode) || h.library.conn.SessionID() != h.session {
+		if err == nil || errors.Is(err, zk.ErrNoNode) {
 			return nil
 		}
 		select {
