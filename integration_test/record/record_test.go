@@ -9,7 +9,9 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -299,44 +301,54 @@ func TestRoundsAddToTheLedger(t *testing.T) {
 	}
 }
 
-// Suites that mostly wait run at the same time as another one, and no suite runs twice at a time.
+// A suite that mostly waits runs at the same time as another one. Of those that do not, one runs at a time.
 func TestRoundsHaveLanes(t *testing.T) {
-	waits := suiteOf("waits", 1)
+	works, too, waits := suiteOf("works", 1), suiteOf("works, too", 1), suiteOf("waits", 1)
 	waits.waits = true
-	r := round(t, suiteOf("works", 1), waits)
-	met, run := make(chan string), r.run
-	r.run = func(ctx context.Context, s suite, length time.Duration, seed int64) (outcome, error) {
-		select { // each run ends only when one of the other lane is under way
-		case met <- s.name:
-		case other := <-met:
-			if other == s.name {
-				t.Errorf("two runs of %s at a time", other)
+	for _, c := range []struct {
+		suites []suite
+		most   int32 // runs at a time
+	}{{[]suite{works, waits}, 2}, {[]suite{works, too}, 1}, {[]suite{waits}, 1}} {
+		synctest.Test(t, func(t *testing.T) {
+			r := round(t, c.suites...)
+			var now, most atomic.Int32
+			r.run = func(_ context.Context, s suite, _ time.Duration, _ int64) (outcome, error) {
+				most.Store(max(most.Load(), now.Add(1)))
+				defer now.Add(-1)
+				time.Sleep(time.Minute)
+				return outcome{suite: s, at: time.Now(), took: time.Minute}, nil
 			}
-		case <-time.After(time.Minute):
-			t.Error("a run was alone")
-		}
-		r.until = time.Time{} // the next look at the time ends the lanes
-		return run(ctx, s, length, seed)
-	}
-	r.suites = slices.Clone(r.suites)
-	if err := r.serve(t.Context(), 1); err != nil {
-		t.Fatal(err)
-	}
-	if entries, err := readLedger(r.ledger.path); err != nil || len(entries) < 2 {
-		t.Errorf("%v, %v", entries, err)
+			r.until = time.Now().Add(time.Hour)
+			if err := r.serve(t.Context(), 1); err != nil {
+				t.Fatal(err)
+			}
+			entries, err := readLedger(r.ledger.path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := 0
+			for _, e := range entries {
+				got += e.Runs
+			}
+			if want := 60 * int(c.most); most.Load() != c.most || got != want {
+				t.Errorf("%d runs, at most %d at a time, want %d and %d", got, most.Load(), want, c.most)
+			}
+		})
 	}
 }
 
-// The command of a suite is interrupted with its children, and leaves nothing in the ledger.
+// The command of a suite is interrupted with its children, and leaves no outcome.
 func TestInterruptedRunEnds(t *testing.T) {
 	t.Chdir(t.TempDir())
 	ctx, cancel := context.WithCancel(t.Context())
 	s := suiteOf("a, b: c", 1)
-	s.command = func(time.Duration, int64) []string { return []string{"sh", "-c", "touch begun; sleep 600 | cat; true"} }
+	s.command = func(time.Duration, int64) []string {
+		return []string{"sh", "-c", `sh -c 'trap "touch interrupted; exit" INT; touch begun; while :; do sleep 0.05; done' | cat`}
+	}
 	go func() {
-		for {
+		defer cancel()
+		for t.Context().Err() == nil {
 			if _, err := os.Stat("begun"); err == nil {
-				cancel()
 				return
 			}
 			time.Sleep(time.Millisecond)
@@ -344,6 +356,9 @@ func TestInterruptedRunEnds(t *testing.T) {
 	}()
 	if _, err := execute(ctx, s, time.Minute, 1); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, want the end of the context", err)
+	}
+	if _, err := os.Stat("interrupted"); err != nil {
+		t.Error("a child of the command was not interrupted")
 	}
 	o, err := execute(t.Context(), suiteOf("a, b: c", 1), time.Minute, 42)
 	if err != nil || o.counts[cases] != 3 || o.failed != "" {
