@@ -41,7 +41,7 @@ func judgeOf(mode, what string, flags ...string) suite {
 
 // judgeWith is the suite of zklock's worker next to that of another library, whose locks it shares. That library
 // has no tokens, and believes in its locks for a moment after it was stopped. So no client is stopped, and what the
-// other library does wrong is no violation.
+// other library does wrong does not count as a violation.
 func judgeWith(dialect, library string) suite {
 	s := judgeOf(dialect, "mutexes that "+library+" and zklock share, with workers of both; no client is stopped",
 		"-faults=killed|cut off|hear|refused|restart|delayed|dropped|jumps")
