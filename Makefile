@@ -38,8 +38,9 @@ JUDGEFLAGS ?=
 # The number of simulated runs.
 RUNS ?= 10000
 
-# The duration of the suites in the track record that have no length of their own.
+# How long make track-record goes round the suites, and its further flags (-suites regexp, -each 5m, -waiting 2).
 RECORD ?= 10m
+RECORDFLAGS ?=
 
 # The version of make release and make release-check.
 VERSION ?= v0.1.0
@@ -300,9 +301,10 @@ matrix: ## tests on each release line of ZooKeeper, from Maven, as a table; LINE
 	ZKLOCK_LONG=1 $(GO) run ./integration_test/matrix -lines='$(LINES)' -chaos=$(CHAOS) $(MATRIXFLAGS)
 
 .PHONY: track-record
-track-record: install ## run the suites that look for bugs for RECORD in total, and write docs/track-record.md
-	@.ci/install matrix
-	ZKLOCK_LONG=1 $(GO) run ./integration_test/record -for=$(RECORD) -md docs/track-record.md
+track-record: install ## go round the suites that look for bugs for RECORD, and add the runs to docs/track-record.ndjson and its page; it can be stopped and started again
+	@.ci/install comparison
+	@$(GO) build -o bin/record-suites ./integration_test/record
+	@exec bin/record-suites -for=$(RECORD) -md docs/track-record.md $(RECORDFLAGS)
 
 .PHONY: mutants
 mutants: ## put deliberate bugs into the core, each of which a test has to find; MUTANTS=regexp

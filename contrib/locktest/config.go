@@ -7,6 +7,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/zklock/go-zklock/contrib/locktest/fault"
@@ -18,6 +19,11 @@ import (
 type Config struct {
 	// Worker is the command of a worker: its path and its arguments.
 	Worker []string
+
+	// Others are the commands of further workers. The processes take turns: the first one runs Worker, the second
+	// one the first of Others, and so on. So two libraries that share locks are judged together. Their
+	// servers, and what a fault can be, must be the same. New clients after the faults run Worker.
+	Others [][]string
 
 	// Env has variables for the workers in addition to those of this process.
 	Env []string
@@ -81,15 +87,15 @@ type Config struct {
 
 // withDefaults replaces the zero fields and checks the others.
 func (c Config) withDefaults() (Config, error) {
-	if len(c.Worker) == 0 || c.Ensemble == nil {
+	if len(c.Worker) == 0 || c.Ensemble == nil || slices.ContainsFunc(c.Others, func(o []string) bool { return len(o) == 0 }) {
 		return c, errors.New("locktest: a run needs a worker and an ensemble")
 	}
 	for _, f := range c.Faults {
 		if victims := c.victims(f.Kind); f.Victim < 0 || f.Victim >= victims {
 			return c, fmt.Errorf("locktest: the fault %s has victim %d of %d", f, f.Victim, victims)
 		}
-		if f.Kind == fault.JumpClient && child.IsGo(c.Worker[0]) {
-			return c, fmt.Errorf("locktest: the fault %s has no effect on the worker, which is a program in Go", f)
+		if f.Kind == fault.JumpClient && slices.ContainsFunc(c.commands(), func(command []string) bool { return child.IsGo(command[0]) }) {
+			return c, fmt.Errorf("locktest: the fault %s has no effect on a worker that is a program in Go", f)
 		}
 		if c.Direct && f.Kind.OfNetwork() {
 			return c, fmt.Errorf("locktest: the fault %s needs proxies, and Direct asks for none", f)
@@ -120,6 +126,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	return c, nil
 }
+
+// commands are the commands of all workers, which the processes run in turn.
+func (c Config) commands() [][]string { return append([][]string{c.Worker}, c.Others...) }
 
 // victims is how many victims a fault of a kind can have.
 func (c Config) victims(k fault.Kind) int {

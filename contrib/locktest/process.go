@@ -69,8 +69,8 @@ type box struct {
 const unread = 16
 
 // startProcess starts a process of a worker, with more variables. The process is ready later.
-func startProcess(c Config, more, addrs []string, number int, h *history.Recorder) (*process, error) {
-	cmd := exec.Command(c.Worker[0], c.Worker[1:]...)
+func startProcess(c Config, command, more, addrs []string, number int, h *history.Recorder) (*process, error) {
+	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Env = append(append(os.Environ(), c.Env...), more...)
 	cmd.Env = append(cmd.Env, worker.ServersEnv+"="+strings.Join(addrs, ","), worker.TTLEnv+"="+c.TTL.String())
 	if c.Stderr != nil { // a nil *os.File in an interface would not be nil
@@ -85,12 +85,12 @@ func startProcess(c Config, more, addrs []string, number int, h *history.Recorde
 		return nil, cmp.Or(err, in.Close(), stdin.Close())
 	}
 	cmd.Stdin, cmd.Stdout = in, out
-	h.Note(history.Event{Kind: history.Start, Worker: number})
+	h.Note(history.Event{Kind: history.Start, Worker: number, Reason: strings.Join(command, " ")})
 	started, err := child.Start(cmd)
 	_, _ = in.Close(), out.Close() // the process has its own descriptors
 	if err != nil {
 		_, _ = stdin.Close(), stdout.Close()
-		return nil, fmt.Errorf("start worker %s: %w", c.Worker[0], err)
+		return nil, fmt.Errorf("start worker %s: %w", command[0], err)
 	}
 	p := &process{
 		number: number, history: h, child: started, stdin: stdin, stdout: stdout, out: json.NewEncoder(stdin),

@@ -64,8 +64,8 @@ func Run(ctx context.Context, c Config) ([]history.Event, error) {
 		}
 		return err
 	}
-	begin := func() (*slot, error) {
-		s, err := newSlot(r)
+	begin := func(command []string) (*slot, error) {
+		s, err := newSlot(r, command)
 		if err != nil {
 			return nil, err
 		}
@@ -77,8 +77,9 @@ func Run(ctx context.Context, c Config) ([]history.Event, error) {
 		})
 		return s, nil
 	}
+	commands := c.commands()
 	for w := range c.Workers {
-		s, err := begin()
+		s, err := begin(commands[w%len(commands)])
 		if err != nil {
 			return nil, cmp.Or(err, join())
 		}
@@ -93,7 +94,7 @@ func Run(ctx context.Context, c Config) ([]history.Event, error) {
 	}
 	h.Note(history.Event{Kind: history.Calm})
 	close(r.calm)
-	probes, err := begin()
+	probes, err := begin(c.Worker)
 	if err == nil {
 		err = r.settle(ctx, probes)
 	}

@@ -204,6 +204,27 @@ func TestRunWithAClockThatJumps(t *testing.T) {
 	}
 }
 
+// TestRunOfTwoWorkers: the processes run two commands in turn, which exclude each other. The processes that probe run the
+// first one.
+func TestRunOfTwoWorkers(t *testing.T) {
+	t.Parallel()
+	c := toy(t, "", long)
+	c.Others = [][]string{{os.Args[0], "second"}}
+	f, events := judged(t, c)
+	if !f.Passed() || f.Grants < c.Grants {
+		t.Errorf("%+v, want nothing wrong and %d grants", f, c.Grants)
+	}
+	var started []string
+	for _, e := range events {
+		if e.Kind == history.Start {
+			started = append(started, strings.TrimPrefix(e.Reason, os.Args[0]))
+		}
+	}
+	if slices.Sort(started); !slices.Equal(started, []string{"", "", "", " second"}) {
+		t.Errorf("the processes ran %q", started)
+	}
+}
+
 // TestRunNeedsAWorker: a worker that is not there, or ends, is an error of the run.
 func TestRunNeedsAWorker(t *testing.T) {
 	t.Parallel()
@@ -227,6 +248,10 @@ func TestRunNeedsAWorker(t *testing.T) {
 	c.Direct, c.Faults = true, []fault.Fault{{Kind: fault.CutClient}}
 	if _, err := locktest.Run(t.Context(), c); err == nil || !strings.Contains(err.Error(), "needs proxies") {
 		t.Errorf("a cut without proxies: %v", err)
+	}
+	c.Faults, c.Others = nil, [][]string{nil}
+	if _, err := locktest.Run(t.Context(), c); err == nil {
+		t.Error("a second worker without a command")
 	}
 	if _, err := locktest.Run(t.Context(), locktest.Config{}); err == nil {
 		t.Error("a run without a worker")

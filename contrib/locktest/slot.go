@@ -17,9 +17,10 @@ const startLimit = time.Minute
 // slot runs one worker: a process, and after its end the next one. All have the same link to the
 // servers. Its methods are safe for concurrent use.
 type slot struct {
-	run   *run
-	link  *fault.Link  // nil: Config.Direct
-	clock *fault.Clock // of the slot's processes; nil: no clock jumps
+	run     *run
+	command []string     // of the slot's processes
+	link    *fault.Link  // nil: Config.Direct
+	clock   *fault.Clock // of the slot's processes; nil: no clock jumps
 
 	mu      sync.Mutex
 	current *process      // nil: none is ready; guarded by mu
@@ -27,8 +28,8 @@ type slot struct {
 	paused  bool          // no process is started for now; guarded by mu
 }
 
-func newSlot(r *run) (*slot, error) {
-	s := &slot{run: r, changed: make(chan struct{})}
+func newSlot(r *run, command []string) (*slot, error) {
+	s := &slot{run: r, command: command, changed: make(chan struct{})}
 	var err error
 	if r.clocks != "" {
 		if s.clock, err = fault.NewClock(r.clocks); err != nil {
@@ -47,7 +48,7 @@ func newSlot(r *run) (*slot, error) {
 func (s *slot) serve(ctx context.Context) error {
 	c := s.run.config
 	for ctx.Err() == nil {
-		p, err := startProcess(c, s.clock.Env(), s.addrs(), s.run.numbers.next(), s.run.history)
+		p, err := startProcess(c, s.command, s.clock.Env(), s.addrs(), s.run.numbers.next(), s.run.history)
 		if err != nil {
 			return err
 		}
@@ -62,7 +63,7 @@ func (s *slot) serve(ctx context.Context) error {
 		}
 		limit.Stop()
 		if err != nil {
-			return cmp.Or(p.end(0), fmt.Errorf("start worker %s: %w", c.Worker[0], err))
+			return cmp.Or(p.end(0), fmt.Errorf("start worker %s: %w", s.command[0], err))
 		}
 		s.set(func() { s.current = p })
 		select {

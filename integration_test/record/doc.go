@@ -1,11 +1,14 @@
-// Command record runs the suites that look for bugs, and writes what they have done as a page,
-// docs/track-record.md.
+// Command record runs the suites that look for bugs, adds what they have done to a ledger, and writes the
+// ledger's page, docs/track-record.md.
 //
-//	go run ./integration_test/record [-for 10m] [-suites regexp] [-md file]
+//	go run ./integration_test/record [-for 2h] [-each 5m] [-waiting 1] [-suites regexp] [-ledger file] [-md file]
 //
-// Each suite gets a share of the time; some have a length of their own, which is a few minutes
-// in total. The figures on the page are those that the suites print. Only found.txt is written by
-// hand: what was found and mended, and failures of other libraries. The command fails if a suite fails. What each
-// suite has printed, and its figures, are kept in bin/record: with -suites, a page has the newest
-// runs of the others from there.
+// It goes round the suites: the next one is always that which is furthest behind its share of the minutes in the ledger. So
+// it can be stopped, also by a signal, and started again: only the runs under way are lost. A suite that would do
+// the same again runs once a commit.
+//
+// A line of the ledger adds up the runs of a suite on one day, at one commit and on one machine. The figures are those
+// that the suites print. Written by hand are found.txt, what was found and mended and failures of other
+// libraries, and the field note of lines with violations. The command fails if a run fails. What each suite has
+// printed is kept in bin/record.
 package main

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -21,125 +20,129 @@ import (
 const logs = "bin/record"
 
 func main() {
-	total := flag.Duration("for", 10*time.Minute, "the time for all suites that have no length of their own")
-	which := flag.String("suites", ".", "run only the suites whose names match this regular expression; a page has the newest runs of the others")
-	file := flag.String("md", "", "write the page to this file")
+	length := flag.Duration("for", 10*time.Minute, "how long to go round the suites; 0: only write the page")
+	each := flag.Duration("each", 5*time.Minute, "the length of a run of a suite that has no length of its own")
+	waiting := flag.Int("waiting", 1, "how many runs of suites that mostly wait to make at the same time as another one")
+	which := flag.String("suites", ".", "run only the suites whose names match this regular expression")
+	file := flag.String("ledger", "docs/track-record.ndjson", "the ledger to add the runs to")
+	document := flag.String("md", "", "write the page to this file")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, *total, *which, *file); err != nil {
+	err := run(ctx, *length, *each, *waiting, *which, *file, *document)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "record:", err)
-		stop()
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, total time.Duration, which, file string) error {
+func run(ctx context.Context, length, each time.Duration, waiting int, which, file, document string) error {
 	match, err := regexp.Compile(which)
 	if err != nil {
 		return err
 	}
-	p := page{date: time.Now(), machine: machine()}
-	bad := 0
-	for _, s := range suites {
-		var o outcome
-		var err error
-		switch {
-		case match.MatchString(s.name):
-			o, err = s.run(ctx, total)
-		case file != "":
-			o, err = s.load()
-		default:
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		if p.outcomes = append(p.outcomes, o); o.failed != "" || o.counts[violations] > 0 {
-			bad++
-		}
-	}
-	if len(p.outcomes) == 0 {
-		return errors.New("no suite matches")
-	}
-	var text bytes.Buffer
-	p.write(&text)
-	if file == "" {
-		fmt.Printf("\n%s", text.Bytes())
-	} else if err := os.WriteFile(file, text.Bytes(), 0o644); err != nil {
+	commit, err := commit(ctx)
+	if err != nil {
 		return err
 	}
-	if bad > 0 {
-		return fmt.Errorf("%d of %d suites failed: what they printed is in %s", bad, len(p.outcomes), logs)
+	r := &rounds{ledger: &ledger{path: file}, each: each, until: time.Now().Add(length), commit: commit, run: execute}
+	for _, s := range suites {
+		if match.MatchString(s.name) {
+			r.suites = append(r.suites, s)
+		}
 	}
-	return nil
+	if len(r.suites) == 0 {
+		return errors.New("no suite matches")
+	}
+	r.wrote = func() error {
+		r.ledger.mu.Lock()
+		defer r.ledger.mu.Unlock()
+		return writePage(file, document)
+	}
+	if err := r.wrote(); err != nil {
+		return err
+	}
+	if err := r.serve(ctx, waiting); err != nil && ctx.Err() == nil {
+		return err
+	}
+	return r.failures()
 }
 
-// run runs a suite, keeps what it prints, and prints what it has done. The error says that it
-// was not run to its end.
-func (s suite) run(ctx context.Context, total time.Duration) (outcome, error) {
-	length := (total * time.Duration(s.share) / 100).Round(time.Second)
-	words := s.command(length, total)
+// writePage writes the page from the ledger; without a document it does nothing.
+func writePage(file, document string) error {
+	if document == "" {
+		return nil
+	}
+	entries, err := readLedger(file)
+	if err != nil {
+		return err
+	}
+	var text bytes.Buffer
+	writeTo(&text, entries)
+	return replace(document, text.Bytes())
+}
+
+// commit returns the commit of the files, with a + if they were changed. The ledger and its page do not count.
+func commit(ctx context.Context) (string, error) {
+	git := func(args ...string) (string, error) {
+		out, err := exec.CommandContext(ctx, "git", args...).Output()
+		if err != nil {
+			return "", fmt.Errorf("git %s: %w", args[0], err)
+		}
+		return strings.TrimSpace(string(out)), nil
+	}
+	name, err := git("rev-parse", "--short=8", "HEAD")
+	if err != nil {
+		return "", err
+	}
+	changed, err := git("status", "--porcelain", "--", ":/", ":!/docs/track-record.*")
+	if changed != "" {
+		name += "+"
+	}
+	return name, err
+}
+
+// execute runs a suite, keeps what it prints, and prints what it has done. The error says that it was not
+// run to its end.
+func execute(ctx context.Context, s suite, length time.Duration, seed int64) (outcome, error) {
+	words := s.command(length, seed)
 	env := os.Environ()
 	for strings.Contains(words[0], "=") {
 		env, words = append(env, words[0]), words[1:]
 	}
-	fmt.Printf("%s  %-24s %s\n", time.Now().Format(time.TimeOnly), s.name, strings.Join(s.command(length, total), " "))
+	say := func(what string) { fmt.Printf("%s  %-24s %s\n", time.Now().Format(time.TimeOnly), s.name, what) }
+	say(strings.Join(s.command(length, seed), " "))
 	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
-	// Ctrl-C reaches the command, too. It gets the time to stop its servers.
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	// The command has a group of processes. All of them are interrupted, since go test and go run do not pass
+	// that on, and get the time to stop their servers.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }
 	cmd.WaitDelay = time.Minute
-	cmd.Env = append(env, "ZKLOCK_TEST_REQUIRED=1")
+	cmd.Env = append(env, "ZKLOCK_TEST_REQUIRED=1", "ZKLOCK_LONG=1")
 	began := time.Now()
 	out, err := cmd.CombinedOutput()
 	if ctx.Err() != nil {
-		return outcome{}, errors.New("interrupted")
-	}
-	if err := os.MkdirAll(logs, 0o755); err != nil {
-		return outcome{}, err
+		return outcome{}, context.Cause(ctx)
 	}
 	o := judge(s, string(out), time.Since(began), err)
 	o.at = time.Now()
-	if err := os.WriteFile(s.path(".log"), out, 0o644); err != nil {
+	if err := os.MkdirAll(logs, 0o755); err != nil {
 		return outcome{}, err
 	}
-	text, err := json.Marshal(saved{o.at, o.took, o.counts, o.failed})
-	if err != nil {
+	name := s.file(".log")
+	if o.failed != "" || o.counts[violations] > 0 {
+		name = s.file(fmt.Sprintf("-%d.log", seed)) // no later run replaces it
+	}
+	if err := os.WriteFile(filepath.Join(logs, name), out, 0o644); err != nil {
 		return outcome{}, err
 	}
-	if err := os.WriteFile(s.path(".json"), text, 0o644); err != nil {
-		return outcome{}, err
-	}
-	fmt.Printf("%s  %-24s %s\n", time.Now().Format(time.TimeOnly), "", o)
+	say(o.String())
 	return o, nil
 }
 
-// saved is what is kept of an outcome in a file.
-type saved struct {
-	At     time.Time
-	Took   time.Duration
-	Counts [columns]int
-	Failed string
-}
-
-// path returns the path of a file about the suite's newest run.
-func (s suite) path(ext string) string {
-	return filepath.Join(logs, strings.NewReplacer(" ", "-", ",", "").Replace(s.name)+ext)
-}
-
-// load returns the outcome of the suite's newest run.
-func (s suite) load() (outcome, error) {
-	text, err := os.ReadFile(s.path(".json"))
-	if err != nil {
-		return outcome{}, fmt.Errorf("%s has not been run: %w", s.name, err)
-	}
-	var v saved
-	if err := json.Unmarshal(text, &v); err != nil {
-		return outcome{}, fmt.Errorf("%s: %w", s.path(".json"), err)
-	}
-	o := judge(s, "", v.Took, nil) // which columns the suite has
-	o.at, o.counts, o.failed = v.At, v.Counts, v.Failed
-	return o, nil
+// file is the name of a file about the suite.
+func (s suite) file(end string) string {
+	return strings.NewReplacer(" ", "-", ",", "", ":", "").Replace(s.name) + end
 }
 
 // String returns the figures on one line.

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // found is the list of what was found and mended, and of failures of other libraries.
@@ -20,62 +20,96 @@ const intro = `<!-- Written by make track-record. Do not edit. -->
 
 # Track record
 
-What the suites that look for bugs did in one run, what they have found, and the tests that would find the failures of other
-lock libraries. [CONTRIBUTING.md](../CONTRIBUTING.md) has the commands.
+What the suites that look for bugs have done, what they have found, and the tests that would find the failures of other
+lock libraries. [CONTRIBUTING.md](../CONTRIBUTING.md) has the commands, and [track-record.ndjson](track-record.ndjson) the days, commits
+and seeds.
 
 `
 
-// page is the document.
-type page struct {
-	date     time.Time
-	machine  string
-	outcomes []outcome
-}
+// outro explains the table.
+const outro = `Hours are added up run by run, from the start of a command to its end, with builds and starts of servers. A run of a suite that mostly waits may have run at the same time as another one, and other programs may
+have used the machine. A violation is a test that failed, a deliberate bug that no test found, or what the judge counts as a failure. The
+locks were lost to faults.
+
+`
 
 // machine describes the machine.
 func machine() string {
 	return fmt.Sprintf("%s/%s, %d cores, %s", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version())
 }
 
-// write writes the page.
-func (p page) write(w io.Writer) {
-	var sum outcome
-	var table strings.Builder
-	for _, o := range p.outcomes {
-		o.row(&table)
-		if o.failed != "" {
-			continue // the run does not count
-		}
-		sum.took += o.took
-		for c := range columns {
-			if o.has[c] {
-				sum.has[c] = true
-				sum.counts[c] += o.counts[c]
-			}
-		}
-	}
-	fmt.Fprintf(&table, "| all | | %.1f | %s |\n", sum.took.Minutes(), sum)
-
-	fmt.Fprint(w, intro)
-	fmt.Fprintf(w, "Written on %s, after %.1f hours on %s.\n\n", p.date.Format(time.DateOnly), sum.took.Hours(), p.machine)
-	fmt.Fprintf(w, "| suite | what it does | minutes | figures |\n|---|---|--:|---|\n%s\n", &table)
-	for _, o := range p.outcomes {
-		if o.failed != "" {
-			fmt.Fprintf(w, "The run of %s does not count: %s.\n\n", o.suite.name, o.failed)
-		}
-		if day := o.at.Format(time.DateOnly); day != p.date.Format(time.DateOnly) {
-			fmt.Fprintf(w, "The run of %s is from %s.\n\n", o.suite.name, day)
-		}
-	}
-	fmt.Fprint(w, "A violation is a test that failed, or a deliberate bug that no test found. The locks were lost to faults.\n\n")
-	fmt.Fprintf(w, "## Found and mended\n\n%s", found)
+// sum is what the entries of a suite, or of all, add up to.
+type sum struct {
+	runs    int
+	minutes float64
+	counts  [columns]int
 }
 
-// row writes a row of the table. It has the violations only if there are some: those of all suites
-// are in the last row.
-func (o outcome) row(w io.Writer) {
-	o.has[violations] = o.counts[violations] > 0
-	fmt.Fprintf(w, "| %s | %s | %.1f | %s |\n", o.suite.name, o.suite.what, o.took.Minutes(), o)
+func (s *sum) add(e entry) {
+	s.runs += e.Runs
+	s.minutes += e.Minutes
+	for c := range columns {
+		s.counts[c] += e.Figures[keys[c]]
+	}
+}
+
+// text has the figures that are not 0, with titles.
+func (s *sum) text(title func(column) string) string {
+	var parts []string
+	for c := range columns {
+		if n := s.counts[c]; n > 0 {
+			parts = append(parts, grouped(n)+" "+title(c))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// writeTo writes the page of a ledger.
+func writeTo(w io.Writer, entries []entry) {
+	var all sum
+	var days, commits, machines []string
+	for _, e := range entries {
+		all.add(e)
+		days, commits, machines = append(days, e.Day), append(commits, e.Commit), append(machines, e.On)
+	}
+	fmt.Fprint(w, intro)
+	if len(entries) > 0 {
+		fmt.Fprintf(w, "%.1f hours of runs, from %s to %s, at %d commits, on %s.\n\n", all.minutes/60, slices.Min(days), slices.Max(days), len(distinct(commits)), strings.Join(distinct(machines), "; "))
+	}
+	fmt.Fprint(w, "| suite | what it does | runs | minutes | figures |\n|---|---|--:|--:|---|\n")
+	for _, s := range suites {
+		var of sum
+		for _, e := range entries {
+			if e.Suite == s.name {
+				of.add(e)
+			}
+		}
+		fmt.Fprintf(w, "| %s | %s | %d | %.1f | %s |\n", s.name, s.what, of.runs, of.minutes, of.text(s.title))
+	}
+	fmt.Fprintf(w, "| all | | %d | %.1f | %s |\n\n", all.runs, all.minutes, all.text(func(c column) string { return titles[c] }))
+	if all.counts[violations] == 0 {
+		fmt.Fprint(w, "There was no violation. ")
+	}
+	fmt.Fprint(w, outro)
+	for _, e := range entries {
+		if n := e.Figures[keys[violations]]; n > 0 || e.Note != "" {
+			fmt.Fprintf(w, "- %s, %s at %s: violations: %d. %s\n", e.Day, e.Suite, e.Commit, n, e.Note)
+		}
+		for _, why := range e.Void {
+			fmt.Fprintf(w, "- %s, %s at %s: a run does not count: %s.\n", e.Day, e.Suite, e.Commit, why)
+		}
+	}
+	fmt.Fprintf(w, "\n## Found and mended\n\n%s", found)
+}
+
+// distinct returns the different texts, in the order in which they appear.
+func distinct(texts []string) (all []string) {
+	for _, t := range texts {
+		if !slices.Contains(all, t) {
+			all = append(all, t)
+		}
+	}
+	return all
 }
 
 // grouped writes a number with commas.

@@ -1,66 +1,70 @@
 package main
 
 import (
+	"context"
+	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
 // root is the folder of the module.
 const root = "../.."
 
-// The page has the form that the command writes: apart from its numbers, it is what the command
-// would write now if each suite had run.
-func TestPageHasItsForm(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(root, "docs/track-record.md"))
+// The page is what the command writes from the ledger.
+func TestPageIsWrittenFromTheLedger(t *testing.T) {
+	entries, err := readLedger(filepath.Join(root, "docs/track-record.ndjson"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := page{date: time.Now(), machine: machine()}
-	for _, s := range suites {
-		o := outcome{suite: s, at: p.date}
-		o.has[violations] = true
-		for _, f := range s.figures {
-			o.has[f.in] = true
-		}
-		p.outcomes = append(p.outcomes, o)
-	}
 	var want strings.Builder
-	p.write(&want)
-	got, form := strings.Split(withoutNumbers(string(text)), "\n"), strings.Split(withoutNumbers(want.String()), "\n")
-	for i := range max(len(got), len(form)) {
-		if i >= len(got) || i >= len(form) || got[i] != form[i] {
-			t.Fatalf("docs/track-record.md differs from what make track-record writes in line %d:\n%q\nwant\n%q", i+1, line(got, i), line(form, i))
+	writeTo(&want, entries)
+	got, err := os.ReadFile(filepath.Join(root, "docs/track-record.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got) != want.String() {
+		t.Error("docs/track-record.md is not written from docs/track-record.ndjson: run make track-record RECORD=0s")
+	}
+}
+
+// Each line of the ledger is of a suite, and has its figures. A line in which something went wrong says what that was.
+func TestLedgerHasItsForm(t *testing.T) {
+	entries, err := readLedger(filepath.Join(root, "docs/track-record.ndjson"))
+	if err != nil || len(entries) == 0 {
+		t.Fatalf("%d lines, %v", len(entries), err)
+	}
+	for i, e := range entries {
+		s := slices.IndexFunc(suites, func(s suite) bool { return s.name == e.Suite })
+		if _, err := time.Parse(time.DateOnly, e.Day); err != nil || s < 0 || len(e.Commit) < 7 || e.On == "" {
+			t.Errorf("line %d: %+v", i+1, e)
+		}
+		if e.Figures[keys[violations]] > 0 && e.Note == "" {
+			t.Errorf("line %d has violations: write into note what they were", i+1)
+		}
+		if i > 0 && slices.ContainsFunc(entries[:i], e.same) {
+			t.Errorf("line %d is about the same as one before", i+1)
+		}
+		for name := range e.Figures {
+			if !slices.Contains(keys[:], name) {
+				t.Errorf("line %d: unknown figure %s", i+1, name)
+			}
 		}
 	}
-}
-
-func line(lines []string, i int) string {
-	if i < len(lines) {
-		return lines[i]
-	}
-	return ""
-}
-
-// withoutNumbers replaces the numbers of the table and the line about the machine, and leaves out
-// runs that do not count, or are from another day.
-func withoutNumbers(text string) string {
-	text = regexp.MustCompile(`(?m)^The run of .* (does not count: |is from ).*\n\n`).ReplaceAllString(text, "")
-	text = regexp.MustCompile(`(?m)^Written on .*$`).ReplaceAllString(text, "Written")
-	return regexp.MustCompile(`(?m)^\| .*$`).ReplaceAllStringFunc(text, func(row string) string {
-		return regexp.MustCompile(`(\| |, )[\d,.]+ `).ReplaceAllString(row, "${1}0 ")
-	})
 }
 
 // Each suite that the Makefile or the soak makes longer by a variable is on the page.
 func TestEverySuiteIsInTheRecord(t *testing.T) {
 	var all string
 	for _, s := range suites {
-		all += strings.Join(s.command(time.Minute, time.Minute), " ") + " " + strings.Join(s.command(time.Hour, time.Hour), " ") + " "
+		all += strings.Join(s.command(time.Minute, 7), " ") + " "
 	}
 	found := 0
 	for _, file := range []string{"Makefile", ".ci/soak"} {
@@ -85,12 +89,13 @@ func TestEverySuiteIsInTheRecord(t *testing.T) {
 			t.Errorf("no suite runs %s", command)
 		}
 	}
-	shares := 0
 	for _, s := range suites {
-		shares += s.share
-	}
-	if shares != 100 {
-		t.Errorf("the shares of the time add up to %d percent", shares)
+		if s.share < 1 {
+			t.Errorf("%s has no share of the time", s.name)
+		}
+		if seeded := strings.Contains(strings.Join(s.command(time.Minute, 4242), " "), "4242"); seeded != s.seeded {
+			t.Errorf("%s gets a seed: %v, want %v", s.name, seeded, s.seeded)
+		}
 	}
 }
 
@@ -146,23 +151,25 @@ func tests(t *testing.T, pkg string) string {
 // The figures are read from what each suite prints; testdata has a piece of it for each.
 func TestFiguresAreRead(t *testing.T) {
 	want := map[string][columns]int{
-		"simulation":            {runs: 10000, faults: 140419, held: 129924, lost: 12160},
-		"small cases":           {runs: 165},
-		"mass losses":           {runs: 2000, lost: 176941},
-		"elections, simulated":  {runs: 100, faults: 4220, held: 1800, lost: 320},
+		"simulation":            {cases: 10000, faults: 140419, held: 129924, lost: 12160},
+		"nested simulation":     {cases: 40, held: 3449, deadlocks: 929},
+		"philosophers":          {cases: 79, faults: 3, deadlocks: 9},
+		"small cases":           {cases: 165},
+		"mass losses":           {cases: 2000, lost: 176941},
+		"elections, simulated":  {cases: 100, faults: 4220, held: 1800, lost: 320},
 		"model of the lease":    {states: 1891531, bugs: 2},
 		"deliberate bugs":       {bugs: 198},
-		"fuzzing":               {runs: 30300},
+		"fuzzing":               {cases: 30300},
 		"chaos":                 {faults: 10, held: 8317, lost: 6},
-		"releases of ZooKeeper": {runs: 762, servers: 2},
-		"the command":           {runs: 6, faults: 6},
-		"elections on servers":  {runs: 40, faults: 10},
-		"slots of a job":        {runs: 521, faults: 54},
+		"releases of ZooKeeper": {cases: 762, servers: 2},
+		"the command":           {cases: 6, faults: 6},
+		"elections on servers":  {cases: 40, faults: 10},
+		"slots of a job":        {cases: 521, faults: 54},
 		"mixed locks":           {held: 28193},
-		"names used once":       {runs: 360000, held: 360000},
+		"names used once":       {cases: 360000, held: 360000},
 	}
-	for _, s := range suites {
-		text, err := os.ReadFile(filepath.Join("testdata", filepath.Base(s.path(".txt"))))
+	for _, s := range tested {
+		text, err := os.ReadFile(filepath.Join("testdata", filepath.Base(s.file(".txt"))))
 		if err != nil {
 			t.Error(err)
 			continue
@@ -177,7 +184,7 @@ func TestFiguresAreRead(t *testing.T) {
 // A suite that fails, or that does not print a figure, must not pass for one without violations:
 // each failed test is a violation, and a run without a figure has failed.
 func TestFailuresAreViolations(t *testing.T) {
-	s := suite{name: "x", figures: []figure{{runs, `(\d+) runs`}}}
+	s := suite{name: "x", figures: []figure{{cases, `(\d+) runs`}}}
 	for output, want := range map[string]struct {
 		err        error
 		violations int
@@ -198,41 +205,189 @@ func TestFailuresAreViolations(t *testing.T) {
 	}
 }
 
-// A run whose suite was killed does not count: the page says so, and the sums leave it out. The
-// page also names the runs of other days.
-func TestPageSaysWhichRunsCount(t *testing.T) {
-	day := time.Date(2030, 5, 20, 12, 0, 0, 0, time.UTC)
-	some := func(name string, at time.Time, n int, failed string) outcome {
-		o := outcome{suite: suite{name: name}, at: at, took: time.Hour, failed: failed}
-		o.has[runs], o.counts[runs] = true, n
-		return o
+// The judge's table has what is wrong with zklock. What another library does wrong that runs along is not that.
+func TestJudgesTableIsRead(t *testing.T) {
+	text, err := os.ReadFile("testdata/judge.txt")
+	if err != nil {
+		t.Fatal(err)
 	}
-	var b strings.Builder
-	page{day, "a machine", []outcome{some("a", day, 3, ""), some("b", day, 40, "killed"), some("c", day.AddDate(0, 0, -2), 500, "")}}.write(&b)
-	text := b.String()
-	for _, want := range []string{"after 2.0 hours on a machine", "| b |  | 60.0 | 40 runs, killed |", "| all | | 120.0 | 503 runs |", "The run of b does not count: killed.", "The run of c is from 2030-05-18."} {
-		if !strings.Contains(text, want) {
-			t.Errorf("the page does not have %q:\n%s", want, text)
+	peers := string(text) + "\noverlaps of a hold of /tmp/locktest1/worker-zklock curator: 2\n\noverlaps of a hold of java -cp x Worker: 3\n"
+	for _, c := range []struct {
+		suite  suite
+		output string
+		want   [columns]int
+	}{
+		{judgeOf("keep", ""), string(text), [columns]int{held: 3816, faults: 15, lost: 7}},
+		{judgeOf("keep", ""), strings.Replace(string(text), "|            0 |\n| tokens", "|            4 |\n| tokens", 1), [columns]int{held: 3816, faults: 15, lost: 7, violations: 4}},
+		{judgeWith("curator", ""), peers, [columns]int{held: 3816, faults: 15, lost: 7, others: 3, violations: 2}},
+	} {
+		if o := judge(c.suite, c.output, time.Minute, nil); o.counts != c.want || o.failed != "" {
+			t.Errorf("%s: %v, %q, want %v", c.suite.name, o.counts, o.failed, c.want)
 		}
 	}
-	if strings.Contains(text, "The run of a ") {
-		t.Errorf("the page says of a run of its day:\n%s", text)
+	if o := judge(judgeWith("curator", ""), strings.Replace(peers, "curator: 2", "curator: 0", 1), time.Minute, os.ErrInvalid); o.failed != "" || o.counts[violations] > 0 {
+		t.Errorf("what Curator did wrong is taken for zklock's fault: %+v", o)
+	}
+	for library, line := range map[string]string{"kazoo": "/usr/bin/python3 /x/workers/kazoo/worker.py: 6", "zk": "/tmp/locktest1/worker-zk: 6"} {
+		if o := judge(judgeWith(library, ""), string(text)+"\noverlaps of a hold of "+line+"\n", time.Minute, nil); o.counts[others] != 6 || o.counts[violations] != 0 {
+			t.Errorf("%s: %+v", library, o)
+		}
+	}
+	if words := strings.Join(judgeWith("zk", "").command(time.Minute, 7), " "); !strings.Contains(words, "-library=zklock:zk+zk ") {
+		t.Error(words)
 	}
 }
 
-// A page may have suites from earlier runs.
-func TestOutcomesAreKept(t *testing.T) {
+// suiteOf is a suite for tests, whose run prints a figure.
+func suiteOf(name string, share int) suite {
+	return suite{
+		name: name, share: share, seeded: true, figures: []figure{{cases, `(\d+) runs`}},
+		command: func(_ time.Duration, seed int64) []string {
+			return []string{variable("A", seed), "sh", "-c", "echo 3 runs of $A"}
+		},
+	}
+}
+
+// round returns rounds with a ledger of their own, whose runs take no time but have minutes.
+func round(t *testing.T, suites ...suite) *rounds {
+	r := &rounds{suites: suites, ledger: &ledger{path: filepath.Join(t.TempDir(), "ledger")}, until: time.Now().Add(time.Hour), commit: "c0ffee00", wrote: func() error { return nil }}
+	r.run = func(_ context.Context, s suite, _ time.Duration, _ int64) (outcome, error) {
+		o := outcome{suite: s, at: time.Now(), took: time.Minute}
+		o.counts[cases] = 3
+		return o, nil
+	}
+	return r
+}
+
+// The next suite is the one that is furthest behind its share, also after a new start. One that does the same each time
+// runs once a commit. A run that is interrupted is not in the ledger, and those before it are.
+func TestRoundsAddToTheLedger(t *testing.T) {
+	stop := errors.New("stopped")
+	again := suiteOf("once", 1)
+	again.once = true
+	r := round(t, suiteOf("much", 3), suiteOf("little", 1), again)
+	left, run := 0, r.run
+	r.run = func(ctx context.Context, s suite, length time.Duration, seed int64) (outcome, error) {
+		if left--; left < 0 {
+			return outcome{}, stop
+		}
+		return run(ctx, s, length, seed)
+	}
+	want := map[string]int{}
+	for _, more := range []map[string]int{{"much": 1, "little": 1, "once": 1}, {"much": 2}, {"much": 3, "little": 1}} {
+		left = 0
+		for name, n := range more {
+			left += n
+			want[name] += n
+		}
+		if err := r.serve(t.Context(), 0); !errors.Is(err, stop) {
+			t.Fatal(err)
+		}
+		r.running = nil
+		entries, err := readLedger(r.ledger.path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]int{}
+		for _, e := range entries {
+			got[e.Suite] = e.Runs
+			if e.Figures["cases"] != 3*e.Runs || e.Minutes != float64(e.Runs) || len(e.Seeds) != e.Runs || e.Commit != "c0ffee00" {
+				t.Errorf("%+v", e)
+			}
+		}
+		if !maps.Equal(got, want) {
+			t.Errorf("runs: %v, want %v", got, want)
+		}
+	}
+}
+
+// A suite that mostly waits runs at the same time as another one. Of those that do not, one runs at a time.
+func TestRoundsHaveLanes(t *testing.T) {
+	works, too, waits := suiteOf("works", 1), suiteOf("works, too", 1), suiteOf("waits", 1)
+	waits.waits = true
+	for _, c := range []struct {
+		suites []suite
+		most   int32 // runs at a time
+	}{{[]suite{works, waits}, 2}, {[]suite{works, too}, 1}, {[]suite{waits}, 1}} {
+		synctest.Test(t, func(t *testing.T) {
+			r := round(t, c.suites...)
+			var now, most atomic.Int32
+			r.run = func(_ context.Context, s suite, _ time.Duration, _ int64) (outcome, error) {
+				most.Store(max(most.Load(), now.Add(1)))
+				defer now.Add(-1)
+				time.Sleep(time.Minute)
+				return outcome{suite: s, at: time.Now(), took: time.Minute}, nil
+			}
+			r.until = time.Now().Add(time.Hour)
+			if err := r.serve(t.Context(), 1); err != nil {
+				t.Fatal(err)
+			}
+			entries, err := readLedger(r.ledger.path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := 0
+			for _, e := range entries {
+				got += e.Runs
+			}
+			if want := 60 * int(c.most); most.Load() != c.most || got != want {
+				t.Errorf("%d runs, at most %d at a time, want %d and %d", got, most.Load(), want, c.most)
+			}
+		})
+	}
+}
+
+// The command of a suite is interrupted with its children, and leaves no outcome.
+func TestInterruptedRunEnds(t *testing.T) {
 	t.Chdir(t.TempDir())
-	s := suite{name: "a, b", figures: []figure{{runs, `(\d+) runs`}}, command: func(_, _ time.Duration) []string { return []string{"A=3", "sh", "-c", "echo $A runs"} }}
-	if _, err := s.load(); err == nil {
-		t.Error("a suite that was never run has an outcome")
+	ctx, cancel := context.WithCancel(t.Context())
+	s := suiteOf("a, b: c", 1)
+	s.command = func(time.Duration, int64) []string {
+		return []string{"sh", "-c", `sh -c 'trap "touch interrupted; exit" INT; touch begun; while :; do sleep 0.05; done' | cat`}
 	}
-	made, err := s.run(t.Context(), time.Minute)
-	if err != nil || made.counts[runs] != 3 || made.failed != "" {
-		t.Fatalf("%v, %v", made, err)
+	go func() {
+		defer cancel()
+		for t.Context().Err() == nil {
+			if _, err := os.Stat("begun"); err == nil {
+				return
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}()
+	if _, err := execute(ctx, s, time.Minute, 1); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, want the end of the context", err)
 	}
-	kept, err := s.load()
-	if err != nil || kept.String() != made.String() || kept.took != made.took || !kept.at.Equal(made.at) || made.at.IsZero() {
-		t.Errorf("kept %v, %v, want %v", kept, err, made)
+	if _, err := os.Stat("interrupted"); err != nil {
+		t.Error("a child of the command was not interrupted")
+	}
+	o, err := execute(t.Context(), suiteOf("a, b: c", 1), time.Minute, 42)
+	if err != nil || o.counts[cases] != 3 || o.failed != "" {
+		t.Errorf("%+v, %v", o, err)
+	}
+	if text, err := os.ReadFile("bin/record/a-b-c.log"); err != nil || string(text) != "3 runs of 42\n" {
+		t.Errorf("the log is %q, %v", text, err)
+	}
+}
+
+// The page has the sums, the violations with their notes, and the runs that do not count.
+func TestPageHasSums(t *testing.T) {
+	var b strings.Builder
+	writeTo(&b, []entry{
+		{Day: "2030-05-20", Suite: "simulation", Commit: "aaaaaaaa", On: "a machine", Runs: 2, Minutes: 60, Figures: map[string]int{"cases": 3000}},
+		{Day: "2030-05-21", Suite: "simulation", Commit: "bbbbbbbb", On: "a machine", Runs: 1, Minutes: 30, Figures: map[string]int{"cases": 5, "violations": 1}, Note: "It was a mistake of the test."},
+		{Day: "2030-05-22", Suite: "chaos", Commit: "bbbbbbbb", On: "a machine", Void: []string{"killed"}},
+	})
+	for _, want := range []string{
+		"1.5 hours of runs, from 2030-05-20 to 2030-05-22, at 2 commits, on a machine.\n",
+		"| 3 | 90.0 | 3,005 schedules, 1 violations |", "| all | | 3 | 90.0 | 3,005 cases, 1 violations |",
+		"- 2030-05-21, simulation at bbbbbbbb: violations: 1. It was a mistake of the test.\n",
+		"- 2030-05-22, chaos at bbbbbbbb: a run does not count: killed.\n",
+	} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("the page does not have %q:\n%s", want, b.String()[:6000])
+		}
+	}
+	if strings.Contains(b.String(), "no violation.") {
+		t.Error("the page says that there was no violation")
 	}
 }

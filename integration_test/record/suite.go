@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -12,19 +13,18 @@ type suite struct {
 
 	titles map[column]string // what its figures are, where the general titles are less precise
 
-	// share is the part of the time that it gets, in percent; 0: it has a length of its own.
-	share int
+	share  int  // its part of the time
+	waits  bool // it mostly waits, so it may run at the same time as another one
+	seeded bool // the seed decides what a run does
+	peers  bool // other libraries run along, and what these do wrong ends the command with an error
+	once   bool // it does the same each time, so once a commit is enough
 
-	// command returns what to run for about that long: assignments to environment variables,
-	// and then the command. total is the time that all suites have.
-	command func(length, total time.Duration) []string
+	// command returns what to run for about that long, if the suite has no length of its own: assignments to
+	// environment variables, and then the command.
+	command func(length time.Duration, seed int64) []string
 
 	figures []figure
 }
-
-// If all suites together have this time or more, the suites without a share of it run at their full
-// length.
-const long = 30 * time.Minute
 
 // test returns a command that runs the tests of a package that match a pattern.
 func test(pkg, pattern string, env ...string) []string {
@@ -34,138 +34,153 @@ func test(pkg, pattern string, env ...string) []string {
 // variable returns an assignment to an environment variable.
 func variable(name string, value any) string { return fmt.Sprintf("%s=%v", name, value) }
 
+// random assigns a seed.
+func random(seed int64) string { return variable("ZKLOCK_SEED", seed) }
+
 // per returns how many runs fit into a time if each takes that long, and at least fewest.
 func per(length, each time.Duration, fewest int) int { return max(int(length/each), fewest) }
 
 // suites are the suites, in the order of the page.
-var suites = []suite{
+var suites = slices.Concat(tested, judged)
+
+// tested are the suites that are tests of this repository.
+var tested = []suite{
 	{
-		name: "simulation", share: 30,
+		name: "simulation", share: 30, seeded: true,
 		what:   "clients, servers and a network in virtual time, with random faults",
-		titles: map[column]string{runs: "schedules"},
-		command: func(length, _ time.Duration) []string {
-			return test("./zklock/internal/simulation", "^TestSimulation$", variable("ZKLOCK_FOR", length))
+		titles: map[column]string{cases: "schedules"},
+		command: func(length time.Duration, seed int64) []string {
+			return test("./zklock/internal/simulation", "^TestSimulation$", variable("ZKLOCK_FOR", length), random(seed))
 		},
 		figures: []figure{
-			{runs, `(\d+) runs from seed`}, {held, `(\d+) locks acquired`},
+			{cases, `(\d+) runs from seed`}, {held, `(\d+) locks acquired`},
 			{faults, `(?m)^ +all +(\d+) +\d+ +\d+ `}, {lost, `(?m)^ +all +\d+ +(\d+) +\d+ `},
 		},
 	},
 	{
-		name:   "small cases",
-		what:   "each request, and each pair, of short scenarios meets a fault",
-		titles: map[column]string{runs: "scenarios"},
-		command: func(_, total time.Duration) []string {
-			which := "neighbours"
-			if total >= long {
-				which = "all"
-			}
-			return test("./zklock/internal/simulation", "^TestEvery", variable("ZKLOCK_PAIRS", which))
-		},
-		figures: []figure{{runs, `cases_test\.go:\d+: (\d+) runs`}},
-	},
-	{
-		name: "mass losses", share: 5,
-		what:   "sessions with thousands of locks and waiters end",
-		titles: map[column]string{runs: "ends"},
-		command: func(length, _ time.Duration) []string {
-			return test("./zklock/internal/simulation", "^TestSimulated", variable("ZKLOCK_RUNS", per(length, 150*time.Millisecond, 100)))
-		},
-		figures: []figure{{runs, `(\d+) runs, \d+ locks lost`}, {lost, `\d+ runs, (\d+) locks lost`}},
-	},
-	{
-		name: "elections, simulated", share: 5,
-		what:   "the same with candidates and observers",
-		titles: map[column]string{runs: "schedules", held: "terms", lost: "terms lost"},
-		command: func(length, _ time.Duration) []string {
-			return test("./zklock/election", "^TestSimulatedElections$", variable("ZKLOCK_RUNS", per(length, 250*time.Millisecond, 40)))
+		name: "nested simulation", share: 10, seeded: true,
+		what:   "the same with clients that take one lock after the other and run into deadlocks; a judge of its own says which there were",
+		titles: map[column]string{cases: "schedules", held: "nested acquisitions"},
+		command: func(length time.Duration, seed int64) []string {
+			return test("./zklock/internal/simulation", "^TestSimulatedDeadlocks$", variable("ZKLOCK_RUNS", per(length, 250*time.Millisecond, 40)), random(seed))
 		},
 		figures: []figure{
-			{runs, `(\d+) runs: \{`}, {faults, `runs: \{Faults:(\d+)`}, {held, `runs: \{.* Terms:(\d+)`}, {lost, `runs: \{.* Lost:(\d+)`},
+			{cases, `(\d+) runs from seed \d+ in .* nested`}, {held, `(\d+) nested acquisitions`}, {deadlocks, `nested acquisitions, (\d+) victims`},
 		},
 	},
 	{
-		name: "model of the lease", share: 5,
+		name: "small cases", share: 1, once: true,
+		what:   "each request, and each pair, of short scenarios meets a fault",
+		titles: map[column]string{cases: "scenarios"},
+		command: func(time.Duration, int64) []string {
+			return test("./zklock/internal/simulation", "^TestEvery", variable("ZKLOCK_PAIRS", "all"))
+		},
+		figures: []figure{{cases, `cases_test\.go:\d+: (\d+) runs`}},
+	},
+	{
+		name: "mass losses", share: 5, seeded: true,
+		what:   "sessions with thousands of locks and waiters end",
+		titles: map[column]string{cases: "ends"},
+		command: func(length time.Duration, seed int64) []string {
+			return test("./zklock/internal/simulation", "^TestSimulated(Mass)?Losses", variable("ZKLOCK_RUNS", per(length, 150*time.Millisecond, 100)), random(seed))
+		},
+		figures: []figure{{cases, `(\d+) runs, \d+ locks lost`}, {lost, `\d+ runs, (\d+) locks lost`}},
+	},
+	{
+		name: "elections, simulated", share: 5, seeded: true,
+		what:   "the same with candidates and observers",
+		titles: map[column]string{cases: "schedules", held: "terms", lost: "terms lost"},
+		command: func(length time.Duration, seed int64) []string {
+			return test("./zklock/election", "^TestSimulatedElections$", variable("ZKLOCK_RUNS", per(length, 250*time.Millisecond, 40)), random(seed))
+		},
+		figures: []figure{
+			{cases, `(\d+) runs: \{`}, {faults, `runs: \{Faults:(\d+)`}, {held, `runs: \{.* Terms:(\d+)`}, {lost, `runs: \{.* Lost:(\d+)`},
+		},
+	},
+	{
+		name: "model of the lease", share: 2, once: true,
 		what: "every state of a [small model](../zklock/internal/model/README.md) of the lease, also without each part of its rule",
-		command: func(length, _ time.Duration) []string {
+		command: func(length time.Duration, _ int64) []string {
 			return test("./zklock/internal/model", ".", variable("ZKLOCK_MODEL", length))
 		},
 		figures: []figure{{states, `: (\d+) states, \d+ steps`}, {bugs, `(a counter-example of) \d+ steps`}},
 	},
 	{
-		name: "deliberate bugs",
+		name: "deliberate bugs", share: 4, once: true,
 		what: "mistakes put into the code, one at a time; a test must find each",
-		command: func(_, total time.Duration) []string {
-			which := "^[l-n]"
-			if total >= long {
-				which = "."
-			}
-			return []string{"go", "run", "./integration_test/mutants", "-run=" + which}
+		command: func(time.Duration, int64) []string {
+			return []string{"go", "run", "./integration_test/mutants", "-run=."}
 		},
 		figures: []figure{{bugs, `\d+ mutants in .*: (\d+) caught`}, {violations, `caught.*; (\d+) survive`}},
 	},
 	{
 		name: "fuzzing", share: 7,
 		what:   "random inputs for parsers and rules, and a hostile server",
-		titles: map[column]string{runs: "inputs"},
-		command: func(length, _ time.Duration) []string {
+		titles: map[column]string{cases: "inputs"},
+		command: func(length time.Duration, _ int64) []string {
 			// So many inputs for each target take about that long.
 			return []string{"make", "--no-print-directory", fmt.Sprintf("FUZZTIME=%dx", max(int(length.Seconds())*300, 1000)), "fuzz"}
 		},
-		figures: []figure{{runs, `execs: (\d+) .*\n(?:PASS|FAIL|ok|---)`}},
+		figures: []figure{{cases, `execs: (\d+) .*\n(?:PASS|FAIL|ok|---)`}},
 	},
 	{
-		name: "chaos", share: 18,
+		name: "chaos", share: 18, waits: true, seeded: true,
 		what: "three real servers, and processes with all kinds of locks, are killed, stopped, cut off and slowed down; a client that trusts its connection must then overlap with another",
-		command: func(length, _ time.Duration) []string {
-			return test("./integration_test", "^TestChaos$", variable("ZKLOCK_CHAOS", length))
+		command: func(length time.Duration, seed int64) []string {
+			return test("./integration_test", "^TestChaos$", variable("ZKLOCK_CHAOS", length), random(seed))
 		},
 		figures: []figure{
 			{faults, `(?m)^ +all +(\d+) +\d+ +\d+ `}, {lost, `(?m)^ +all +\d+ +(\d+) +\d+ `}, {held, `(\d+) turns; \d+ requests refused`},
 		},
 	},
 	{
-		name: "releases of ZooKeeper", share: 18,
+		name: "releases of ZooKeeper", share: 10,
 		what:   "the tests on real servers, release after release",
-		titles: map[column]string{runs: "tests"},
-		command: func(length, _ time.Duration) []string {
+		titles: map[column]string{cases: "tests"},
+		command: func(length time.Duration, _ int64) []string {
 			return []string{"go", "run", "./integration_test/matrix", "-for=" + length.String(), "-chaos=" + min(length/4, time.Minute).String()}
 		},
-		figures: []figure{{runs, `(\d+) tests passed and`}, {violations, `tests passed and (\d+) failed`}, {servers, `(?m)^\| (3\.\d+\.\d+) +\|.*\d s +\|`}},
+		figures: []figure{{cases, `(\d+) tests passed and`}, {violations, `tests passed and (\d+) failed`}, {servers, `(?m)^\| (3\.\d+\.\d+) +\|.*\d s +\|`}},
 	},
 	{
-		name: "the command", share: 5,
+		name: "the command", share: 5, waits: true,
 		what: "a fault strikes `zklock run`, whose command must die before the next one starts",
-		command: func(length, _ time.Duration) []string {
+		command: func(length time.Duration, _ int64) []string {
 			return test("./integration_test/command", "^Test(CommandIsDead|FrozenWrapper)", variable("ZKLOCK_COMMAND_RUNS", per(length, 24*time.Second, 1)))
 		},
-		figures: []figure{{runs, `\.go:\d+: (\d+) runs, overlaps`}, {faults, `\.go:\d+: (\d+) runs, overlaps`}},
+		figures: []figure{{cases, `\.go:\d+: (\d+) runs, overlaps`}, {faults, `\.go:\d+: (\d+) runs, overlaps`}},
 	},
 	{
-		name: "elections on servers", share: 3,
+		name: "elections on servers", share: 3, waits: true,
 		what:   "a leader's server is cut off, and the leader must stop before the next one leads",
-		titles: map[column]string{runs: "leaders"},
-		command: func(length, _ time.Duration) []string {
+		titles: map[column]string{cases: "leaders"},
+		command: func(length time.Duration, _ int64) []string {
 			return test("./integration_test", "^TestLeaderBehindACut", variable("ZKLOCK_ELECTION_CUTS", per(length, 3*time.Second, 10)))
 		},
-		figures: []figure{{runs, `(\d+) of \d+ leaders stopped before the next one led, in \d+ cuts\n.*---`}, {faults, `leaders stopped before the next one led, in (\d+) cuts\n.*---`}},
+		figures: []figure{{cases, `(\d+) of \d+ leaders stopped before the next one led, in \d+ cuts\n.*---`}, {faults, `leaders stopped before the next one led, in (\d+) cuts\n.*---`}},
 	},
 	{
-		name:   "slots of a job",
+		name: "slots of a job", share: 3, waits: true,
 		what:   "processes with wrong clocks run a job once for each slot, and are killed",
-		titles: map[column]string{runs: "jobs"},
-		command: func(_, total time.Duration) []string {
-			if total < long {
-				return test("./integration_test", "^TestSlotsRunOnce")
-			}
+		titles: map[column]string{cases: "jobs"},
+		command: func(time.Duration, int64) []string {
 			return test("./integration_test", "^TestSlotsRunOnce", variable("ZKLOCK_SLOTS", 500))
 		},
-		figures: []figure{{runs, `(\d+) runs of \d+ slots`}, {faults, `(\d+) ended by kills from outside`}},
+		figures: []figure{{cases, `(\d+) runs of \d+ slots`}, {faults, `(\d+) ended by kills from outside`}},
+	},
+	{
+		name: "philosophers", share: 5, waits: true,
+		what:   "five processes take two of five locks in any order, while servers are cut off; each deadlock must end with one error, and no other wait may fail so",
+		titles: map[column]string{cases: "meals"},
+		command: func(length time.Duration, _ int64) []string {
+			return test("./integration_test", "^TestPhilosophers$", variable("ZKLOCK_PHILOSOPHERS", length))
+		},
+		figures: []figure{{cases, `(\d+) meals,`}, {deadlocks, `circles, (\d+) of them ended`}, {faults, `with two victims, (\d+) cuts`}},
 	},
 	{
 		name: "mixed locks", share: 2,
 		what: "three processes mix locks on a real server",
-		command: func(length, _ time.Duration) []string {
+		command: func(length time.Duration, _ int64) []string {
 			return test("./integration_test", "^TestProcessesMix", variable("ZKLOCK_MIX", length))
 		},
 		figures: []figure{{held, `(\d+) grants to \d+ goroutines`}},
@@ -173,10 +188,10 @@ var suites = []suite{
 	{
 		name: "names used once", share: 2,
 		what:   "nothing of a name stays on a real server",
-		titles: map[column]string{runs: "names"},
-		command: func(length, _ time.Duration) []string {
+		titles: map[column]string{cases: "names"},
+		command: func(length time.Duration, _ int64) []string {
 			return test("./integration_test", "^TestNamesUsedOnce", variable("ZKLOCK_NAMES", per(length, time.Millisecond, 1000)))
 		},
-		figures: []figure{{runs, `after (\d+) names`}, {held, `after (\d+) names`}},
+		figures: []figure{{cases, `after (\d+) names`}, {held, `after (\d+) names`}},
 	},
 }

@@ -28,22 +28,26 @@ const (
 	simCalm       = 3 * time.Minute // longer than an outage lasts, and the longest pause
 )
 
-// runsEnv has the number of runs; without it there are fewRuns.
+// runsEnv has the number of runs; without it there are fewRuns. seedEnv has the seed of the first one; without it
+// that is 0.
 const (
 	runsEnv = "ZKLOCK_RUNS"
+	seedEnv = "ZKLOCK_SEED"
 	fewRuns = 10
 )
 
 func TestSimulatedElections(t *testing.T) {
-	runs := fewRuns
-	if text := os.Getenv(runsEnv); text != "" {
-		var err error
-		if runs, err = strconv.Atoi(text); err != nil {
-			t.Fatal(err)
+	runs, first := fewRuns, 0
+	for name, n := range map[string]*int{runsEnv: &runs, seedEnv: &first} {
+		if text := os.Getenv(name); text != "" {
+			var err error
+			if *n, err = strconv.Atoi(text); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	var sum tally
-	for seed := range runs {
+	for seed := first; seed < first+runs; seed++ {
 		t.Run(strconv.Itoa(seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { sum.add(simulate(t, uint64(seed))) })
 		})

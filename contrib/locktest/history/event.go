@@ -70,6 +70,6 @@ type Event struct {
 	// Refused reports that the fenced register has refused the access, since it has seen a newer token.
 	Refused bool `json:"refused,omitempty"`
 
-	// Reason is why something failed, or the text of a fault.
+	// Reason is why something failed, the text of a fault, or the command of a process that was started.
 	Reason string `json:"reason,omitempty"`
 }

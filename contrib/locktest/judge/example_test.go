@@ -28,3 +28,18 @@ func Example() {
 	// 1 false true true
 	// false
 }
+
+func ExampleOverlapped() {
+	events := []history.Event{
+		{At: 1, Kind: history.Start, Worker: 1, Reason: "./one"},
+		{At: 2, Kind: history.Start, Worker: 2, Reason: "./two"},
+		{At: 3, Kind: history.Acquire, Worker: 1, ID: 1, Name: "a"},
+		{At: 4, Kind: history.Granted, Worker: 1, ID: 1, Name: "a"},
+		{At: 5, Kind: history.Acquire, Worker: 2, ID: 2, Name: "a"},
+		{At: 6, Kind: history.Granted, Worker: 2, ID: 2, Name: "a"},
+		{At: 7, Kind: history.Check, Worker: 1, ID: 1, Name: "a"},
+		{At: 8, Kind: history.Held, Worker: 1, ID: 1, Name: "a"},
+	}
+	fmt.Println(judge.Overlapped(events))
+	// Output: map[./one:1 ./two:0]
+}

@@ -23,7 +23,35 @@ func both(t *testing.T, events []history.Event) judge.Verdict {
 		}
 		t.FailNow()
 	}
+	blamed := 0
+	for _, n := range judge.Overlapped(events) {
+		blamed += n
+	}
+	if blamed != v.Overlaps {
+		t.Errorf("%d overlaps have a worker, of %d", blamed, v.Overlaps)
+	}
 	return v
+}
+
+// TestOverlapped: an overlap belongs to the worker that still believed in its hold.
+func TestOverlapped(t *testing.T) {
+	events, err := history.ReadFrom(strings.NewReader(`{"at":1,"kind":"start","worker":1,"reason":"x"}
+{"at":2,"kind":"start","worker":2,"reason":"y"}
+{"at":3,"kind":"acquire","worker":1,"id":1,"name":"a"}
+{"at":4,"kind":"granted","worker":1,"id":1,"name":"a"}
+{"at":5,"kind":"acquire","worker":2,"id":2,"name":"a"}
+{"at":6,"kind":"granted","worker":2,"id":2,"name":"a"}
+{"at":7,"kind":"check","worker":2,"id":2,"name":"a"}
+{"at":8,"kind":"held","worker":2,"id":2,"name":"a"}
+{"at":9,"kind":"check","worker":1,"id":1,"name":"a"}
+{"at":10,"kind":"held","worker":1,"id":1,"name":"a"}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := judge.Overlapped(events); len(got) != 2 || got["x"] != 1 || got["y"] != 0 {
+		t.Errorf("%v, want an overlap of x", got)
+	}
 }
 
 // TestJudgesAgree: both judges pass histories that are right, refuse those with a mistake of each kind,

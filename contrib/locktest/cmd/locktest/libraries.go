@@ -3,7 +3,7 @@ package main
 // libraries are those with a worker, in the order of the document.
 var libraries = []library{
 	{
-		name: "zklock", title: "zklock", backend: "zookeeper", goes: true, tokens: true, version: commit, build: buildGo,
+		name: "zklock", title: "zklock", backend: "zookeeper", goes: true, tokens: true, moded: true, version: commit, build: buildGo,
 		promise: "A lock has at most one holder as long as clocks that measure time run at about the same speed. `Lock.Valid` says no before " +
 			"ZooKeeper ends the session. Tokens rise with each grant, so that a resource can refuse a holder that is late ([guarantees](guarantees.md)).",
 		use: "`Mutex(name).Acquire`; work asks `Lock.Valid` before it writes, and takes `Lock.Done` as the loss, as README.md and docs/guarantees.md say.",

@@ -19,6 +19,8 @@ type library struct {
 	backend string // the servers that it uses
 	goes    bool   // the worker is a program in Go
 	tokens  bool   // the library has fencing tokens
+	moded   bool   // the worker has modes
+	mode    string // the mode to use; "": the first one
 	version func(ctx context.Context, command []string) string
 
 	// For the document: what the library promises, and how the worker uses it.
@@ -37,11 +39,32 @@ const (
 	kazooEnv   = "LOCKTEST_KAZOO"
 )
 
-// find returns the library with a name.
+// chosen returns the libraries that a text names, such as zk, zklock:keep or zklock:curator+curator. Several must
+// use the same servers.
+func chosen(text string) ([]library, error) {
+	var all []library
+	for _, name := range strings.Split(text, "+") {
+		l, err := find(name)
+		if err != nil {
+			return nil, err
+		}
+		if all = append(all, l); l.backend != all[0].backend {
+			return nil, fmt.Errorf("%s: %s uses servers of %s, and %s of %s", text, all[0].name, all[0].backend, l.name, l.backend)
+		}
+	}
+	return all, nil
+}
+
+// find returns the library with a name. A mode of its worker may follow after a colon.
 func find(name string) (library, error) {
+	name, mode, moded := strings.Cut(name, ":")
 	var names []string
 	for _, l := range libraries {
+		if l.name == name && moded && !l.moded {
+			return l, fmt.Errorf("the worker of %s has no modes", name)
+		}
 		if l.name == name {
+			l.mode = mode
 			return l, nil
 		}
 		names = append(names, l.name)
@@ -59,6 +82,9 @@ func (l library) command(ctx context.Context, dir string) ([]string, error) {
 	command, err := l.build(ctx, filepath.Join(strings.TrimSpace(string(source)), l.name), dir)
 	if err != nil {
 		return nil, fmt.Errorf("build the worker of %s: %w", l.name, err)
+	}
+	if l.mode != "" {
+		command = append(command, l.mode)
 	}
 	return command, nil
 }

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -53,7 +54,7 @@ type options struct {
 
 func parse(args []string) (o options, err error) {
 	f := flag.NewFlagSet("locktest", flag.ContinueOnError)
-	f.StringVar(&o.library, "library", "", "a library with a worker in this project: zklock, zk, curator, kazoo, etcd or redsync; for -comparison a regular expression")
+	f.StringVar(&o.library, "library", "", "a library with a worker in this project: zklock, zk, curator, kazoo, etcd or redsync; zklock:keep: a mode of its worker; zklock:zk+zk: two that share locks; for -comparison a regular expression")
 	f.StringVar(&o.worker, "worker", "", "the command of a worker of another library")
 	f.StringVar(&o.backend, "backend", "zookeeper", "the servers to start for -worker: zookeeper, etcd or redis")
 	f.StringVar(&o.comparison.document, "comparison", "", "compare the libraries, and write the document to this file, and its picture next to it")
@@ -91,6 +92,8 @@ func parse(args []string) (o options, err error) {
 		o.config.Names = append(o.config.Names, fmt.Sprintf("lock-%d", i+1))
 	}
 	o.config.Progress = os.Stderr
+	// Clients with a session_dir compare the addresses of servers.
+	o.config.Direct = o.config.Direct || o.library == "zklock:dir"
 	if o.comparison.document != "" {
 		return o, nil
 	}
@@ -143,11 +146,11 @@ func (o options) kinds() ([]fault.Kind, error) {
 func (o options) refuses(k fault.Kind) (why, err error) {
 	inGo, name := o.worker != "" && child.IsGo(command(o.worker)[0]), o.backend
 	if o.library != "" {
-		l, err := find(o.library)
+		all, err := chosen(o.library)
 		if err != nil {
 			return nil, err
 		}
-		inGo, name = l.goes, l.backend
+		inGo, name = slices.ContainsFunc(all, func(l library) bool { return l.goes }), all[0].backend
 	}
 	backend, err := servers.Named(name)
 	switch {
@@ -222,14 +225,19 @@ func (o options) play(ctx context.Context) (events []history.Event, err error) {
 	}
 	defer c.Stderr.Close()
 	if c.Worker = command(o.worker); o.library != "" {
-		l, err := find(o.library)
+		all, err := chosen(o.library)
 		if err != nil {
 			return nil, err
 		}
-		if c.Worker, err = l.command(ctx, dir); err != nil {
-			return nil, err
+		var commands [][]string
+		for _, l := range all {
+			command, err := l.command(ctx, dir)
+			if err != nil {
+				return nil, err
+			}
+			commands = append(commands, command)
 		}
-		o.backend = l.backend
+		c.Worker, c.Others, o.backend = commands[0], commands[1:], all[0].backend
 	}
 	c.Ensemble = servers.Given(strings.Split(o.addrs, ","))
 	if o.addrs == "" {
@@ -262,6 +270,11 @@ func verdict(title string, events []history.Event) (passed bool, err error) {
 	f := judge.Measure(events)
 	o, known := judge.Porcupine(judge.Holds(events), judgeLimit)
 	fmt.Print(f.Table(title))
+	if by := judge.Overlapped(events); len(by) > 1 {
+		for _, command := range slices.Sorted(maps.Keys(by)) {
+			fmt.Printf("\noverlaps of a hold of %s: %d\n", command, by[command])
+		}
+	}
 	switch {
 	case !known:
 		fmt.Printf("\nporcupine has no answer after %v\n", judgeLimit)

@@ -34,10 +34,12 @@ func TestParse(t *testing.T) {
 		}
 	}
 	for library, want := range map[string]map[fault.Kind]bool{
-		"zklock":  {fault.KillLeader: true, fault.CutFollower: true, fault.JumpServer: true},
-		"curator": {fault.KillLeader: true, fault.CutFollower: true, fault.JumpServer: true, fault.JumpClient: true},
-		"etcd":    {fault.KillLeader: true, fault.CutFollower: true},
-		"redsync": {fault.JumpServer: true},
+		"zklock:keep":            {fault.KillLeader: true, fault.CutFollower: true, fault.JumpServer: true},
+		"zklock:curator+curator": {fault.KillLeader: true, fault.CutFollower: true, fault.JumpServer: true},
+		"zklock":                 {fault.KillLeader: true, fault.CutFollower: true, fault.JumpServer: true},
+		"curator":                {fault.KillLeader: true, fault.CutFollower: true, fault.JumpServer: true, fault.JumpClient: true},
+		"etcd":                   {fault.KillLeader: true, fault.CutFollower: true},
+		"redsync":                {fault.JumpServer: true},
 	} {
 		o, err := parse([]string{"-library", library})
 		if err != nil {
@@ -53,6 +55,9 @@ func TestParse(t *testing.T) {
 			}
 		}
 	}
+	if o, err := parse([]string{"-library", "zklock:dir"}); err != nil || !o.config.Direct {
+		t.Errorf("zklock:dir: %v; without proxies: %v", err, o.config.Direct)
+	}
 	if none := faults("-faults", "^$"); len(none) > 0 {
 		t.Errorf("without faults: %v", none)
 	}
@@ -63,6 +68,8 @@ func TestParse(t *testing.T) {
 		"-library zk -faults (":        "-faults",
 		"-library zk more":             "more",
 		"-library none":                "curator",
+		"-library zk:keep":             "no modes",
+		"-library zklock+etcd":         "zklock uses servers of zookeeper, and etcd of etcd",
 		"-worker none -backend none":   "etcd",
 	} {
 		if _, err := parse(strings.Fields(args)); err == nil || !strings.Contains(err.Error(), want) {

@@ -1,9 +1,8 @@
 // Command zklock is the worker of locktest for zklock.
 //
-// It uses mutexes as README.md shows them. The signal of loss is Lock.Done; before it writes, work asks
-// Lock.Valid, as docs/guarantees.md says under "Holding". The environment variable LOCKTEST_ZKLOCK has
-// further keys of the URL, such as keep=2s or session_dir=/run/locks. Clients with a session_dir compare
-// addresses, so that one needs locktest's flag -direct.
+// It uses mutexes as README.md shows them, or what else its argument names: see modes.go. The signal of loss
+// is Lock.Done; before it writes, work asks Lock.Valid, as docs/guarantees.md says under "Holding". The
+// environment variable LOCKTEST_ZKLOCK has further keys of the URL, such as handover_limit=0.
 package main
 
 import (
@@ -20,18 +19,25 @@ func main() { worker.Main(open) }
 
 // open opens a client. The servers' ticks are those of locktest's ensemble.
 func open(_ context.Context, s worker.Settings) (worker.Library, error) {
-	url := "zk://" + strings.Join(s.Servers, ",") + "/locktest?tick_time=500ms&session_timeout=" + s.TTL.String()
+	m, err := chosen(os.Args[1:])
+	if err != nil {
+		return nil, err
+	}
+	url := "zk://" + strings.Join(s.Servers, ",") + m.root + "?tick_time=500ms&session_timeout=" + s.TTL.String() + m.keys
 	if more := os.Getenv("LOCKTEST_ZKLOCK"); more != "" {
 		url += "&" + more
 	}
 	client, err := zklock.Open(url)
-	return library{client}, err
+	return library{client, m.acquire}, err
 }
 
-type library struct{ client *zklock.Client }
+type library struct {
+	client  *zklock.Client
+	acquire acquire
+}
 
 func (l library) Acquire(ctx context.Context, name string) (worker.Hold, error) {
-	lock, err := l.client.Mutex(name).Acquire(ctx)
+	lock, err := l.acquire(ctx, l.client, name)
 	if err != nil {
 		return nil, err
 	}
