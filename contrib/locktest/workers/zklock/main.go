@@ -30,7 +30,14 @@ func open(_ context.Context, s worker.Settings) (worker.Library, error) {
 
 type library struct{ client *zklock.Client }
 
+// Acquire waits for the lock, with a context that carries the locks that its client holds, as docs/guarantees.md
+// says under "Deadlocks".
 func (l library) Acquire(ctx context.Context, name string) (worker.Hold, error) {
+	for _, h := range worker.Holding(ctx) {
+		inner, cancel := h.(hold).lock.Context(ctx)
+		defer cancel()
+		ctx = inner
+	}
 	lock, err := l.client.Mutex(name).Acquire(ctx)
 	if err != nil {
 		return nil, err
