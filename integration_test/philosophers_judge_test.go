@@ -195,8 +195,8 @@ func (table *roundTable) summary(cuts []turn) string {
 			quiet = append(quiet, took)
 		}
 	}
-	return fmt.Sprintf("%d meals, %d circles, %d of them ended by one victim each, %d false, %d second victims, %d not judged after a loss, %d cuts; from when a circle closed to the victim's error: %s; with a follower cut off: %s; all: %s",
-		table.meals, len(table.circles), table.ended, table.phantoms, table.twice, table.exempt, len(cuts), percentiles(quiet), percentiles(cut), percentiles(slices.Concat(quiet, cut)))
+	return fmt.Sprintf("%d meals, %d circles, %d of them ended by one victim each, %d not judged after a loss, %d false, %d with two victims, %d cuts; from when a circle closed to the victim's error: %s; with a follower cut off: %s; all: %s",
+		table.meals, len(table.circles), table.ended, table.exempt, table.phantoms, table.twice, len(cuts), percentiles(quiet), percentiles(cut), percentiles(slices.Concat(quiet, cut)))
 }
 
 func percentiles(d []time.Duration) string {
