@@ -292,8 +292,10 @@ judge: install ## judge LIBRARY, zklock, zk, curator, kazoo, etcd or redsync, un
 comparison: install ## judge six libraries under each fault RUNS_EACH times, 20 minutes each time, and write docs/comparison.md; it can be stopped and started again
 	@.ci/install comparison
 	peers=$$($(GO) run ./integration_test/matrix -peers | sed 's/^ZKLOCK_TEST_/LOCKTEST_/'); \
-	env $$peers .ci/bench-peers bin/servers $(GO) run ./contrib/locktest/cmd/locktest -comparison docs/comparison.md \
-		-results bin/comparison.ndjson -runs $(RUNS_EACH) -for 10s -ttl 2s $(JUDGEFLAGS)
+	for work in "-for 10s" "-philosophers 60s"; do \
+		env $$peers .ci/bench-peers bin/servers $(GO) run ./contrib/locktest/cmd/locktest -comparison docs/comparison.md \
+			-results bin/comparison.ndjson -runs $(RUNS_EACH) -ttl 2s $$work $(JUDGEFLAGS); \
+	done
 
 .PHONY: matrix
 matrix: ## tests on each release line of ZooKeeper, from Maven, as a table; LINES=regexp chooses lines

@@ -16,12 +16,12 @@ import (
 const forks = 5
 
 // forkReport is a report of a philosopher. Its What is takes, has, gives or gave for a fork, and failed for a
-// take that has failed.
+// take that has failed. A fork that was lost has an error when it is given.
 type forkReport struct {
 	Label  string   // of the acquisition
 	Fork   string   // its name
 	Second bool     // it is taken while another fork is held
-	Circle []string // failed: the labels of the waits in the circle, the failed one first; none if there was no deadlock
+	Circle []string // failed: the labels of the waits in the circle that the error names, in its order; none if it names none
 }
 
 // philosophize takes two forks in random order, one while it holds the other, again and again for the task's
@@ -32,7 +32,7 @@ func (w *worker) philosophize() error {
 		return err
 	}
 	defer c.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), w.task.For+patience)
+	ctx, cancel := context.WithTimeout(context.Background(), w.task.For+2*patience)
 	defer cancel()
 	if err := c.Ping(ctx); err != nil {
 		return err
@@ -51,7 +51,8 @@ func (w *worker) philosophize() error {
 	return c.Close()
 }
 
-// take takes the first fork, and within that the others.
+// take takes the first fork, and within that the others. A wait for the second fork ends after some patience, so
+// that the run ends, too, if no circle is broken.
 func (w *worker) take(ctx context.Context, c *zklock.Client, order []int, label string, second bool) {
 	f := forkReport{Label: label, Fork: fmt.Sprint("fork", order[0]), Second: second}
 	tell := func(what string, err error) {
@@ -62,7 +63,12 @@ func (w *worker) take(ctx context.Context, c *zklock.Client, order []int, label 
 		w.print(r)
 	}
 	tell("takes", nil)
-	l, err := c.Mutex(f.Fork).Acquire(ctx, zklock.WithLabel(label))
+	limited, stop := ctx, context.CancelFunc(func() {})
+	if second {
+		limited, stop = context.WithTimeout(ctx, patience)
+	}
+	l, err := c.Mutex(f.Fork).Acquire(limited, zklock.WithLabel(label))
+	stop()
 	if err != nil {
 		var d *zklock.DeadlockError
 		if errors.As(err, &d) {
@@ -77,10 +83,13 @@ func (w *worker) take(ctx context.Context, c *zklock.Client, order []int, label 
 	_ = pause(ctx, rand.N(30*time.Millisecond))
 	if len(order) > 1 {
 		inner, cancel := l.Context(ctx)
-		w.take(inner, c, order[1:], label+"b", true)
+		w.take(inner, c, order[1:], secondOf(label), true)
 		cancel()
 	}
 	tell("gives", l.Err())
 	err = l.Release(ctx)
 	tell("gave", err)
 }
+
+// secondOf is the label of the second take of a round.
+func secondOf(label string) string { return label + "b" }

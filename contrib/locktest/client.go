@@ -29,8 +29,12 @@ func (c *client) serve(ctx context.Context) {
 		if p == nil {
 			return
 		}
-		name := c.run.config.Names[c.rng.IntN(len(c.run.config.Names))]
-		c.cycle(ctx, p, name, c.run.config.hold(c.rng))
+		if c.run.config.Philosophers {
+			c.eat(ctx, p)
+		} else {
+			name := c.run.config.Names[c.rng.IntN(len(c.run.config.Names))]
+			c.cycle(ctx, p, name, c.run.config.hold(c.rng))
+		}
 		if !pause(ctx, about(c.rng, c.run.config.Think)) {
 			return
 		}
@@ -55,23 +59,46 @@ func (c *client) probe(ctx context.Context, name string) bool {
 
 // cycle acquires a lock, works for a time, and releases it. It reports whether the lock was granted.
 func (c *client) cycle(ctx context.Context, p *process, name string, hold time.Duration) (granted bool) {
+	l := c.take(ctx, p, name, 0)
+	if l == nil {
+		return false
+	}
+	c.work(ctx, p, l.box, history.Event{Worker: p.number, ID: l.id, Name: name, Token: history.Token(l.token)}, hold)
+	c.give(ctx, p, l)
+	return true
+}
+
+// lock is a lock that a client holds, and must give.
+type lock struct {
+	id    int
+	box   *box
+	token string
+}
+
+// take acquires a lock while its client holds that of another acquisition, or none: 0. It returns nil if the
+// lock was not granted.
+func (c *client) take(ctx context.Context, p *process, name string, holding int) *lock {
 	id := c.run.ids.next()
 	b := p.open(id, name)
-	defer p.close(id)
-	p.send(history.Acquire, id, name)
+	p.send(history.Acquire, id, name, holding)
 	m, ok := p.await(ctx, b)
 	if !ok || m.Op != worker.Granted {
-		return false
+		p.close(id)
+		return nil
 	}
 	c.run.grants.next()
 	p.holds.Add(1)
+	return &lock{id, b, m.Token}
+}
+
+// give releases a lock.
+func (c *client) give(ctx context.Context, p *process, l *lock) {
+	defer p.close(l.id)
 	defer p.holds.Add(-1)
-	c.work(ctx, p, b, history.Event{Worker: p.number, ID: id, Name: name, Token: history.Token(m.Token)}, hold)
-	p.send(history.Release, id, name)
-	for ok && m.Op != worker.Released && m.Op != worker.Failed {
-		m, ok = p.await(ctx, b)
+	p.send(history.Release, l.id, l.box.name, 0)
+	for m, ok := p.await(ctx, l.box); ok && m.Op != worker.Released && m.Op != worker.Failed; {
+		m, ok = p.await(ctx, l.box)
 	}
-	return true
 }
 
 // work reads the register, pauses, and writes to it if the worker still holds the lock. A long pause has
@@ -94,7 +121,7 @@ func (c *client) work(ctx context.Context, p *process, b *box, e history.Event, 
 // that a write follows a check at once, as it does in a program that looks before it writes.
 func (c *client) holds(ctx context.Context, p *process, b *box, e history.Event) bool {
 	for {
-		sent := p.send(history.Check, e.ID, e.Name)
+		sent := p.send(history.Check, e.ID, e.Name, 0)
 		m, ok := p.await(ctx, b)
 		if !ok || m.Op != worker.Held {
 			return false

@@ -55,6 +55,15 @@ type Config struct {
 	// Think is the mean pause between the release and the next acquisition of a client; 0: 10ms.
 	Think time.Duration
 
+	// Philosophers makes each client take two locks at a time, in random order, so that clients wait for each
+	// other in circles. It needs two names at least. Such a run has no registers. Package judge has its
+	// figures in judge.Deadlocks.
+	Philosophers bool
+
+	// GiveUp is how long a client of such a run waits for its second lock until its process is killed;
+	// 0: 10s.
+	GiveUp time.Duration
+
 	// LongHolds is how many works there are for one that lasts up to twice the TTL; 0: none does.
 	LongHolds int
 
@@ -116,9 +125,13 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Names == nil {
 		c.Names = []string{"a", "b", "c"}
 	}
+	if c.Philosophers && len(c.Names) < 2 {
+		return c, errors.New("locktest: philosophers need two names at least")
+	}
 	wait(&c.TTL, 4*time.Second)
 	wait(&c.Hold, 10*time.Millisecond)
 	wait(&c.Think, 10*time.Millisecond)
+	wait(&c.GiveUp, 10*time.Second)
 	wait(&c.Limit, c.For+time.Minute)
 	wait(&c.Settle, 20*time.Second+10*c.TTL)
 	if c.Progress == nil {

@@ -34,6 +34,7 @@ func TestMain(m *testing.M) {
 		worker.Main(func(ctx context.Context, s worker.Settings) (worker.Library, error) {
 			l, err := openToy(ctx, s)
 			if bug := os.Getenv(bugEnv); bug != "" && err == nil {
+				l.(*toyClient).victims = map[string]int{findsDeadlocks: 1, failsOthers: 1, failsAll: 9}[bug]
 				l = &buggy{Library: l, bug: bug}
 			}
 			return l, err

@@ -16,6 +16,10 @@ const (
 	lateLoss      = "late loss"      // the end of a session is not noticed
 	noTokens      = "no tokens"      // not a bug: the library has no tokens
 	excludesNever = "excludes never" // each acquisition is granted at once, with a token that rises
+
+	findsDeadlocks = "finds deadlocks" // not a bug: one wait of a circle fails
+	failsAll       = "fails all"       // all waits of a circle fail
+	failsOthers    = "fails others"    // one wait of a circle fails, and every fifth wait for a second lock
 )
 
 // buggy is a library with a bug.
@@ -31,6 +35,9 @@ func (b *buggy) Acquire(ctx context.Context, name string) (worker.Hold, error) {
 	if b.bug == excludesNever || b.bug == doubleGrant && n%5 == 0 && b.token.Load() > 0 {
 		return &buggyHold{library: b, number: n, token: b.token.Add(1)}, nil
 	}
+	if b.bug == failsOthers && n%5 == 0 && len(worker.Holding(ctx)) > 0 {
+		return nil, errDeadlock
+	}
 	h, err := b.Library.Acquire(ctx, name)
 	if err != nil {
 		return nil, err
@@ -41,6 +48,14 @@ func (b *buggy) Acquire(ctx context.Context, name string) (worker.Hold, error) {
 		token -= 1 << 20
 	}
 	return &buggyHold{Hold: h, library: b, number: n, token: token}, nil
+}
+
+// toyHoldOf is the toy's part of a hold.
+func toyHoldOf(h worker.Hold) *toyHold {
+	if b, ok := h.(*buggyHold); ok {
+		h = b.Hold
+	}
+	return h.(*toyHold)
 }
 
 // buggyHold is a hold of a library with a bug. Without a Hold it was never granted.

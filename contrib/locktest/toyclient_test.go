@@ -16,10 +16,11 @@ import (
 
 // toyClient is the client of the toy. It implements worker.Library.
 type toyClient struct {
-	addr string
-	ttl  time.Duration
-	end  context.CancelFunc
-	done sync.WaitGroup
+	addr    string
+	ttl     time.Duration
+	victims int // how many waits of a circle fail
+	end     context.CancelFunc
+	done    sync.WaitGroup
 
 	mu      sync.Mutex
 	session *lease
@@ -44,7 +45,10 @@ type toyCall struct {
 	reply chan toyReply
 }
 
-var errGone = errors.New("the session has ended")
+var (
+	errGone     = errors.New("the session has ended")
+	errDeadlock = errors.New("deadlock")
+)
 
 func openToy(_ context.Context, s worker.Settings) (worker.Library, error) {
 	ctx, end := context.WithCancel(context.Background())
@@ -70,7 +74,7 @@ func (c *toyClient) Close() error {
 // begin begins a session. Its caller holds mu, or is alone.
 func (c *toyClient) begin() {
 	c.session = &lease{id: fmt.Sprintf("%x", rand.Uint64()), lost: make(chan struct{}), until: time.Now().Add(c.ttl)}
-	c.send("open", "")
+	c.send(toyRequest{Op: "open"})
 }
 
 // endSession ends the session and all its calls. Its caller holds mu.
@@ -87,10 +91,11 @@ func (c *toyClient) endSession() {
 }
 
 // send sends a request, now or when there is a connection. Its caller holds mu, or is alone.
-func (c *toyClient) send(op, name string) *toyCall {
+func (c *toyClient) send(r toyRequest) *toyCall {
 	c.ids++
-	call := &toyCall{toyRequest: toyRequest{Session: c.session.id, Name: name, ID: c.ids, Op: op}, sent: time.Now()}
-	if op == "lock" || op == "unlock" {
+	r.Session, r.ID = c.session.id, c.ids
+	call := &toyCall{toyRequest: r, sent: time.Now()}
+	if r.Op == "lock" || r.Op == "unlock" {
 		call.reply = make(chan toyReply, 1)
 	}
 	c.calls[c.ids] = call
@@ -167,7 +172,7 @@ func (c *toyClient) tick(ctx context.Context) {
 			c.endSession()
 			c.begin()
 		} else {
-			c.send("ping", "")
+			c.send(toyRequest{Op: "ping"})
 		}
 		c.mu.Unlock()
 	}
@@ -175,11 +180,15 @@ func (c *toyClient) tick(ctx context.Context) {
 
 // Acquire queues until the lock is granted, in one session after the other.
 func (c *toyClient) Acquire(ctx context.Context, name string) (worker.Hold, error) {
+	var holding []int
+	for _, h := range worker.Holding(ctx) {
+		holding = append(holding, toyHoldOf(h).call.ID)
+	}
 	for ctx.Err() == nil {
 		c.mu.Lock()
 		session, call := c.session, (*toyCall)(nil)
 		if !session.ended {
-			call = c.send("lock", name)
+			call = c.send(toyRequest{Op: "lock", Name: name, Holding: holding, Victims: c.victims})
 		}
 		c.mu.Unlock()
 		if call == nil {
@@ -187,6 +196,9 @@ func (c *toyClient) Acquire(ctx context.Context, name string) (worker.Hold, erro
 		}
 		select {
 		case r, ok := <-call.reply:
+			if r.Op == "deadlock" {
+				return nil, errDeadlock
+			}
 			if ok {
 				return &toyHold{c, session, call, r.Token}, nil
 			}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"time"
 )
@@ -18,13 +19,15 @@ type toyRequest struct {
 	Session, Name string
 	ID            int
 	Op            string // open, ping, lock, unlock
+	Holding       []int  // lock: the ids of the locks that its client holds
+	Victims       int    // lock: how many waits of a circle that it closes fail
 }
 
 // toyReply is what a server sends.
 type toyReply struct {
 	Session string
 	ID      int
-	Op      string // ok, granted, gone
+	Op      string // ok, granted, gone, deadlock
 	Token   int64
 }
 
@@ -44,9 +47,8 @@ type toySession struct {
 }
 
 type toyEntry struct {
-	session string
-	id      int
-	token   int64 // 0: it waits
+	toyRequest
+	token int64 // 0: it waits
 }
 
 // serveToy serves at addr until the process is killed. The file marks that a server ran before.
@@ -107,13 +109,19 @@ func (s *toyServer) handle(r toyRequest, out *json.Encoder) {
 	queue := s.queues[r.Name]
 	at := -1
 	for i, e := range queue {
-		if e.session == r.Session && e.id == r.ID {
+		if e.Session == r.Session && e.ID == r.ID {
 			at = i
 		}
 	}
 	switch {
 	case r.Op == "lock" && at < 0:
-		s.queues[r.Name] = append(queue, &toyEntry{session: r.Session, id: r.ID})
+		e := &toyEntry{toyRequest: r}
+		s.queues[r.Name] = append(queue, e)
+		circle := s.circle(e)
+		for _, v := range circle[:min(len(circle), r.Victims)] {
+			s.queues[v.Name] = slices.DeleteFunc(s.queues[v.Name], func(o *toyEntry) bool { return o == v })
+			_ = s.sessions[v.Session].out.Encode(toyReply{Session: v.Session, ID: v.ID, Op: "deadlock"})
+		}
 		return
 	case r.Op == "lock" && queue[at].token == 0:
 		return
@@ -125,6 +133,29 @@ func (s *toyServer) handle(r toyRequest, out *json.Encoder) {
 	_ = out.Encode(answer)
 }
 
+// circle returns the circle of waits that an entry has closed, from that entry on. Its caller holds mu.
+func (s *toyServer) circle(e *toyEntry) (found []*toyEntry) {
+	for at := e; at != nil && len(found) < len(s.sessions); {
+		found = append(found, at)
+		if at = s.waitOf(s.queues[at.Name][0]); at == e {
+			return found
+		}
+	}
+	return nil
+}
+
+// waitOf returns what the client of an entry waits for. Its caller holds mu.
+func (s *toyServer) waitOf(held *toyEntry) *toyEntry {
+	for _, queue := range s.queues {
+		for _, e := range queue {
+			if e.Session == held.Session && e.token == 0 && slices.Contains(e.Holding, held.ID) {
+				return e
+			}
+		}
+	}
+	return nil
+}
+
 // grant grants each lock to the head of its queue. Its caller holds mu.
 func (s *toyServer) grant() {
 	if time.Now().Before(s.quiet) {
@@ -134,7 +165,7 @@ func (s *toyServer) grant() {
 		if len(queue) > 0 && queue[0].token == 0 {
 			s.token++
 			queue[0].token = s.token
-			_ = s.sessions[queue[0].session].out.Encode(toyReply{Session: queue[0].session, ID: queue[0].id, Op: "granted", Token: s.token})
+			_ = s.sessions[queue[0].Session].out.Encode(toyReply{Session: queue[0].Session, ID: queue[0].ID, Op: "granted", Token: s.token})
 		}
 	}
 }
@@ -151,7 +182,7 @@ func (s *toyServer) expire() {
 		for name, queue := range s.queues {
 			var left []*toyEntry
 			for _, e := range queue {
-				if e.session != id {
+				if e.Session != id {
 					left = append(left, e)
 				}
 			}

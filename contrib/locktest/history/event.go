@@ -37,6 +37,9 @@ const (
 	Settled Kind = "settled" // the run ends: each name was granted since, or the time for that is over
 )
 
+// GivenUp is the reason of a kill because a client has waited for a second lock too long.
+const GivenUp = "given up"
+
 // Event is a line of a history.
 type Event struct {
 	// At is the time since the beginning of the run in nanoseconds.
@@ -56,6 +59,10 @@ type Event struct {
 
 	// Name is the name of the lock, and of the register that it protects.
 	Name string `json:"name,omitempty"`
+
+	// Holding is the number of the acquisition whose lock the client of an acquire holds while it waits; 0:
+	// it holds none.
+	Holding int `json:"holding,omitempty"`
 
 	// Token is the fencing token; "": none.
 	Token Token `json:"token,omitempty"`

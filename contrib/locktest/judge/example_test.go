@@ -43,3 +43,19 @@ func ExampleOverlapped() {
 	fmt.Println(judge.Overlapped(events))
 	// Output: map[./one:1 ./two:0]
 }
+
+// Two clients take two locks in opposite order. The library fails the second one's wait.
+func ExampleMeasureDeadlocks() {
+	events := []history.Event{
+		{At: 1, Kind: history.Acquire, Worker: 1, ID: 1, Name: "a"},
+		{At: 2, Kind: history.Granted, Worker: 1, ID: 1, Name: "a"},
+		{At: 3, Kind: history.Acquire, Worker: 2, ID: 2, Name: "b"},
+		{At: 4, Kind: history.Granted, Worker: 2, ID: 2, Name: "b"},
+		{At: 5, Kind: history.Acquire, Worker: 1, ID: 3, Name: "b", Holding: 1},
+		{At: 6, Kind: history.Acquire, Worker: 2, ID: 4, Name: "a", Holding: 2},
+		{At: 1_000_000_006, Kind: history.Failed, Worker: 2, ID: 4, Name: "a", Reason: "deadlock"},
+	}
+	d := judge.MeasureDeadlocks(events)
+	fmt.Println(d.Circles, d.Broken, d.Time(0.5), d.Passed())
+	// Output: 1 1 1s true
+}

@@ -16,6 +16,8 @@
 //	request                                    answers
 //	{"op":"acquire","id":7,"name":"a"}         {"op":"granted","id":7,"name":"a","token":"12"}
 //	                                           {"op":"failed","id":7,"name":"a","reason":"..."}
+//	{"op":"acquire","id":8,"name":"b",         the same
+//	 "holding":7}
 //	{"op":"check","id":7,"name":"a"}           {"op":"held","id":7,"name":"a"}
 //	                                           {"op":"lost","id":7,"name":"a"}
 //	{"op":"release","id":7,"name":"a"}         {"op":"released","id":7,"name":"a"}
@@ -25,6 +27,8 @@
 //
 //   - Each acquire has one answer, as late as the library has one. After failed, the acquisition is over,
 //     and the worker holds nothing and waits for nothing.
+//   - holding is the number of the acquisition whose lock the client holds while it waits. A library that
+//     finds deadlocks may need that. The worker of another one ignores it.
 //   - A granted line has the library's fencing token, a text, if the library has one. Of two tokens the
 //     longer one is newer, and of two of the same length the one that sorts later.
 //   - A check asks what the library believes at this moment. The worker answers at once, from the signal

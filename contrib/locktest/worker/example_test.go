@@ -1,7 +1,10 @@
 package worker_test
 
 import (
+	"bufio"
 	"context"
+	"fmt"
+	"io"
 	"os"
 	"strings"
 	"sync"
@@ -34,4 +37,45 @@ func ExampleServe() {
 		panic(err)
 	}
 	// Output: {"op":"ready"}
+}
+
+// nested is a library whose acquisitions a function makes.
+type nested struct {
+	local
+	acquire func(ctx context.Context, name string) (worker.Hold, error)
+}
+
+func (n *nested) Acquire(ctx context.Context, name string) (worker.Hold, error) { return n.acquire(ctx, name) }
+
+// The second acquisition of a client, which has to wait until the first one has its answer.
+func ExampleHolding() {
+	n := new(nested)
+	n.acquire = func(ctx context.Context, name string) (worker.Hold, error) {
+		if held := worker.Holding(ctx); len(held) > 0 {
+			return nil, fmt.Errorf("%s would not be the only lock", name)
+		}
+		return n.local.Acquire(ctx, name)
+	}
+	in, requests := io.Pipe()
+	answers, out := io.Pipe()
+	result := make(chan error, 1)
+	go func() { result <- worker.Serve(n, in, out) }()
+	lines := bufio.NewScanner(answers)
+	next := func() {
+		lines.Scan()
+		fmt.Println(lines.Text())
+	}
+	next()
+	fmt.Fprintln(requests, `{"op":"acquire","id":7,"name":"a"}`)
+	next()
+	fmt.Fprintln(requests, `{"op":"acquire","id":8,"name":"b","holding":7}`)
+	next()
+	requests.Close()
+	if err := <-result; err != nil {
+		panic(err)
+	}
+	// Output:
+	// {"op":"ready"}
+	// {"op":"granted","id":7,"name":"a"}
+	// {"op":"failed","id":8,"name":"b","reason":"b would not be the only lock"}
 }

@@ -12,7 +12,8 @@ import (
 
 // Library is a lock library, as a worker uses it. Its methods are called concurrently.
 type Library interface {
-	// Acquire waits for a lock. It returns an error when ctx ends, or when Close is called.
+	// Acquire waits for a lock. It returns an error when ctx ends, or when Close is called. Holding(ctx) has
+	// the locks that its caller holds meanwhile.
 	Acquire(ctx context.Context, name string) (Hold, error)
 
 	// Close ends the library's connections. Calls that wait must return then.
@@ -32,6 +33,16 @@ type Hold interface {
 
 	// Release gives the lock back.
 	Release(ctx context.Context) error
+}
+
+// holdingKey is the context key of the holds of a client.
+type holdingKey struct{}
+
+// Holding returns what the caller of Acquire holds while it waits, the newest first. A library that finds deadlocks may need it;
+// others have no use for it.
+func Holding(ctx context.Context) []Hold {
+	holds, _ := ctx.Value(holdingKey{}).([]Hold)
+	return holds
 }
 
 // The names of the environment variables with a worker's settings.

@@ -28,6 +28,10 @@ type Message struct {
 	// Name is the name of the lock.
 	Name string `json:"name,omitempty"`
 
+	// Holding is the number of the acquisition whose lock the client of an acquire holds while it waits, the
+	// newest one; 0: it holds none. The acquire of that one has named the one before.
+	Holding int `json:"holding,omitempty"`
+
 	// Token is the fencing token of a lock that was granted; "": the library has none.
 	Token string `json:"token,omitempty"`
 

@@ -15,7 +15,7 @@ import (
 // of a request.
 func Serve(library Library, in io.Reader, out io.Writer) error {
 	ctx, end := context.WithCancelCause(context.Background())
-	s := &server{library: library, out: json.NewEncoder(out), inboxes: make(map[int]chan string)}
+	s := &server{library: library, out: json.NewEncoder(out), inboxes: make(map[int]chan string), holds: make(map[int]nested)}
 	s.write(Message{Op: Ready})
 	err := s.read(ctx, json.NewDecoder(in))
 	end(errEnd)
@@ -35,6 +35,13 @@ type server struct {
 
 	mu      sync.Mutex
 	inboxes map[int]chan string // of the acquisitions that are not over, by id; guarded by mu
+	holds   map[int]nested      // of those that were granted; guarded by mu
+}
+
+// nested is a hold, and the acquisition whose lock the client held while it waited for that.
+type nested struct {
+	Hold
+	holding int
 }
 
 // waiting is how many requests an acquisition can have before it has answered: check and release.
@@ -54,7 +61,7 @@ func (s *server) read(ctx context.Context, in *json.Decoder) error {
 			s.mu.Lock()
 			s.inboxes[m.ID] = inbox
 			s.mu.Unlock()
-			s.acquisitions.Go(func() { s.acquire(ctx, m.ID, m.Name, inbox) })
+			s.acquisitions.Go(func() { s.acquire(ctx, m, inbox) })
 			continue
 		}
 		s.mu.Lock()
@@ -68,12 +75,28 @@ func (s *server) read(ctx context.Context, in *json.Decoder) error {
 	}
 }
 
+// within returns a context for an acquisition whose client holds a lock: see Holding.
+func (s *server) within(ctx context.Context, id int) context.Context {
+	if id == 0 {
+		return ctx
+	}
+	var holds []Hold
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for h, ok := s.holds[id]; ok; h, ok = s.holds[h.holding] {
+		holds = append(holds, h.Hold)
+	}
+	return context.WithValue(ctx, holdingKey{}, holds)
+}
+
 // acquire is the life of an acquisition.
-func (s *server) acquire(ctx context.Context, id int, name string, inbox <-chan string) {
+func (s *server) acquire(ctx context.Context, request Message, inbox <-chan string) {
+	id, name := request.ID, request.Name
 	answer := func(op string) { s.write(Message{Op: op, ID: id, Name: name}) }
 	over := func(op string, err error) {
 		s.mu.Lock()
 		delete(s.inboxes, id)
+		delete(s.holds, id)
 		s.mu.Unlock()
 		m := Message{Op: op, ID: id, Name: name}
 		if err != nil {
@@ -81,11 +104,14 @@ func (s *server) acquire(ctx context.Context, id int, name string, inbox <-chan 
 		}
 		s.write(m)
 	}
-	hold, err := s.library.Acquire(ctx, name)
+	hold, err := s.library.Acquire(s.within(ctx, request.Holding), name)
 	if err != nil {
 		over(Failed, err)
 		return
 	}
+	s.mu.Lock()
+	s.holds[id] = nested{hold, request.Holding}
+	s.mu.Unlock()
 	s.write(Message{Op: Granted, ID: id, Name: name, Token: hold.Token()})
 	for lost := hold.Lost(); ; {
 		select {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -17,6 +18,13 @@ type script struct {
 }
 
 func (s *script) Acquire(ctx context.Context, name string) (worker.Hold, error) {
+	if name == "nested" {
+		var tokens []string
+		for _, h := range worker.Holding(ctx) {
+			tokens = append(tokens, h.Token())
+		}
+		return nil, fmt.Errorf("the client holds %v", tokens)
+	}
 	if name == "refused" {
 		return nil, errors.New("no such lock")
 	}
@@ -94,6 +102,15 @@ func TestServe(t *testing.T) {
 	c.script.grants <- first
 	c.says(`{"op":"acquire","id":7,"name":"a"}`)
 	c.hears(worker.Message{Op: "granted", ID: 7, Name: "a", Token: "12"})
+	c.script.grants <- &hold{token: "13"}
+	c.says(`{"op":"acquire","id":4,"name":"b","holding":7}`)
+	c.hears(worker.Message{Op: "granted", ID: 4, Name: "b", Token: "13"})
+	c.says(`{"op":"acquire","id":5,"name":"nested","holding":4}`)
+	c.hears(worker.Message{Op: "failed", ID: 5, Name: "nested", Reason: "the client holds [13 12]"})
+	c.says(`{"op":"release","id":4,"name":"b"}`)
+	c.hears(worker.Message{Op: "released", ID: 4, Name: "b"})
+	c.says(`{"op":"acquire","id":6,"name":"nested","holding":4}`)
+	c.hears(worker.Message{Op: "failed", ID: 6, Name: "nested", Reason: "the client holds []"})
 	c.says(`{"op":"check","id":7,"name":"a"}`)
 	c.hears(worker.Message{Op: "held", ID: 7, Name: "a"})
 	close(first.lost)

@@ -47,6 +47,8 @@ type cell struct {
 	Stuck                          []string
 	Waits                          []time.Duration
 	Reasons                        map[string]int // why acquisitions and releases failed, and how many
+
+	Deadlocks *judge.Deadlocks `json:",omitempty"` // of a run of philosophers
 }
 
 // compare runs what the file of results lacks, and writes the document. It can be stopped and started again.
@@ -70,6 +72,9 @@ func (o options) compare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if o.philosophers > 0 {
+		return writePhilosophers(o.comparison.document, cells)
+	}
 	return writeDocument(o.comparison.document, cells)
 }
 
@@ -79,6 +84,10 @@ func (o options) fill(ctx context.Context, l library, have []cell) error {
 	kinds, err := o.kinds()
 	if err != nil {
 		return err
+	}
+	first := quiet
+	if o.philosophers > 0 {
+		first, kinds = philosophers, nil
 	}
 	done := make(map[string]bool)
 	key := func(k fault.Kind, run int) string { return fmt.Sprint(k, run) }
@@ -93,7 +102,7 @@ func (o options) fill(ctx context.Context, l library, have []cell) error {
 	}
 	var todos []todo
 	for run := 1; run <= o.comparison.runs; run++ {
-		for _, k := range append([]fault.Kind{quiet}, kinds...) {
+		for _, k := range append([]fault.Kind{first}, kinds...) {
 			if !done[key(k, run)] {
 				todos = append(todos, todo{k, run})
 			}
@@ -135,8 +144,8 @@ func (o options) fill(ctx context.Context, l library, have []cell) error {
 		o := o
 		o.config.For = c.For
 		c.Faults = o.plan([]fault.Kind{t.kind})
-		if t.kind == quiet {
-			c.Faults, c.LongHolds = nil, 0 // these runs measure speed
+		if t.kind == quiet || t.kind == philosophers {
+			c.Faults, c.LongHolds = nil, 0 // these runs measure speed, and what a library does by itself
 		}
 		c.Names = nil
 		for n := range o.config.Names {
@@ -178,9 +187,14 @@ func play(ctx context.Context, c locktest.Config) (cell, error) {
 			reasons[e.Reason]++
 		}
 	}
+	var deadlocks *judge.Deadlocks
+	if c.Philosophers {
+		d := judge.MeasureDeadlocks(events)
+		deadlocks = &d
+	}
 	return cell{
-		Reasons: reasons,
-		For:     c.For, TTL: c.TTL, Judged: known, Faults: f.Faults, Grants: f.Grants, Failed: f.Failed, Losses: f.Losses,
+		Reasons: reasons, Deadlocks: deadlocks,
+		For: c.For, TTL: c.TTL, Judged: known, Faults: f.Faults, Grants: f.Grants, Failed: f.Failed, Losses: f.Losses,
 		Duration: f.Duration, Verdict: f.Verdict, Stuck: f.Stuck, Waits: f.Waits,
 	}, nil
 }

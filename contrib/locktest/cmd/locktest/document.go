@@ -109,6 +109,11 @@ func (c cell) part(p float64) string {
 
 // writeDocument writes the document from results, and its picture next to it.
 func writeDocument(path string, cells []cell) error {
+	section := philosophersSection(cells)
+	if old, err := os.ReadFile(path); section == "" && err == nil {
+		_, section, _ = cutPhilosophers(string(old))
+	}
+	cells = slices.DeleteFunc(slices.Clone(cells), func(c cell) bool { return c.Fault == philosophers })
 	all := sums(cells)
 	if len(all) == 0 {
 		return errors.New("there are no results: run some first")
@@ -179,6 +184,7 @@ func writeDocument(path string, cells []cell) error {
 	line("")
 	line("The heads of the [workers](../contrib/locktest/workers) name the places in the documentation.")
 	line("")
+	b.WriteString(section)
 	line("## Faults of other servers")
 	line("")
 	line("Servers of Redis are independent: none leads, and none can be cut off from the others. A follower of ZooKeeper is cut off from its leader in both")

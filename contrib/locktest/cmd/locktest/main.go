@@ -48,6 +48,7 @@ type options struct {
 	library, worker, backend, addrs, faults, history, check string
 	servers                                                 int
 	schedule                                                bool
+	philosophers                                            time.Duration
 	config                                                  locktest.Config
 	comparison                                              comparison
 }
@@ -75,9 +76,14 @@ func parse(args []string) (o options, err error) {
 	f.DurationVar(&o.config.Think, "think", 10*time.Millisecond, "the mean pause between two acquisitions")
 	f.IntVar(&o.config.LongHolds, "long", 100, "of so many works, one lasts up to twice the ttl; 0: none does")
 	f.Uint64Var(&o.config.Seed, "seed", 1, "what decides about names, pauses and faults")
+	f.DurationVar(&o.philosophers, "philosophers", 0, "for so long, clients take two locks at a time in random order, and wait in circles; without other flags 5 workers with a client each, 5 names, no faults")
+	f.DurationVar(&o.config.GiveUp, "give-up", 10*time.Second, "how long a client of -philosophers waits for its second lock until its process is killed")
 	f.DurationVar(&o.config.For, "for", 30*time.Second, "the length of the workload; up to a minute is added until all names are free")
 	if err := f.Parse(args); err != nil {
 		return o, err
+	}
+	if o.philosophers > 0 {
+		o.seatPhilosophers(f, names)
 	}
 	if f.NArg() > 0 {
 		return o, fmt.Errorf("unexpected argument %q", f.Arg(0))
@@ -283,7 +289,12 @@ func verdict(title string, events []history.Event) (passed bool, err error) {
 	default:
 		fmt.Println("\nporcupine agrees")
 	}
-	return f.Passed(), nil
+	if !slices.ContainsFunc(events, func(e history.Event) bool { return e.Holding != 0 }) {
+		return f.Passed(), nil
+	}
+	d := judge.MeasureDeadlocks(events)
+	fmt.Print("\n" + d.Table(title))
+	return f.Passed() && d.Passed(), nil
 }
 
 func write(path string, events []history.Event) (err error) {

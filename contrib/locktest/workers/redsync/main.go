@@ -45,7 +45,8 @@ type library struct {
 	sync    *redsync.Redsync
 }
 
-// Acquire tries until the lock is granted, as redsync gives up after a number of tries.
+// Acquire tries until the lock is granted, as redsync gives up after a number of tries, 32 by default. A client
+// that holds another lock gets that as an error, so that it can release what it holds.
 func (l *library) Acquire(ctx context.Context, name string) (worker.Hold, error) {
 	m := l.sync.NewMutex("locktest/"+name, redsync.WithExpiry(l.ttl))
 	for {
@@ -53,7 +54,7 @@ func (l *library) Acquire(ctx context.Context, name string) (worker.Hold, error)
 		if err == nil {
 			break
 		}
-		if ctx.Err() != nil {
+		if ctx.Err() != nil || len(worker.Holding(ctx)) > 0 {
 			return nil, err
 		}
 	}

@@ -36,7 +36,14 @@ type library struct {
 	acquire acquire
 }
 
+// Acquire waits for the lock, with a context that carries the locks that its client holds, as docs/guarantees.md
+// says under "Deadlocks".
 func (l library) Acquire(ctx context.Context, name string) (worker.Hold, error) {
+	for _, h := range worker.Holding(ctx) {
+		inner, cancel := h.(hold).lock.Context(ctx)
+		defer cancel()
+		ctx = inner
+	}
 	lock, err := l.acquire(ctx, l.client, name)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/zklock/go-zklock/contrib/locktest/fault"
+	"github.com/zklock/go-zklock/contrib/locktest/judge"
+)
+
+// philosophers stands for the runs of -philosophers among the faults of other runs.
+const philosophers fault.Kind = "philosophers"
+
+// seatPhilosophers sets what the flags do not: five workers with a client each, five names, and no faults.
+func (o *options) seatPhilosophers(f *flag.FlagSet, names *int) {
+	set := make(map[string]bool)
+	f.Visit(func(f *flag.Flag) { set[f.Name] = true })
+	if !set["workers"] {
+		o.config.Workers = 5
+	}
+	if !set["clients"] {
+		o.config.Clients = 1
+	}
+	if !set["names"] {
+		*names = 5
+	}
+	if !set["faults"] {
+		o.faults = "^$"
+	}
+	o.config.Philosophers, o.config.For = true, o.philosophers
+}
+
+// The heads of the section about philosophers, and of the one that follows it in the document.
+const (
+	philosophersHead = "## Two locks in opposite order\n"
+	nextHead         = "## Faults of other servers\n"
+)
+
+// writePhilosophers replaces the section of a document about philosophers, and leaves the rest as it is.
+func writePhilosophers(path string, cells []cell) error {
+	section := philosophersSection(cells)
+	if section == "" {
+		return errors.New("there are no results of philosophers: run some first")
+	}
+	old, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("%w: write the document without -philosophers first", err)
+	}
+	before, _, after := cutPhilosophers(string(old))
+	if after == "" {
+		return fmt.Errorf("%s has not the section %q", path, strings.TrimSpace(nextHead))
+	}
+	return os.WriteFile(path, []byte(before+section+after), 0o666)
+}
+
+// cutPhilosophers cuts a document before the section about philosophers and after it. A document without that
+// section has an empty one at its place; after is empty if the document has no such place.
+func cutPhilosophers(document string) (before, section, after string) {
+	at := strings.Index(document, nextHead)
+	if at < 0 {
+		return document, "", ""
+	}
+	before, after = document[:at], document[at:]
+	if at := strings.Index(before, philosophersHead); at >= 0 {
+		return before[:at], before[at:], after
+	}
+	return before, "", after
+}
+
+// philosophersSection is the section of the document about philosophers; "": there are no results of them.
+func philosophersSection(cells []cell) string {
+	cells = slices.DeleteFunc(slices.Clone(cells), func(c cell) bool { return c.Deadlocks == nil })
+	if len(cells) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	last := slices.MaxFunc(cells, func(x, y cell) int { return x.At.Compare(y.At) })
+	b.WriteString(philosophersHead)
+	line("")
+	line("Five processes take two of five locks each, in random order, the second while they hold the first, again and again. So now and")
+	line("then each of some waits for a lock that the next one holds. There are no faults, and the TTL is %v. A process whose client waits for its", last.TTL)
+	line("second lock for more than 10s is killed, as an operator would do; its locks are free after the TTL. The tool judges by its own")
+	line("journal of requests and answers: a circle begins when its last wait is requested. The target `comparison` wrote this section on %s.", last.At.Format(time.DateOnly))
+	line("")
+	line("| | minutes | circles of waits | one wait failed | several waits failed | none failed, a process was killed | another end | from closing to the failure, p50 | p99 | waits that failed without a circle | second locks granted |")
+	line("|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
+	var texts []string
+	for _, l := range libraries {
+		d, length, version, reasons := addDeadlocks(l, cells)
+		if length == 0 {
+			continue
+		}
+		line("| %s | %.0f | %d | %d | %d | %d | %d | %s | %s | %d | %d |", l.title, length.Minutes(), d.Circles, d.Broken, d.Several, d.GivenUp, d.Lost+d.Granted+d.Open,
+			d.Time(0.5), d.Time(0.99), d.False, d.Meals)
+		text := fmt.Sprintf("**%s** %s: %s.", l.title, version, happens(d))
+		if often := reasons.often(); often != "" {
+			text += fmt.Sprintf(" The most frequent reason of %d failures, also of releases: `%s`.", reasons.Reasons[often], shortened(often))
+		}
+		texts = append(texts, text)
+	}
+	line("")
+	line("%s", strings.Join(texts, "\n"))
+	line("")
+	line("A wait that fails is one that its program can repeat, after it has released its first lock. The worker of zklock passes the context")
+	line("that carries the first lock; the other libraries have no such argument. That of redsync passes on the error after the 32 tries that")
+	line("redsync makes by default. To repeat a row:")
+	line("")
+	line("```")
+	line("go run ./contrib/locktest/cmd/locktest -library etcd -philosophers %v -ttl %v", cmp.Or(last.For, time.Minute), last.TTL)
+	line("```")
+	line("")
+	return b.String()
+}
+
+// addDeadlocks adds up the runs of a library. The cell has the reasons of failures.
+func addDeadlocks(l library, cells []cell) (sum judge.Deadlocks, length time.Duration, version string, reasons cell) {
+	for _, c := range cells {
+		if c.Library == l.name {
+			sum.Add(*c.Deadlocks)
+			length += c.Duration
+			version = c.Version
+			reasons.add(c)
+		}
+	}
+	return sum, length, version, reasons
+}
+
+// happens says in words what a library does with a circle.
+func happens(d judge.Deadlocks) string {
+	if d.Circles == 0 {
+		return "there was no circle"
+	}
+	var parts []string
+	say := func(n int, one, some, all string) {
+		switch {
+		case n == 0:
+		case n == d.Circles:
+			parts = append(parts, all)
+		case n == 1:
+			parts = append(parts, one)
+		default:
+			parts = append(parts, fmt.Sprintf(some, n))
+		}
+	}
+	say(d.Broken, "in one circle one wait failed, and the others went on", "in %d circles one wait failed, and the others went on", "one wait of each circle failed, and the others went on")
+	say(d.Several, "in one circle several waits failed", "in %d circles several waits failed", "several waits of each circle failed")
+	say(d.GivenUp, "one circle lasted until a process was killed", "%d circles lasted until a process was killed", "each circle lasted until a process was killed")
+	if d.False > 0 {
+		parts = append(parts, fmt.Sprintf("%d waits failed that were in no circle", d.False))
+	}
+	return strings.Join(parts, "; ")
+}
