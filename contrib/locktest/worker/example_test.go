@@ -45,7 +45,9 @@ type nested struct {
 	acquire func(ctx context.Context, name string) (worker.Hold, error)
 }
 
-func (n *nested) Acquire(ctx context.Context, name string) (worker.Hold, error) { return n.acquire(ctx, name) }
+func (n *nested) Acquire(ctx context.Context, name string) (worker.Hold, error) {
+	return n.acquire(ctx, name)
+}
 
 // The second acquisition of a client, which has to wait until the first one has its answer.
 func ExampleHolding() {
