@@ -14,6 +14,7 @@ import (
 
 	"github.com/zklock/go-zklock/internal/memcontrol"
 	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/faultdriver"
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
@@ -37,6 +38,32 @@ func (n *outcomes) count(err error) {
 	default:
 		n.other.Add(1)
 	}
+}
+
+// An answer is one also if it is an error: the znode of the name is gone, or another client was faster to make
+// it. A try goes on after each of them, although they take longer together than a try waits for one.
+func TestTryGoesOnAfterAnswersThatAreErrors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New(memdriver.WithLatency(500 * time.Millisecond)) // so an answer takes 1 s, and a try waits 2.5 s for one
+		c := connect(t, e.Connector(), map[string]string{"session_timeout": "5m"})
+		operator, err := e.Connector().Connect(t.Context(), time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer operator.Close(t.Context())
+		for i := range 2 {
+			l, err := c.Mutex("x").TryAcquire(t.Context())
+			if err != nil {
+				t.Fatalf("try %d: %v", i, err)
+			}
+			if err := l.Release(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err := operator.Delete(t.Context(), "/zklock/x", driver.AnyVersion); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
 }
 
 // An ensemble answers all the time. So no try of a client fails as unavailable: not those that

@@ -53,7 +53,7 @@ type life struct {
 	notices  notices       // shares mu: a step of the session and its notice are one
 	lease    lease.Lease   // guarded by mu, but for its settings
 	heard    time.Time     // guarded by mu; an instant: when an exchange was last answered
-	replied  time.Time     // guarded by mu; an instant: when a request of Once was last answered without an error
+	replied  time.Time     // guarded by mu; an instant: when a request that proves nothing was last answered
 	latency  time.Duration // guarded by mu; how long the newest write took
 	gen      uint64        // guarded by mu; generation of the connection that the lease's chain belongs to
 	renewed  chan struct{} // guarded by mu; closed and replaced when the lease changes

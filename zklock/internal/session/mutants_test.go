@@ -304,6 +304,15 @@ var _ = []mutant.Mutant{
 		By:     "zklock",
 	},
 	{
+		Name:   "error-is-no-answer",
+		Breaks: "a try fails as unavailable although each of its requests is answered: the znode of the name is gone",
+		In:     (*requests).noteReply,
+		Find:   "if $Transient(err) { return }",
+		Put:    "if err != nil { return }",
+		Tests:  []string{"TestTryGoesOnAfterAnswersThatAreErrors"},
+		By:     "zklock",
+	},
+	{
 		Name:   "replaced-session-is-forgotten",
 		Breaks: "the client is not healthy while the session that replaces an old one is being opened",
 		In:     (*Pool[*Session]).look,

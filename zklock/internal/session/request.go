@@ -98,12 +98,20 @@ func (s *requests) Once(ctx context.Context, kind string, op Request) error {
 	ctx, cancel := context.WithTimeout(ctx, s.requestTimeout())
 	defer cancel()
 	err := op(ctx, s.ds)
-	if end.Call(err); err == nil {
-		s.mu.Lock()
-		s.replied = lease.Now()
-		s.mu.Unlock()
-	}
+	end.Call(err)
+	s.noteReply(err)
 	return err
+}
+
+// noteReply notes that a request was answered, unless err says that it was not. An error of the operation is
+// an answer, too: see heardSince.
+func (s *requests) noteReply(err error) {
+	if Transient(err) {
+		return
+	}
+	s.mu.Lock()
+	s.replied = lease.Now()
+	s.mu.Unlock()
 }
 
 // requestTimeout returns how long a request may stay unanswered before its outcome is
@@ -117,7 +125,9 @@ func (s *requests) requestTimeout() time.Duration {
 func (s *requests) multi(ctx context.Context, kind string, group int, ops []driver.Op) ([]driver.OpResult, error) {
 	_, end := hook.Start(s.settings.Operation, ctx, Operation{Kind: kind, Group: group, Server: s.ds.Server(), Session: s.ds.ID()})
 	results, err := s.Transact(s.deadline.context(s.ctx, s.requestTimeout()), ops)
-	end.Call(err)
+	if end.Call(err); err != nil {
+		s.noteReply(err) // without an error it is noted as a proof
+	}
 	return results, err
 }
 
