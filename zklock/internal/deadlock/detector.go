@@ -62,10 +62,10 @@ type listing struct {
 //     last. Of two waits that have seen each other, the one that removes its registration later finds that
 //     the other's is gone, and is registered again. So of a circle one wait ends.
 //
-// There are three exceptions to the first two. The caller of a wait for several names whose context holds
-// nothing goes on at once. If the ensemble does not confirm a removal soon, the caller goes on, and the lock
-// is not passed on inside its process. And the registrations of a session
-// that this client has given up stay until the ensemble ends the session.
+// Exceptions to the first three: The caller of a wait for several names whose context holds nothing goes on
+// at once. If the ensemble does not confirm a removal soon, the caller goes on, the lock is not passed on
+// inside its process, and a wait that has changed is registered again beside its old registration. And the
+// registrations of a session that this client has given up stay until the ensemble ends the session.
 type Detector struct {
 	register
 	local   *local.Queues

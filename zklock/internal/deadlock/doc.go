@@ -6,7 +6,9 @@
 // way there. A nested wait that has lasted for deadlock_timeout is registered: it gets a znode below the
 // register, which says what it waits for, and what its context holds or it is in the way of. A look at the
 // register shows the circle to the last of its waits that was registered, since the others were registered
-// before it. That wait ends. The others do nothing.
+// before it. That wait ends. The others do nothing. Detector has the invariants from which it follows that
+// one wait of a circle ends, and that its circle existed.
 //
-// Nothing is written, read or allocated for a wait before deadlock_timeout has passed.
+// Nothing is written or read for a wait before deadlock_timeout has passed. The detector only notes that the
+// wait has begun.
 package deadlock
