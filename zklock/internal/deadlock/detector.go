@@ -64,7 +64,7 @@ type listing struct {
 //
 // Exceptions to the first three: The caller of a wait for several names whose context holds nothing goes on
 // at once. If the ensemble does not confirm a removal soon, the caller goes on, the lock is not passed on
-// inside its process, and a wait that has changed is registered again beside its old registration. And the
+// inside its process, and a wait that has changed is registered again while its old registration may stay. And the
 // registrations of a session that this client has given up stay until the ensemble ends the session.
 type Detector struct {
 	register
