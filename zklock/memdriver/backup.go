@@ -35,4 +35,7 @@ func (e controls) restore(saved *tree, down time.Duration) {
 		s.upAt = e.clock.now.Add(max(down, restartTime))
 	}
 	e.solo = len(e.servers) == 1 && e.servers[0].lag == 0
+	if e.busy() {
+		e.wake() // the restored data may have sessions where there were none: they have to expire
+	}
 }

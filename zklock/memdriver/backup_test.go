@@ -1,6 +1,7 @@
 package memdriver_test
 
 import (
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -79,6 +80,37 @@ func TestRestore(t *testing.T) {
 			}
 			if err := old.Close(t.Context()); err != nil {
 				t.Errorf("%d servers, empty: close: %v", servers, err)
+			}
+		})
+	}
+}
+
+// The servers expire a session that the restored data have, also if no client is there: its client has closed
+// it since, and connects no more.
+func TestRestoredSessionExpiresWithoutClients(t *testing.T) {
+	for _, servers := range []int{1, 3} {
+		synctest.Test(t, func(t *testing.T) {
+			e := memdriver.New(memdriver.WithServers(servers))
+			defer e.Close()
+			s, err := e.Connector().Connect(t.Context(), 10*time.Second)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.Create(t.Context(), "/kept", nil, driver.Ephemeral, driver.OpenACL(driver.PermAll)); err != nil {
+				t.Fatal(err)
+			}
+			restore := memcontrol.Of(e).Backup()
+			if err := s.Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Minute)
+			restore(time.Second)
+			if !strings.Contains(e.Dump(), "kept") {
+				t.Fatalf("%d servers: the restored data lack the node:\n%s", servers, e.Dump())
+			}
+			time.Sleep(time.Minute)
+			if strings.Contains(e.Dump(), "kept") {
+				t.Errorf("%d servers: the node of a session that nobody keeps alive is left:\n%s", servers, e.Dump())
 			}
 		})
 	}
