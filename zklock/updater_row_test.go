@@ -1,6 +1,10 @@
 package zklock
 
-import "github.com/zklock/go-zklock/zklock/internal/queue"
+import (
+	"fmt"
+
+	"github.com/zklock/go-zklock/zklock/internal/queue"
+)
 
 // This is the first of the two files of a new kind of lock. Outside of tests the row stands in
 // internal/queue/kind.go, with the others, and the mode among the constants there.
@@ -23,6 +27,6 @@ func init() {
 		InAll:    true,
 	})
 	if added != update {
-		panic("another test has added a row")
+		panic(fmt.Sprintf("the mode of the row is %d, want %d: each mode before NewKind has a row in kind.go, and no other test adds one", added, update))
 	}
 }

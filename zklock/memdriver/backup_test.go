@@ -110,7 +110,7 @@ func TestRestoredSessionExpiresWithoutClients(t *testing.T) {
 			}
 			time.Sleep(time.Minute)
 			if strings.Contains(e.Dump(), "kept") {
-				t.Errorf("%d servers: the node of a session that nobody keeps alive is left:\n%s", servers, e.Dump())
+				t.Errorf("%d servers: the node of a session without a client is left:\n%s", servers, e.Dump())
 			}
 		})
 	}

@@ -12,7 +12,8 @@ import (
 // ticks, while the leader expires the session and grants its locks to others. Only what
 // a quorum has committed counts.
 //
-// An exchange is a request and its reply on one connection. sent is an instant that was
+// An exchange is a write or a Sync and its reply on one connection; a read proves nothing, since the server answers
+// it from its own state. sent is an instant that was
 // read before the request was written; answered is one that was read after the reply.
 // Let k be a committed write, p an exchange that was answered before k was sent, and j
 // an exchange that was answered at least one tick before p was sent. Then the leader

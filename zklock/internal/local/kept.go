@@ -17,11 +17,14 @@ import (
 //   - the client has the setting keep, and acquires more: it is not closed or shutting down;
 //   - the place is on one name, of a kind that is kept (queue.Row.Keeps), and takes part in hand-over: it is
 //     no separate place, such as All's or that of a try among readers;
-//   - no goroutine of this process holds the name, waits for it, or writes with a separate place;
+//   - no goroutine of this process holds the name with a place that takes part in hand-over, waits for it, or
+//     writes with a separate place. A reader with a separate place does not count: the client meets its node
+//     when it lists the queue next, and gives the kept one up;
 //   - place.Place.Keep allows it. The name was used several times in a row without a contender of
-//     others, no other contender is in ZooKeeper's queue, the place did not replace another one, it is not
-//     revoked, has turns left, no Txn under it is in doubt, and its session is alive and not about to be
-//     replaced.
+//     others, no other contender is in ZooKeeper's queue, the outcome of its create was known, the place did
+//     not replace another one, it is not revoked, has turns left, and its session is alive and not about to be
+//     replaced. Nothing may be under way that counts on the last holder: a Txn in doubt, or the removal of a
+//     registered wait that lists the lock (package deadlock).
 //
 // What ends that: keptPlace.endLocked does, and is called
 //

@@ -54,7 +54,7 @@ type Queue struct {
 	uses    int32 // guarded by Queues.mu; how many acquisitions under way and holds use it
 	waiting int32 // guarded by Queues.mu; how many of the acquisitions have to wait for other contenders
 
-	holds           int32 // guarded by mu; how many are not over
+	holds           int32 // guarded by mu; how many are not over, without those of separate places
 	separateWriters int32 // guarded by mu; writers that acquire with a separate place, such as All's: see makeWay
 	mu              mutex.Mutex[mutex.Outer]
 	waiters         list.List    // guarded by mu; of *ticket, without the leader's

@@ -12,7 +12,7 @@ import (
 // pure.
 type Handover struct {
 	Mode      queue.Mode    // what the place's node grants
-	Doubtful  bool          // a Txn under the place may still be applied
+	Doubtful  bool          // a Txn under the place may still be applied, or a registered wait may still list its last hold: see KeepBack in package local
 	Revoked   bool          // the holder was asked to give the lock back
 	Keepable  bool          // the place may be kept, as far as its creation shows
 	Open      bool          // the client watches for other contenders, and there are none: no limit of hand-over counts

@@ -22,8 +22,9 @@ const (
 	NewKind
 )
 
-// Row is all that the layers need to know of a kind of lock. What a kind may do is decided here, and
-// nowhere else: a new kind is a new row, and a public type that asks for it. TestRows has the rules
+// Row is all that the layers need to know of a kind of lock. What a kind may do to a lock is decided here,
+// and nowhere else: a new kind is a new row, and a public type that asks for it. What operators see of waits is
+// decided from outside, by public modes and the names of nodes: internal/operator/waits.go needs the kind, too. TestRows has the rules
 // for rows, with the reason for each.
 //
 // Clients of an earlier version do not know the marker of a new kind: they log its queue nodes as children

@@ -21,6 +21,12 @@ func brokenRules() (broken []string) {
 		if m > 15 {
 			breaks(m, "a set of modes has room for 16")
 		}
+		if r.Joins && !r.HandsOver {
+			breaks(m, "goroutines join the hold of a place that takes part in hand-over")
+		}
+		if r.Markers[FamilyReadWrite] == "" {
+			breaks(m, "zklock's own dialect has all kinds")
+		}
 		if r.Joins && m.Excludes(m) {
 			breaks(m, "holders of one process do not share a hold if the kind excludes itself")
 		}
@@ -73,6 +79,8 @@ func TestRows(t *testing.T) {
 	const next = NewKind
 	for rule, row := range map[string]Row{
 		"a kind has a name":                   {},
+		"join the hold of a place":            {Name: "x", Joins: true},
+		"own dialect has all kinds":           {Name: "x"},
 		"holders of one process do not share": {Name: "x", Joins: true, Excludes: ModesOf(next)},
 		"goes on by a hand-over":              {Name: "x", Keeps: true},
 		"by its number alone":                 {Name: "x", Counted: true, InAll: true},
