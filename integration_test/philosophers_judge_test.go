@@ -74,6 +74,11 @@ func judgePhilosophers(journal []report) *roundTable {
 				c.ended, c.why = r.At, f.Label+" has got its fork"
 			}
 			p.wanted = ""
+			for _, q := range at {
+				if q.first == f.Fork {
+					q.first = "" // it has lost the fork, and has not reported that yet
+				}
+			}
 			if f.Second {
 				table.meals++
 			} else {

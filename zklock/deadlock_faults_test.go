@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -460,5 +462,70 @@ func TestRegistrationThatLies(t *testing.T) {
 		mustRelease(t, y)
 		granted(t, <-first)
 		mustRelease(t, x)
+	})
+}
+
+// A wait has ended, and the ensemble has not confirmed the removal of its registration. The caller goes on, but
+// the lock that the registration lists is not passed on to another goroutine of the process: another client may
+// still see it held, and in a circle.
+func TestReleaseAfterAnUnconfirmedRemoval(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		slow := onRegister(faultdriver.On(faultdriver.Delete, faultdriver.Once(faultdriver.Delay(3*time.Second))))
+		a, b := connect(t, faultdriver.Wrap(e.Connector(), slow), map[string]string{"handover_time": "1m"}), connect(t, e.Connector(), nil)
+		x, y := mustLock(t)(a.Mutex("x").Acquire(t.Context())), mustLock(t)(b.Mutex("y").Acquire(t.Context()))
+		passing(t, a.Mutex("y")) // it leads, and the nested wait stands behind it
+		ended := nested(t, x, a.Mutex("y"), zklock.WithWait(2*time.Second))
+		next := acquiring(t, a.Mutex("x"), t.Context())
+		<-ended
+		mustRelease(t, x)
+		x = <-next
+		if turn := x.Token().Turn; turn != 0 {
+			t.Errorf("the lock was passed on %d times while %d registrations exist", turn, registered(e))
+		}
+		other := nested(t, y, b.Mutex("x"))
+		time.Sleep(20 * time.Second)
+		mustRelease(t, x)
+		granted(t, <-other)
+		mustRelease(t, y)
+		time.Sleep(time.Second) // the one that leads has its turn
+	})
+}
+
+// What a wait stands behind changes, and the ensemble takes long to remove its registration. So it has two for a
+// while, and another member of the circle sees the older one. One of the two waits ends.
+func TestMemberWithTwoRegistrations(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		slow := onRegister(faultdriver.On(faultdriver.Delete, faultdriver.Once(faultdriver.Delay(4*time.Second))))
+		late := onRegister(faultdriver.Any(faultdriver.On(faultdriver.Sync, faultdriver.Once(faultdriver.Delay(2300*time.Millisecond))),
+			faultdriver.On(faultdriver.Delete, faultdriver.Once(faultdriver.Delay(900*time.Millisecond)))))
+		a, b, c := connect(t, faultdriver.Wrap(e.Connector(), slow), nil), connect(t, faultdriver.Wrap(e.Connector(), late), nil), connect(t, e.Connector(), nil)
+		held := []*zklock.Lock{mustLock(t)(a.Mutex("x").Acquire(t.Context())), mustLock(t)(b.RWMutex("y").Writer().Acquire(t.Context()))}
+		go func() { _, _ = c.RWMutex("y").Writer().Acquire(t.Context(), zklock.WithWait(2500*time.Millisecond)) }() // then it changes
+		synctest.Wait()
+		first := nested(t, held[0], a.RWMutex("y").Reader())
+		time.Sleep(100 * time.Millisecond)
+		waits := []<-chan outcome{first, nested(t, held[1], b.Mutex("x"))}
+		var victims atomic.Int32
+		var callers sync.WaitGroup
+		for i, w := range waits {
+			callers.Go(func() {
+				switch o := <-w; {
+				case errors.Is(o.err, zklock.ErrDeadlock):
+					victims.Add(1)
+				case o.err != nil:
+					t.Error(o.err)
+				default:
+					mustRelease(t, o.lock)
+				}
+				time.Sleep(time.Second) // a caller that takes its time to release
+				mustRelease(t, held[i])
+			})
+		}
+		callers.Wait()
+		if n := victims.Load(); n != 1 {
+			t.Errorf("%d acquisitions were ended because of a deadlock, want 1", n)
+		}
 	})
 }

@@ -207,7 +207,7 @@ func TestCostOfDeadlocks(t *testing.T) {
 		check(0, "map[children:10 sync:10]")
 		w.deadlock()
 		time.Sleep(time.Second)
-		check(6, "map[children:10 get:20 sync:20]")
+		check(6, "map[children:10 get:20 sync:10]")
 	})
 }
 

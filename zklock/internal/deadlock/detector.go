@@ -60,7 +60,8 @@ type listing struct {
 //     a lock that is listed is being released: their removal came first. Then it finds the registrations of
 //     the others in a list. Its server has applied the removal, so the list needs no Sync, and these waits
 //     last. Of two waits that have seen each other, the one that removes its registration later finds that
-//     the other's is gone, and is registered again. So of a circle one wait ends.
+//     the other's is gone, and is registered again. So of a circle one wait ends. Nor does a wait end while
+//     the list has an earlier registration of it, which another member may have seen.
 //
 // Exceptions to the first three: The caller of a wait for several names whose context holds nothing goes on
 // at once. If the ensemble does not confirm a removal soon, the caller goes on, the lock is not passed on
@@ -95,6 +96,7 @@ type nestedWait struct {
 	own     *place.Place    // see local.Queues.Behind
 	nearest place.Contender // as own
 	reg     *listing        // nil: it has none
+	earlier []id            // of its registrations before reg that may still exist
 	unknown bool            // it was counted in Detector.Unknown
 
 	// Set in the copy of a round only.
@@ -201,7 +203,7 @@ func (d *Detector) Released(ctx context.Context, h local.Handle, async bool) boo
 }
 
 // withdraw removes some registrations, and reports whether that was confirmed before limit, a channel, is
-// ready.
+// ready. Until it is confirmed, they count as listing their locks: see Released.
 func withdraw[T any](regs []*listing, limit <-chan T) (confirmed bool) {
 	for _, r := range regs {
 		r.by.remove(r.registration)
@@ -215,7 +217,6 @@ func withdraw[T any](regs []*listing, limit <-chan T) (confirmed bool) {
 			}
 		}
 		confirmed = confirmed && r.isGone()
-		r.by.note(r, false)
 	}
 	return confirmed
 }

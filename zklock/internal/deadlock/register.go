@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/errs"
@@ -31,6 +32,8 @@ type registration struct {
 	made    chan struct{}  // closed when wait.node is set, or will not be
 	removal sync.Once
 	gone    chan struct{} // closed when the znode is gone, or goes with its session
+	deleted atomic.Bool   // the znode is gone
+	removed func()        // called when gone is closed; may be nil
 }
 
 // newRegistration returns a registration that is not made yet.
@@ -146,20 +149,27 @@ func (g *register) remove(r *registration) (first bool) {
 	r.removal.Do(func() {
 		first = true
 		if !g.pool.Spawn(func() { g.delete(r) }) {
-			close(r.gone) // the client is closed, and its sessions end
+			r.end() // the client is closed, and its sessions end
 		}
 	})
 	return first
 }
 
+func (r *registration) end() {
+	close(r.gone)
+	if r.removed != nil {
+		r.removed()
+	}
+}
+
 func (g *register) delete(r *registration) {
-	defer close(r.gone)
+	defer r.end()
 	<-r.made
 	if r.on == nil {
 		return
 	}
 	if r.wait.node != "" {
-		_ = g.deleteNode(r.on, r.wait.node)
+		r.deleted.Store(g.deleteNode(r.on, r.wait.node) == nil)
 	}
 	r.on.Stir()
 	r.on.Leave()

@@ -134,7 +134,7 @@ func (n *nestedWait) holds(r *local.Request, behind []local.Behind) {
 // registrationOf returns a registration that is not made yet; nil if it would be too large.
 func (d *Detector) registrationOf(n *nestedWait) *listing {
 	reg := &listing{registration: newRegistration(), waiter: n.waiter, holds: n.carried, by: d}
-	reg.nested = n.now
+	reg.nested, reg.removed = n.now, func() { d.note(reg, false) }
 	d.serial++
 	reg.data = describe(d.cfg.Root, d.cfg.Host, d.cfg.PID, &n.now).encode()
 	var ok bool
@@ -153,6 +153,9 @@ func (d *Detector) adopt(r *listing) bool {
 	d.mu.Lock()
 	n, waits := d.waits[r.waiter]
 	if waits && held {
+		if old := n.reg; old != nil && !old.deleted.Load() {
+			n.earlier = append(n.earlier, old.wait.id)
+		}
 		n.reg = r
 		d.waits[r.waiter] = n
 	}
@@ -162,7 +165,6 @@ func (d *Detector) adopt(r *listing) bool {
 	}
 	close(r.made)
 	d.remove(r.registration)
-	d.note(r, false)
 	return false
 }
 
@@ -314,9 +316,12 @@ func (d *Detector) judge(ctx context.Context, v *view, r *listing) error {
 	return err
 }
 
-// commits removes the registration of a wait that is about to end, and reports whether the others of the
-// circle are registered after that: see the last invariant of Detector.
+// commits removes the registration of a wait that is about to end, and reports whether after that the others
+// of the circle are registered, and no earlier registration of the wait is: see the last invariant of Detector.
 func (d *Detector) commits(ctx context.Context, r *listing, circle []step) bool {
+	d.mu.Lock()
+	earlier := d.waits[r.waiter].earlier
+	d.mu.Unlock()
 	if !d.remove(r.registration) || !withdraw([]*listing{r}, time.After(patience)) {
 		return false
 	}
@@ -326,6 +331,9 @@ func (d *Detector) commits(ctx context.Context, r *listing, circle []step) bool 
 		after = d.known(nil, d.own())
 	} else if after, err = d.list(ctx, r.on); err != nil {
 		return false
+	}
+	if slices.ContainsFunc(after, func(w *wait) bool { return slices.Contains(earlier, w.id) }) {
+		return false // another member may have seen that one, and end
 	}
 	return !slices.ContainsFunc(circle[1:], func(c step) bool {
 		return !slices.ContainsFunc(after, func(w *wait) bool { return w.id == c.wait.id && w.node == c.wait.node })
