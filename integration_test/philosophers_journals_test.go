@@ -43,6 +43,8 @@ func TestPhilosophersAreJudged(t *testing.T) {
 		"a victim of a wait that was lost":            {pair + "p0-0b failed, p0-0 gives a lost, p1-0b failed p1-0b p0-0b", "", 0, 2},
 		"a loss after the meal excuses no wait":       {pair + "p1-0b failed p1-0b p2-0b, p1-0 gives b, p0-0b has b, p0-0 gives a lost", "no such circle when p1-0b", 0, 0},
 		"a loss of another process excuses no victim": {pair + victim + "p2-0b takes a, p2-0b failed, p2-0 gives c lost, p3-0b takes a, p3-0b failed p3-0b p0-0b", "no such circle when p3-0b", 1, 1},
+		"a fork is lost, and granted to a circle before that is said": {`p0-0 has a, p0-0b takes c, p1-0 has a, p2-0 has b, p1-0b takes b, p2-0b takes a,
+			p2-0b failed p2-0b p1-0b, p2-0 gives b, p1-0b has b, p0-0b failed, p0-0 gives a lost`, "", 1, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			table := judgePhilosophers(journalOf(t, c.journal))
