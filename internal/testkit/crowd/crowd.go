@@ -51,7 +51,8 @@ func (n Crowd) Lose(t testing.TB, c Clients, loss func()) time.Duration {
 	waiting, stop := context.WithCancel(background)
 	waiters := n.wait(t, waiting, c.Loser)
 	rivals := n.rival(t, background, c.Rival, held)
-	for c.Loser.Stats().Waiting < n.Queued+n.Local || c.Rival.Stats().Waiting < n.Rivals {
+	// A waiter that fails has failed the test, and would be waited for in vain.
+	for !t.Failed() && (c.Loser.Stats().Waiting < n.Queued+n.Local || c.Rival.Stats().Waiting < n.Rivals) {
 		pause := time.NewTimer(20 * time.Millisecond)
 		<-pause.C
 	}

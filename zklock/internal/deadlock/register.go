@@ -155,6 +155,7 @@ func (g *register) remove(r *registration) (first bool) {
 	return first
 }
 
+// end notes that the znode is gone, or goes with its session. Only then the locks that it lists may be passed on.
 func (r *registration) end() {
 	close(r.gone)
 	if r.removed != nil {
