@@ -155,6 +155,8 @@ cross: ## vet for the other systems, and for 32-bit ones, on which the code has 
 	GOARCH=386 $(GO) vet ./... ./cmd/zklock/... ./contrib/contention ./integration_test/command
 
 # The toolchain is fetched by go itself. The workflow runs make test with the two newest releases.
+# With Go 1.25, also the newest 1.25.14, a test in a synctest bubble can hang when a timer is reset while it
+# fires: https://go.dev/issue/76052. So the tests that run here have no bubbles.
 .PHONY: oldest
 oldest: export GOTOOLCHAIN := go$(shell awk '$$1 == "go" { print $$2 }' go.mod)
 oldest: export GOWORK := off
@@ -163,7 +165,7 @@ oldest: ## vet the root module and the command with the oldest Go that their go.
 	$(GO) vet ./...
 	@$(command-mod)
 	cd cmd/zklock && $(GO) vet $(COMMAND_MOD) ./...
-	$(GO) test ./zklock/internal/lease ./zklock/internal/queue ./zklock/fence ./zklock/once
+	$(GO) test ./zklock/internal/lease ./zklock/internal/queue ./zklock/fence
 
 .PHONY: install
 install: ## install the packages that the tests need and this machine lacks (apt-get)
