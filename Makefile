@@ -291,12 +291,12 @@ judge: install ## judge LIBRARY, zklock, zk, curator, kazoo, etcd or redsync, un
 	$(GO) run ./contrib/locktest/cmd/locktest -library $(LIBRARY) -for $(JUDGE) $(JUDGEFLAGS)
 
 .PHONY: comparison
-comparison: install ## judge six libraries under each fault RUNS_EACH times, 20 minutes each time, and write docs/comparison.md; it can be stopped and started again
+comparison: install ## judge six libraries under each fault RUNS_EACH times, 20 minutes each time, and write docs/comparison.md; it can be stopped and started again; docs/comparison.ndjson has what is done
 	@.ci/install comparison
 	peers=$$($(GO) run ./integration_test/matrix -peers | sed 's/^ZKLOCK_TEST_/LOCKTEST_/'); \
 	for work in "-for 10s" "-philosophers 60s"; do \
 		env $$peers .ci/bench-peers bin/servers $(GO) run ./contrib/locktest/cmd/locktest -comparison docs/comparison.md \
-			-results bin/comparison.ndjson -runs $(RUNS_EACH) -ttl 2s $$work $(JUDGEFLAGS); \
+			-results docs/comparison.ndjson -runs $(RUNS_EACH) -ttl 2s $$work $(JUDGEFLAGS); \
 	done
 
 .PHONY: matrix

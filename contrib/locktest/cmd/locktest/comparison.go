@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -51,7 +52,8 @@ type cell struct {
 	Deadlocks *judge.Deadlocks `json:",omitempty"` // of a run of philosophers
 }
 
-// compare runs what the file of results lacks, and writes the document. It can be stopped and started again.
+// compare runs what the file of results lacks, and writes the document. It can be stopped and started again. All
+// libraries have had a run before one has the next, so a machine that is busy for an hour slows all of them.
 func (o options) compare(ctx context.Context) error {
 	have, err := readCells(o.comparison.results)
 	if err != nil {
@@ -61,10 +63,12 @@ func (o options) compare(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("-library: %w", err)
 	}
-	for _, l := range libraries {
-		if chosen.MatchString(l.name) {
-			if err := o.fill(ctx, l, have); err != nil {
-				return err
+	for run := 1; run <= o.comparison.runs; run++ {
+		for _, l := range libraries {
+			if chosen.MatchString(l.name) {
+				if err := o.fill(ctx, l, run, have); err != nil {
+					return err
+				}
 			}
 		}
 	}
@@ -78,8 +82,8 @@ func (o options) compare(ctx context.Context) error {
 	return writeDocument(o.comparison.document, cells)
 }
 
-// fill runs the cells of a library that are missing.
-func (o options) fill(ctx context.Context, l library, have []cell) error {
+// fill runs the cells of a library that are missing in a run.
+func (o options) fill(ctx context.Context, l library, run int, have []cell) error {
 	o.library, o.worker, o.backend = l.name, "", l.backend
 	kinds, err := o.kinds()
 	if err != nil {
@@ -89,25 +93,9 @@ func (o options) fill(ctx context.Context, l library, have []cell) error {
 	if o.philosophers > 0 {
 		first, kinds = philosophers, nil
 	}
-	done := make(map[string]bool)
-	key := func(k fault.Kind, run int) string { return fmt.Sprint(k, run) }
-	for _, c := range have {
-		if c.Library == l.name {
-			done[key(c.Fault, c.Run)] = true
-		}
-	}
-	type todo struct {
-		kind fault.Kind
-		run  int
-	}
-	var todos []todo
-	for run := 1; run <= o.comparison.runs; run++ {
-		for _, k := range append([]fault.Kind{first}, kinds...) {
-			if !done[key(k, run)] {
-				todos = append(todos, todo{k, run})
-			}
-		}
-	}
+	todos := slices.DeleteFunc(append([]fault.Kind{first}, kinds...), func(k fault.Kind) bool {
+		return slices.ContainsFunc(have, func(c cell) bool { return c.Library == l.name && c.Fault == k && c.Run == run })
+	})
 	if len(todos) == 0 {
 		return nil
 	}
@@ -134,31 +122,31 @@ func (o options) fill(ctx context.Context, l library, have []cell) error {
 	defer ensemble.Close()
 	version := l.version(ctx, worker)
 	server := serverVersion(ctx, l.backend)
-	for i, t := range todos {
-		o.config.Seed = uint64(t.run)
+	o.config.Seed = uint64(run)
+	for i, kind := range todos {
 		c := o.config
 		c.Worker, c.Ensemble, c.Stderr, c.Progress = worker, ensemble, log, io.Discard
-		if t.kind == fault.KillClient {
+		if kind == fault.KillClient {
 			c.For *= 3 // these runs measure waits, of which a kill has few
 		}
 		o := o
 		o.config.For = c.For
-		c.Faults = o.plan([]fault.Kind{t.kind})
-		if t.kind == quiet || t.kind == philosophers {
+		c.Faults = o.plan([]fault.Kind{kind})
+		if kind == quiet || kind == philosophers {
 			c.Faults, c.LongHolds = nil, 0 // these runs measure speed, and what a library does by itself
 		}
 		c.Names = nil
 		for n := range o.config.Names {
-			c.Names = append(c.Names, fmt.Sprintf("%s-%d-%d", strings.ReplaceAll(string(t.kind), " ", "-"), t.run, n+1))
+			c.Names = append(c.Names, fmt.Sprintf("%s-%d-%d", strings.ReplaceAll(string(kind), " ", "-"), run, n+1))
 		}
 		began := time.Now()
 		result, err := play(ctx, c)
 		if err != nil {
-			return fmt.Errorf("%s, %s: %w", l.name, t.kind, err)
+			return fmt.Errorf("%s, %s: %w", l.name, kind, err)
 		}
 		result.Library, result.Version, result.Servers = l.name, version, server
-		result.Fault, result.Run, result.At = t.kind, t.run, began.UTC().Truncate(time.Second)
-		fmt.Fprintf(os.Stderr, "%s: %d of %d: %s, run %d: %s, %d grants, %v\n", l.name, i+1, len(todos), t.kind, t.run,
+		result.Fault, result.Run, result.At = kind, run, began.UTC().Truncate(time.Second)
+		fmt.Fprintf(os.Stderr, "%s: %d of %d: %s, run %d: %s, %d grants, %v\n", l.name, i+1, len(todos), kind, run,
 			l.mistakes(result), result.Grants, time.Since(began).Round(time.Second))
 		if err := appendCell(o.comparison.results, result); err != nil {
 			return err

@@ -200,7 +200,7 @@ func writeDocument(path string, cells []cell) error {
 	line("```")
 	line("")
 	line("The second line repeats one cell. The first needs Java, ZooKeeper, Curator, kazoo, etcd, Redis, a C compiler and strace, and takes about %.0f minutes for each run of all cells.", minutesEach(cells, least))
-	line("Results are in `bin/comparison.ndjson`. What is there is not run again, so the target can be stopped and started.")
+	line("Results are in [comparison.ndjson](comparison.ndjson), a line for each run. What is there is not run again, so the target can be stopped and started.")
 	line("")
 	line("## What was not tested")
 	line("")
