@@ -24,14 +24,15 @@ type Link struct {
 // view is what one look knows: the waits that are listed, and how to find out more of them.
 type view struct {
 	*register
-	s    *place.Session
-	own  map[id]*registration // of this client
-	g    *graph
-	conn uint64 // the connection of s on which the look has begun
-	sync bool   // the Sync of this look was made
+	s      *place.Session
+	own    map[id]*registration // of this client
+	g      *graph
+	conn   uint64 // the connection of s on which the look has begun
+	sync   bool   // the Sync of this look was made
+	listed bool   // the register was listed after the Sync
 }
 
-// maxRefuted bounds how many steps one search may find to be wrong.
+// maxRefuted bounds in how many circles one search may find something wrong.
 const maxRefuted = 16
 
 // errBounded means that a search has reached a bound.
@@ -48,46 +49,43 @@ func (v *view) search(ctx context.Context, last *wait) ([]step, []Link, error) {
 		case circle == nil:
 			return nil, nil, nil
 		}
-		links, wrong, err := v.confirm(ctx, circle)
+		links, err := v.confirm(ctx, circle)
 		if err != nil {
 			return nil, nil, err
 		}
-		if wrong < 0 {
+		if links != nil {
 			return circle, links, nil
 		}
-		w := circle[wrong].wait
-		v.g.refuted[w] = append(v.g.refuted[w], circle[wrong])
 	}
 	return nil, nil, errBounded
 }
 
-// confirm looks at a circle for the second time, after a Sync of this look. It returns the index of a step
-// that is wrong, or -1, and then what is known of each wait.
+// confirm looks at a circle for the second time, after a Sync of this look. It returns what is known of each
+// wait; nil if something is wrong, which the graph does not have from then on. What is gone takes all of its
+// steps with it: else a search would find circle after circle through it, up to its bound.
 //
 // What it reads was so at the Sync: all of it was made before, no registration and no node comes back, and
 // no node excludes more than before. Without a Sync a server that lags shows what is over. The list of
 // commits does not show that: a registration stays for a while when a lock that it lists was downgraded, or
 // released by a caller in another process, and when others have ended a node or its session.
-func (v *view) confirm(ctx context.Context, circle []step) (links []Link, wrong int, err error) {
+func (v *view) confirm(ctx context.Context, circle []step) (links []Link, err error) {
 	if err := v.synced(ctx); err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	about := make([]description, len(circle))
 	for i, c := range circle {
 		var there bool
-		if about[i], there, err = v.describe(ctx, c.wait); err != nil || !there {
-			return nil, i, err
+		if about[i], there, err = v.describe(ctx, c.wait); err != nil {
+			return nil, err
+		}
+		if !there {
+			return nil, v.drop(ctx, c.wait)
 		}
 	}
 	for i, c := range circle {
-		next := about[(i+1)%len(about)]
-		behind, held := about[i].Behind[c.behind], next.Held[c.held]
-		ok := behind.Path == held.Path
-		if ok {
-			ok, err = v.stands(ctx, v.s, behind, held, c.wait.behind[c.behind], c.next.held[c.held])
-		}
-		if err != nil || !ok {
-			return nil, i, err
+		behind, held := about[i].Behind[c.behind], about[(i+1)%len(about)].Held[c.held]
+		if ok, err := v.stands(ctx, c, behind, held); err != nil || !ok {
+			return nil, err
 		}
 		links = append(links, Link{Host: about[i].Host, PID: about[i].PID, Label: about[i].Label, Trace: about[i].Trace, Waiting: behind.Name})
 	}
@@ -97,9 +95,33 @@ func (v *view) confirm(ctx context.Context, circle []step) (links []Link, wrong 
 		l.Held, l.Node = held.Name, held.Node
 	}
 	if v.s.Generation() != v.conn {
-		return nil, 0, errMoved
+		return nil, errMoved
 	}
-	return links, -1, nil
+	return links, nil
+}
+
+// drop takes a wait whose registration is gone out of the graph. The first time it lists the register again,
+// and takes out all whose registrations are gone.
+func (v *view) drop(ctx context.Context, w *wait) error {
+	v.g.drop(part{w, theWhole, 0})
+	if v.listed || w.node == "" {
+		return nil
+	}
+	all, err := v.list(ctx, v.s)
+	if err != nil {
+		return err
+	}
+	v.listed = true
+	there := make(map[string]bool, len(all))
+	for _, w := range all {
+		there[w.node] = true
+	}
+	for _, w := range v.g.waits {
+		if !there[w.node] {
+			v.g.drop(part{w, theWhole, 0})
+		}
+	}
+	return nil
 }
 
 // synced returns when the server has applied all that was committed when this look began. It asks once.
@@ -130,31 +152,50 @@ func (v *view) describe(ctx context.Context, w *wait) (about description, there 
 }
 
 // stands reports whether a wait that stands behind a point has to wait for a held node: whether both nodes
-// exist, and are still of the kinds that say so.
-func (g *register) stands(ctx context.Context, s *place.Session, behind, held described, at, node mark) (bool, error) {
+// exist, and are still of the kinds that say so. What is wrong it takes out of the graph.
+func (v *view) stands(ctx context.Context, s step, behind, held described) (bool, error) {
+	at, node := s.wait.behind[s.behind], s.next.held[s.held]
+	if behind.Path != held.Path { // two locks of one hash
+		v.g.refute(s)
+		return false, nil
+	}
 	if held.Node == "" {
-		front, err := g.find(ctx, s, held.Path, node.zxid)
-		if held.Node = front; err != nil || front == "" {
+		front, err := v.find(ctx, v.s, held.Path, node.zxid)
+		if err != nil {
 			return false, err
 		}
+		held.Node = front
 	}
-	n, mode, err := g.read(ctx, s, held)
-	if err != nil || n.Stat.Czxid != node.zxid || !at.mode.Excludes(mode) {
+	n, mode, err := v.read(ctx, v.s, held)
+	switch {
+	case err != nil:
+		return false, err
+	case n.Stat.Czxid == 0 || n.Stat.Czxid != node.zxid:
+		v.g.drop(part{s.next, oneNode, s.held})
+		return false, nil
+	case !at.mode.Excludes(mode), behind.Node == held.Node && at.zxid != node.zxid+1:
+		v.g.refute(s)
+		return false, nil
+	case behind.Node == held.Node:
+		return true, nil
+	}
+	n, mode, err = v.read(ctx, v.s, behind)
+	if err != nil {
 		return false, err
 	}
-	if behind.Node == held.Node {
-		return at.zxid == node.zxid+1, nil
+	listed, _, _ := v.cfg.Dialect.Parse(behind.Node)
+	if n.Stat.Czxid != at.zxid && n.Stat.Czxid+1 != at.zxid || listed.Kind.Mode == at.mode && mode != at.mode { // or a writer's that has become a reader's
+		v.g.drop(part{s.wait, onePoint, s.behind})
+		return false, nil
 	}
-	n, mode, err = g.read(ctx, s, behind)
-	if err != nil || n.Stat.Czxid != at.zxid && n.Stat.Czxid+1 != at.zxid {
-		return false, err
-	}
-	listed, _, _ := g.cfg.Dialect.Parse(behind.Node)
-	return listed.Kind.Mode != at.mode || mode == at.mode, nil // not a writer's that has become a reader's
+	return true, nil
 }
 
-// read reads a queue node, and as what kind it counts. A node that is gone has no transaction.
+// read reads a queue node, and as what kind it counts. A node that is gone, or not known, has no transaction.
 func (g *register) read(ctx context.Context, s *place.Session, e described) (driver.Node, queue.Mode, error) {
+	if e.Node == "" {
+		return driver.Node{}, 0, nil
+	}
 	n, err := s.Read(ctx, "register", g.cfg.Root+e.Path+"/"+e.Node)
 	switch {
 	case errors.Is(err, driver.ErrNoNode), errors.Is(err, driver.ErrNoAuth):

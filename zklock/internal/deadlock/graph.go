@@ -29,6 +29,21 @@ type lane struct {
 	mode queue.Mode
 }
 
+// part is a registration, or one of its points or nodes.
+type part struct {
+	wait *wait
+	what partKind
+	i    int // index of the point or node
+}
+
+type partKind int
+
+const (
+	theWhole partKind = iota
+	onePoint
+	oneNode
+)
+
 // graph has the waits of a register, and which of them wait for which. Its size is that of the register:
 // waits behind one node share what is ahead of it.
 type graph struct {
@@ -36,13 +51,14 @@ type graph struct {
 	byID      map[id][]*wait    // more than one if another program has made a copy
 	lanes     map[lane][]holder // in the order of the queue
 	component map[*wait]int     // the same for waits that wait for each other, perhaps over others; 0: a wait is in no circle
-	refuted   map[*wait][]step  // steps that a closer look has found to be wrong
+	dropped   map[part]bool     // what a closer look has found to be gone
+	refuted   map[*wait][]step  // single steps that it has found to be wrong
 	visited   int               // steps that were followed
 }
 
 // newGraph returns the graph of some waits.
 func newGraph(waits []*wait) *graph {
-	g := &graph{waits: waits, byID: make(map[id][]*wait), lanes: make(map[lane][]holder), component: make(map[*wait]int), refuted: make(map[*wait][]step)}
+	g := &graph{waits: waits, byID: make(map[id][]*wait), lanes: make(map[lane][]holder), component: make(map[*wait]int), dropped: make(map[part]bool), refuted: make(map[*wait][]step)}
 	holders := make(map[uint64][]holder) // by the hash of the lock
 	for _, w := range waits {
 		g.byID[w.id] = append(g.byID[w.id], w)
@@ -61,6 +77,12 @@ func newGraph(waits []*wait) *graph {
 	g.connect()
 	return g
 }
+
+// drop takes all steps of something that is gone out of the graph.
+func (g *graph) drop(p part) { g.dropped[p] = true }
+
+// refute takes one step out of the graph.
+func (g *graph) refute(s step) { g.refuted[s.wait] = append(g.refuted[s.wait], s) }
 
 // laneOf returns those of some holders that a mode excludes, in the order of the queue.
 func laneOf(holders []holder, mode queue.Mode) []holder {
