@@ -64,4 +64,3 @@ func TestCircleBehindManyThatAreOver(t *testing.T) {
 		})
 	}
 }
-

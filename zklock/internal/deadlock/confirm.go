@@ -129,7 +129,7 @@ func (v *view) synced(ctx context.Context) error {
 	if v.sync {
 		return nil
 	}
-	err := v.s.Repeat(ctx, "sync", func(ctx context.Context, ds driver.Session) error { return ds.Sync(ctx, v.path) })
+	err := v.register.sync(ctx, v.s)
 	v.sync = err == nil
 	return err
 }

@@ -11,7 +11,7 @@ import (
 // waitOf returns a wait that was registered at order, stands behind zxid on some locks, and holds nodes of
 // others.
 func waitOf(order int64, behind, held []mark) *wait {
-	return &wait{id: id{1, uint32(order)}, order: order, behind: behind, held: held}
+	return &wait{id: id{1, uint32(order)}, number: uint32(order) + 7, order: order, behind: behind, held: held}
 }
 
 func exclusive(lock uint64, zxid int64) mark { return mark{lock, zxid, queue.Exclusive} }

@@ -87,7 +87,6 @@ type Detector struct {
 	lookAt     time.Time // when the register is looked at next, if no wait is registered before that
 	doubtUntil time.Time // until then the register may have registrations of this client that no wait has
 	doubtNext  time.Time // when it is read next for that
-	refusedAt  time.Time // when the servers have last refused registrations
 }
 
 // nestedWait is what a detector knows of a waiter.
@@ -96,7 +95,6 @@ type nestedWait struct {
 	own     *place.Place    // see local.Queues.Behind
 	nearest place.Contender // as own
 	reg     *listing        // nil: it has none
-	earlier []id            // of its registrations before reg that may still exist
 	unknown bool            // it was counted in Detector.Unknown
 
 	// Set in the copy of a round only.
@@ -108,12 +106,11 @@ type nestedWait struct {
 
 // Times of a detector.
 const (
-	lookAgain    = 10 * time.Second      // how often the register is looked at while waits last
-	refusedPause = time.Minute           // for how long no wait is registered after the servers have refused that
-	patience     = time.Second           // how long a release waits for the removal of a registration, and how long a wait that changes does
-	promptly     = 10 * time.Millisecond // how long a wait that has ended does
-	leastTick    = 10 * time.Millisecond // how often the waits of a client are looked at, at most
-	lateCreate   = 10 * time.Second      // with two session timeouts: when no create is applied late any more; see package place
+	lookAgain  = 10 * time.Second      // how often the register is looked at while waits last
+	patience   = time.Second           // how long a release waits for the removal of a registration, and how long a wait that changes does
+	promptly   = 10 * time.Millisecond // how long a wait that has ended does
+	leastTick  = 10 * time.Millisecond // how often the waits of a client are looked at, at most
+	lateCreate = 10 * time.Second      // with two session timeouts: when no create is applied late any more; see package place
 )
 
 // New returns the detector of a client. Nested waits that last for timeout are registered; 0: none is.

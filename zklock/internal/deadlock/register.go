@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/errs"
@@ -19,7 +20,12 @@ type register struct {
 	cfg  *place.Settings
 	pool *session.Pool[*place.Session]
 	path string
+
+	refusedAt atomic.Pointer[time.Time] // when the servers have last refused to make or delete a registration
 }
+
+// refusedPause is for how long no wait is registered after the servers have refused that.
+const refusedPause = time.Minute
 
 // registration is the znode of a nested wait, from before its create is sent until it is certainly
 // gone.
@@ -28,12 +34,12 @@ type registration struct {
 	wait   wait
 	data   []byte // of the znode
 
-	on      *place.Session // the session that makes it; nil if there was none
-	made    chan struct{}  // closed when wait.node is set, or will not be
-	removal sync.Once
-	gone    chan struct{} // closed when the znode is gone, or goes with its session
-	deleted atomic.Bool   // the znode is gone
-	removed func()        // called when gone is closed; may be nil
+	on       *place.Session // the session that makes it; nil if there was none
+	made     chan struct{}  // closed when wait.node is set, or will not be
+	doubtful bool           // it may exist although wait.node is not set
+	removal  sync.Once
+	gone     chan struct{} // closed when the znode is gone, or goes with its session
+	removed  func()        // called when gone is closed; may be nil
 }
 
 // newRegistration returns a registration that is not made yet.
@@ -54,8 +60,23 @@ func (r *registration) isGone() bool {
 // over reports whether the registration is gone, or its session has ended.
 func (r *registration) over() bool { return r.isGone() || r.on != nil && r.on.IsOver() }
 
-// create makes the znodes of some registrations. Those whose outcome is not known after that have no node,
-// and doubt is true. An error means that the servers refuse registrations.
+// refused reports whether the servers have refused registrations not long ago.
+func (g *register) refused() bool {
+	at := g.refusedAt.Load()
+	return at != nil && time.Since(*at) < refusedPause
+}
+
+// refuse notes that the servers refuse to make or delete a registration. The first time it says so.
+func (g *register) refuse(err error) {
+	now := time.Now()
+	if g.refusedAt.Swap(&now) == nil {
+		g.cfg.Log().Warn("zklock: the servers refuse to register waits, so deadlocks between processes are not found: give this client the rights on the znode, or set deadlock_timeout=0",
+			"path", g.path, "error", place.Logged(err))
+	}
+}
+
+// create makes the znodes of some registrations. Those whose outcome is not known after that have no node
+// and are doubtful, and doubt is true. An error means that the servers refuse registrations.
 //
 // The first goes alone, since the register may be missing: a server removes it when it is empty. The others
 // share transactions.
@@ -116,8 +137,9 @@ func (g *register) submit(ctx context.Context, s *place.Session, regs []*registr
 			regs[i].wait.named(w.Results[0].Path[len(g.path)+1:])
 		case errors.Is(w.Err, driver.ErrNoNode):
 			missing = true
-		case session.Transient(w.Err):
-			*doubt = true
+		case errors.Is(w.Err, driver.ErrConnLoss):
+			regs[i].doubtful, *doubt = true, true
+		case session.Transient(w.Err): // it was not made
 		case !s.Ended(w.Err):
 			*denied = w.Err
 		}
@@ -163,17 +185,46 @@ func (r *registration) end() {
 	}
 }
 
+// delete deletes the znode of a registration. If the servers refuse that, it tries again now and then, and until
+// that succeeds, or the session has ended, the registration counts.
 func (g *register) delete(r *registration) {
 	defer r.end()
 	<-r.made
 	if r.on == nil {
 		return
 	}
-	if r.wait.node != "" {
-		r.deleted.Store(g.deleteNode(r.on, r.wait.node) == nil)
-	}
+	err := g.deleteOnce(r)
 	r.on.Stir()
-	r.on.Leave()
+	r.on.Leave() // now: a session that retires ends, and its registrations with it
+	for err != nil && !errors.Is(err, errs.ErrSessionOver) {
+		g.refuse(err)
+		if !session.Sleep(g.pool.Ctx, refusedPause/2, r.on.Context().Done()) {
+			return
+		}
+		err = g.deleteOnce(r)
+	}
+}
+
+// deleteOnce deletes the znode of a registration, if it has one. It looks for one of which that is not known: as
+// in package place, after a Sync, behind which no request of an old connection is applied as a rule. What comes
+// later nevertheless is a stray.
+func (g *register) deleteOnce(r *registration) error {
+	if r.wait.node != "" {
+		return g.deleteNode(r.on, r.wait.node)
+	}
+	if !r.doubtful {
+		return nil
+	}
+	if err := g.sync(r.on.Context(), r.on); err != nil {
+		return err
+	}
+	all, err := g.list(r.on.Context(), r.on)
+	for _, w := range all {
+		if w.id == r.wait.id && err == nil {
+			err = g.deleteNode(r.on, w.node)
+		}
+	}
+	return err
 }
 
 // deleteNode deletes the znode of a registration. It returns when that is confirmed, or refused, or the
@@ -186,6 +237,11 @@ func (g *register) deleteNode(s *place.Session, node string) error {
 		}
 		return err
 	})
+}
+
+// sync returns when the server has applied all that was committed before.
+func (g *register) sync(ctx context.Context, s *place.Session) error {
+	return s.Repeat(ctx, "sync", func(ctx context.Context, ds driver.Session) error { return ds.Sync(ctx, g.path) })
 }
 
 // list returns the waits that are registered. What it does not understand it leaves out.

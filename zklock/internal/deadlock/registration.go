@@ -37,13 +37,14 @@ func (n *Nested) equal(o *Nested) bool {
 // numbers big-endian:
 //
 //	8 client, 4 serial number   so that a client finds its own registration after a lost reply
+//	4 number of the wait        so that it finds the earlier ones of the same wait
 //	1 the number of points that the wait stands behind, then for each of these:
 //	    8 hash of the lock's path below the root, 8 zxid, 1 mode (with bit 7: the node itself counts)
 //	then for each node that it holds:
 //	    8 hash, 8 zxid, 1 mode
 const (
 	prefix   = "w1-"
-	idSize   = 12
+	idSize   = 16 // with the number of the wait
 	markSize = 17
 	seqSize  = 10
 	itself   = 1 << 7
@@ -71,6 +72,7 @@ type id struct {
 // wait is a registration as its name shows it.
 type wait struct {
 	id     id
+	number uint32 // of the wait: all its registrations have it, and no other one of the client
 	order  int64  // of the registrations
 	node   string // its name; "" if the register could not be written, and only this client knows it
 	behind []mark // a zxid is 1 more than that of the point if the point itself counts
@@ -109,6 +111,7 @@ func (w *wait) encode() string {
 	b := make([]byte, 0, idSize+1+markSize*(len(w.behind)+len(w.held)))
 	b = binary.BigEndian.AppendUint64(b, w.id.client)
 	b = binary.BigEndian.AppendUint32(b, w.id.serial)
+	b = binary.BigEndian.AppendUint32(b, w.number)
 	b = append(b, byte(len(w.behind)))
 	for _, m := range slices.Concat(w.behind, w.held) {
 		b = binary.BigEndian.AppendUint64(b, m.lock)
@@ -141,7 +144,7 @@ func parse(name string) (w wait, ok bool) {
 		return wait{}, false
 	}
 	w.node, w.order = name, int64(order)
-	w.id = id{binary.BigEndian.Uint64(b), binary.BigEndian.Uint32(b[8:])}
+	w.id, w.number = id{binary.BigEndian.Uint64(b), binary.BigEndian.Uint32(b[8:])}, binary.BigEndian.Uint32(b[12:])
 	behind, b := int(b[idSize]), b[idSize+1:]
 	if len(b)/markSize > maxMarks || behind > len(b)/markSize {
 		return wait{}, false

@@ -142,6 +142,10 @@ func (d *Detector) registrationOf(n *nestedWait) *listing {
 		d.unknown(n.waiter)
 		return nil
 	}
+	reg.wait.number = d.serial
+	if n.reg != nil {
+		reg.wait.number = n.reg.wait.number
+	}
 	return reg
 }
 
@@ -153,9 +157,6 @@ func (d *Detector) adopt(r *listing) bool {
 	d.mu.Lock()
 	n, waits := d.waits[r.waiter]
 	if waits && held {
-		if old := n.reg; old != nil && !old.deleted.Load() {
-			n.earlier = append(n.earlier, old.wait.id)
-		}
 		n.reg = r
 		d.waits[r.waiter] = n
 	}
@@ -166,11 +167,6 @@ func (d *Detector) adopt(r *listing) bool {
 	close(r.made)
 	d.remove(r.registration)
 	return false
-}
-
-// refused reports whether the servers have refused registrations not long ago.
-func (d *Detector) refused() bool {
-	return !d.refusedAt.IsZero() && time.Since(d.refusedAt) < refusedPause
 }
 
 // registerAll makes the znodes of some registrations. If the servers refuse that, they stand in memory only:
@@ -197,12 +193,7 @@ func (d *Detector) registerAll(fresh []*listing) {
 		d.doubtUntil, d.doubtNext = now.Add(2*d.cfg.SessionTimeout+lateCreate), now
 	}
 	if denied != nil {
-		first := d.refusedAt.IsZero()
-		if d.refusedAt = time.Now(); !first {
-			return
-		}
-		d.cfg.Log().Warn("zklock: the servers refuse to register waits, so deadlocks between processes are not found: give this client the rights on the znode, or set deadlock_timeout=0",
-			"path", d.path, "error", place.Logged(denied))
+		d.refuse(denied)
 	}
 }
 
@@ -319,9 +310,6 @@ func (d *Detector) judge(ctx context.Context, v *view, r *listing) error {
 // commits removes the registration of a wait that is about to end, and reports whether after that the others
 // of the circle are registered, and no earlier registration of the wait is: see the last invariant of Detector.
 func (d *Detector) commits(ctx context.Context, r *listing, circle []step) bool {
-	d.mu.Lock()
-	earlier := d.waits[r.waiter].earlier
-	d.mu.Unlock()
 	if !d.remove(r.registration) || !withdraw([]*listing{r}, time.After(patience)) {
 		return false
 	}
@@ -332,7 +320,7 @@ func (d *Detector) commits(ctx context.Context, r *listing, circle []step) bool 
 	} else if after, err = d.list(ctx, r.on); err != nil {
 		return false
 	}
-	if slices.ContainsFunc(after, func(w *wait) bool { return slices.Contains(earlier, w.id) }) {
+	if slices.ContainsFunc(after, func(w *wait) bool { return w.id.client == d.client && w.number == r.wait.number }) {
 		return false // another member may have seen that one, and end
 	}
 	return !slices.ContainsFunc(circle[1:], func(c step) bool {
