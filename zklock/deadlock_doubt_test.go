@@ -91,6 +91,7 @@ func TestRegistrationsThatMayNotBeDeleted(t *testing.T) {
 				t.Error(o.err)
 			}
 		}
+		synctest.Wait()
 		if n := registered(e); n != 1 {
 			t.Errorf("%d registrations were made, want 1", n)
 		}

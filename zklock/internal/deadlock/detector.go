@@ -61,7 +61,12 @@ type listing struct {
 //     the others in a list. Its server has applied the removal, so the list needs no Sync, and these waits
 //     last. Of two waits that have seen each other, the one that removes its registration later finds that
 //     the other's is gone, and is registered again. So of a circle one wait ends. Nor does a wait end while
-//     the list has an earlier registration of it, which another member may have seen.
+//     the list has an earlier registration of it, which another member may have seen. All registrations of
+//     a wait have its number in their names.
+//
+// A registration of which it is not known whether it was made counts as made until a list after a Sync has
+// shown the opposite, or it was deleted: see deleteOnce. One that the servers do not let this client delete
+// counts until its session ends. Meanwhile this client makes no others: see delete.
 //
 // Exceptions to the first three: The caller of a wait for several names whose context holds nothing goes on
 // at once. If the ensemble does not confirm a removal soon, the caller goes on, the lock is not passed on
