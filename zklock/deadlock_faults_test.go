@@ -180,25 +180,6 @@ func TestDeadlockThatIsOverIsNotBroken(t *testing.T) {
 	})
 }
 
-// TestMemberOfACircleThatIsLost: the session of one member ends, or its process dies. Then the circle ends by itself.
-func TestMemberOfACircleThatIsLost(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e := memdriver.New()
-		a, b := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
-		x, y := mustLock(t)(a.Mutex("x").Acquire(t.Context())), mustLock(t)(b.Mutex("y").Acquire(t.Context()))
-		first, second := nested(t, x, a.Mutex("y")), nested(t, y, b.Mutex("x"))
-		e.Expire(e.Sessions()[0])
-		if o := <-first; !errors.Is(o.err, zklock.ErrLost) {
-			t.Error(o.err)
-		}
-		granted(t, <-second)
-		mustRelease(t, y)
-		synctest.Wait()
-		if n := registered(e); n != 0 {
-			t.Errorf("%d waits are registered", n)
-		}
-	})
-}
 
 // TestOneContextThatWaitsInTwoPlaces: a circle through one of them is found, and does not have the other in it.
 func TestOneContextThatWaitsInTwoPlaces(t *testing.T) {
