@@ -180,7 +180,6 @@ func TestDeadlockThatIsOverIsNotBroken(t *testing.T) {
 	})
 }
 
-
 // TestOneContextThatWaitsInTwoPlaces: a circle through one of them is found, and does not have the other in it.
 func TestOneContextThatWaitsInTwoPlaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

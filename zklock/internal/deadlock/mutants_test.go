@@ -207,4 +207,14 @@ var _ = []mutant.Mutant{
 		Tests:  []string{"TestLossInACircle"},
 		By:     "zklock",
 	},
+	{
+		Name:   "look-for-each-wait",
+		Breaks: "a client lists the register for each of its waits, in place of once for all",
+		In:     (*Detector).round,
+		Find:   "d.$look()",
+		Put:    "d.$look(); for range max(len(fresh)-1, 0) { d.$look() }",
+		With:   map[string]any{"look": (*Detector).look},
+		Tests:  []string{"TestCrowdOfWhichFewAreNested"},
+		By:     "zklock",
+	},
 }
