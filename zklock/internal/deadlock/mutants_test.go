@@ -217,4 +217,13 @@ var _ = []mutant.Mutant{
 		Tests:  []string{"TestCrowdOfWhichFewAreNested"},
 		By:     "zklock",
 	},
+	{
+		Name:   "held-at-once",
+		Breaks: "what a wait holds is found out when the wait begins, in place of after deadlock_timeout",
+		In:     (*Detector).Waits,
+		Find:   "n.own, n.nearest = own, nearest",
+		Put:    "n.own, n.nearest = own, nearest; w.Holds()",
+		Tests:  []string{"TestAllocationsOfANestedAcquisition"},
+		By:     "zklock",
+	},
 }
