@@ -153,7 +153,7 @@ func TestDeadlocksOfAllKinds(t *testing.T) {
 			return settle(t, e, []*zklock.Lock{y}, []<-chan outcome{w})
 		}},
 		"a holder of another library": {0, func(t *testing.T, e *memdriver.Ensemble, a, b *zklock.Client) []*zklock.DeadlockError {
-			x, y := mustLock(t)(a.Mutex("x").Acquire(t.Context())), mustLock(t)(b.Mutex("y").Acquire(t.Context()))
+			x, y := apart(t, a, b)
 			s := plain(t, e)
 			node, err := s.Create(t.Context(), "/zklock/y/_c_11111111-1111-4111-8111-111111111111-__WRIT__", nil, driver.EphemeralSequential, a.ACL())
 			if err != nil {
