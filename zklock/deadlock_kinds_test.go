@@ -221,13 +221,7 @@ func TestAllWaitsInACircle(t *testing.T) {
 		e := memdriver.New()
 		a, b := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
 		y := mustLock(t)(b.Mutex("y").Acquire(t.Context()))
-		ended := make(chan outcome, 1)
-		go func() {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			defer cancel()
-			l, err := zklock.All(a.Mutex("x"), a.Mutex("y")).Acquire(ctx)
-			ended <- outcome{l, err, 0}
-		}()
+		ended := nestedIn(t.Context(), zklock.All(a.Mutex("x"), a.Mutex("y")))
 		time.Sleep(300 * time.Millisecond)
 		o := <-nested(t, y, b.Mutex("x"))
 		wantDeadlock(t, o, "y>x", "x>y")

@@ -47,11 +47,7 @@ func TestNothingListsALockThatWasPassedOn(t *testing.T) {
 		x, y := apart(t, a, b)
 		ctx, cancel := x.Context(t.Context())
 		defer cancel()
-		waits := make(chan outcome, 1)
-		go func() {
-			l, err := a.Mutex("y").Acquire(context.WithoutCancel(ctx))
-			waits <- outcome{lock: l, err: err}
-		}()
+		waits := nestedIn(context.WithoutCancel(ctx), a.Mutex("y"))
 		next := make(chan *zklock.Lock, 1)
 		go func() {
 			l := mustLock(t)(a.Mutex("x").Acquire(t.Context()))
@@ -136,17 +132,13 @@ func TestSecondLookIsAfterASync(t *testing.T) {
 				x, y := mustLock(t)(a.RWMutex("x").Writer().Acquire(t.Context())), mustLock(t)(b.Mutex("y").Acquire(t.Context()))
 				m, z := mustLock(t)(c.Mutex("m").Acquire(t.Context())), mustLock(t)(d.Mutex("z").Acquire(t.Context()))
 				memcontrol.Of(e).Lag(follower, 400*time.Millisecond)
-				first := make(chan outcome, 1)
 				ctx := zklock.ContextWithCallerLocks(t.Context(), zklock.CallerLock{Name: "x", Mode: zklock.Exclusive, Token: x.Token()})
 				if lowered {
 					var cancel context.CancelFunc
 					ctx, cancel = x.Context(t.Context())
 					defer cancel()
 				}
-				go func() {
-					l, err := a.Mutex("y").Acquire(ctx)
-					first <- outcome{lock: l, err: err}
-				}()
+				first := nestedIn(ctx, a.Mutex("y"))
 				second := nested(t, m, zklock.All(c.RWMutex("x").Reader(), c.Mutex("z")))
 				time.Sleep(time.Second)
 				last := nested(t, y, b.Mutex("m"))
@@ -238,11 +230,7 @@ func TestReleaseDuringTheSecondLook(t *testing.T) {
 		first := nested(t, x, a.Mutex("y"))
 		next := acquiring(t, b.Mutex("y"), t.Context())
 		time.Sleep(100 * time.Millisecond)
-		last := make(chan outcome, 1)
-		go func() {
-			l, err := b.Mutex("x").Acquire(context.WithoutCancel(ctx))
-			last <- outcome{lock: l, err: err}
-		}()
+		last := nestedIn(context.WithoutCancel(ctx), b.Mutex("x"))
 		<-read
 		mustRelease(t, y)
 		y = <-next

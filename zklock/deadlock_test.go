@@ -57,10 +57,15 @@ func stillWaits(t *testing.T, w <-chan outcome, what string) {
 // nested acquires with a context that carries held, in the background.
 func nested(t *testing.T, held *zklock.Lock, a zklock.Acquirer, opts ...zklock.AcquireOption) <-chan outcome {
 	t.Helper()
-	ended := make(chan outcome, 1)
 	ctx, cancel := held.Context(t.Context())
+	t.Cleanup(cancel)
+	return nestedIn(ctx, a, opts...)
+}
+
+// nestedIn acquires with a context, in the background.
+func nestedIn(ctx context.Context, a zklock.Acquirer, opts ...zklock.AcquireOption) <-chan outcome {
+	ended := make(chan outcome, 1)
 	go func() {
-		defer cancel()
 		ctx, cancel := context.WithTimeout(ctx, time.Minute)
 		defer cancel()
 		began := time.Now()
