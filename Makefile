@@ -102,7 +102,7 @@ heading = @printf '\n== %s\n' '$(1)'
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
-	@echo "Before a change is merged: .ci/run, about 40 minutes. CONTRIBUTING.md has the minutes of each target."
+	@echo "Before a change is merged: .ci/run, less than 45 minutes. CONTRIBUTING.md has the minutes of each target."
 
 .PHONY: check
 check: api ## all checks without a server: format, vet, staticcheck, go.mod, imports, documentation

@@ -9,8 +9,8 @@ import (
 
 // Deadlocks returns the deadlocks below the client's root that exist at a moment of the call, for an
 // operator: each as the error that ends one of its waits. It knows the waits that have lasted for
-// deadlock_timeout, and whose contexts carry locks. A deadlock exists for a moment only, unless a client
-// cannot look for it.
+// deadlock_timeout, and whose contexts carry locks or that want several names with [All]. A deadlock exists
+// for a moment only, unless a client cannot look for it.
 //
 // It lists the register of these waits, and reads of it only what is in a circle. It needs the right READ
 // there. connect_timeout bounds the wait for a session, and ctx bounds the whole call.

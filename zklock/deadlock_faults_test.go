@@ -57,8 +57,7 @@ func TestLateRegistration(t *testing.T) {
 		e := memdriver.New()
 		gate := new(faultdriver.Gate)
 		late := onRegister(faultdriver.On(faultdriver.Multi, faultdriver.Once(faultdriver.Late(gate))))
-		a, b := connect(t, faultdriver.Wrap(e.Connector(), late), nil), connect(t, e.Connector(), nil)
-		x, y := mustLock(t)(a.Mutex("x").Acquire(t.Context())), mustLock(t)(b.Mutex("y").Acquire(t.Context()))
+		a, _, x, y := pair(t, faultdriver.Wrap(e.Connector(), late), e.Connector())
 		w := nested(t, x, a.Mutex("y"), zklock.WithWait(5*time.Second))
 		if o := <-w; !errors.Is(o.err, zklock.ErrNotAcquired) {
 			t.Error(o.err)
@@ -83,7 +82,7 @@ func TestRegisterThatIsForbidden(t *testing.T) {
 			faultdriver.On(faultdriver.Create, faultdriver.Fail(driver.ErrNoAuth)), faultdriver.On(faultdriver.Children, faultdriver.Fail(driver.ErrNoAuth)))))
 		a := connect(t, forbidden, nil, zklock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 		b := connect(t, e.Connector(), nil)
-		x, y := mustLock(t)(a.Mutex("x").Acquire(t.Context())), mustLock(t)(b.Mutex("y").Acquire(t.Context()))
+		x, y := apart(t, a, b)
 		first, second := nested(t, x, a.Mutex("y"), zklock.WithWait(30*time.Second)), nested(t, y, b.Mutex("x"), zklock.WithWait(30*time.Second))
 		for _, w := range []<-chan outcome{first, second} {
 			if o := <-w; !errors.Is(o.err, zklock.ErrNotAcquired) || errors.Is(o.err, zklock.ErrDeadlock) {
@@ -114,7 +113,7 @@ func TestRegisterFullOfGarbage(t *testing.T) {
 			}
 		}
 		victims := func() []*zklock.DeadlockError {
-			x, y := mustLock(t)(a.Mutex("x").Acquire(t.Context())), mustLock(t)(b.Mutex("y").Acquire(t.Context()))
+			x, y := apart(t, a, b)
 			first := nested(t, x, a.Mutex("y"))
 			time.Sleep(1500 * time.Millisecond)
 			// A copy of what is registered, with data that do not fit: it stands behind all others.
@@ -160,8 +159,7 @@ func TestDeadlockThatIsOverIsNotBroken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
 		hold := onRegister(faultdriver.On(faultdriver.Sync, faultdriver.Once(faultdriver.Delay(3*time.Second))))
-		a, b := connect(t, e.Connector(), nil), connect(t, faultdriver.Wrap(e.Connector(), hold), nil)
-		x, y := mustLock(t)(a.Mutex("x").Acquire(t.Context())), mustLock(t)(b.Mutex("y").Acquire(t.Context()))
+		a, b, x, y := pair(t, e.Connector(), faultdriver.Wrap(e.Connector(), hold))
 		first := nested(t, x, a.Mutex("y"), zklock.WithWait(3*time.Second))
 		time.Sleep(100 * time.Millisecond)
 		second := nested(t, y, b.Mutex("x"), zklock.WithWait(20*time.Second))
@@ -169,34 +167,8 @@ func TestDeadlockThatIsOverIsNotBroken(t *testing.T) {
 			t.Error(o.err)
 		}
 		time.Sleep(5 * time.Second) // it still holds x, and b's look has ended
-		select {
-		case o := <-second:
-			t.Error(o.err)
-		default:
-		}
-		mustRelease(t, x)
-		granted(t, <-second)
-		mustRelease(t, y)
-	})
-}
-
-// TestMemberOfACircleThatIsLost: the session of one member ends, or its process dies. Then the circle ends by itself.
-func TestMemberOfACircleThatIsLost(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e := memdriver.New()
-		a, b := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
-		x, y := mustLock(t)(a.Mutex("x").Acquire(t.Context())), mustLock(t)(b.Mutex("y").Acquire(t.Context()))
-		first, second := nested(t, x, a.Mutex("y")), nested(t, y, b.Mutex("x"))
-		e.Expire(e.Sessions()[0])
-		if o := <-first; !errors.Is(o.err, zklock.ErrLost) {
-			t.Error(o.err)
-		}
-		granted(t, <-second)
-		mustRelease(t, y)
-		synctest.Wait()
-		if n := registered(e); n != 0 {
-			t.Errorf("%d waits are registered", n)
-		}
+		stillWaits(t, second, "the circle was over")
+		goesOn(t, x, second, y)
 	})
 }
 
@@ -205,7 +177,7 @@ func TestOneContextThatWaitsInTwoPlaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
 		a, b, c := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
-		x, y := mustLock(t)(a.Mutex("x").Acquire(t.Context())), mustLock(t)(b.Mutex("y").Acquire(t.Context()))
+		x, y := apart(t, a, b)
 		z := mustLock(t)(c.Mutex("z").Acquire(t.Context()))
 		other := nested(t, x, a.Mutex("z"))
 		through := nested(t, x, a.Mutex("y"))
@@ -233,8 +205,7 @@ func TestReleaseDuringANestedWait(t *testing.T) {
 			if !confirmed {
 				inj = onRegister(faultdriver.On(faultdriver.Delete, faultdriver.Once(faultdriver.Late(gate))))
 			}
-			a, b := connect(t, faultdriver.Wrap(e.Connector(), inj), nil), connect(t, e.Connector(), nil)
-			x, y := mustLock(t)(a.Mutex("x").Acquire(t.Context())), mustLock(t)(b.Mutex("y").Acquire(t.Context()))
+			a, _, x, y := pair(t, faultdriver.Wrap(e.Connector(), inj), e.Connector())
 			w := nested(t, x, a.Mutex("y"))
 			next := acquiring(t, a.Mutex("x"), t.Context())
 			time.Sleep(1100 * time.Millisecond)
@@ -382,8 +353,7 @@ func TestReleaseUnderTwoRoots(t *testing.T) {
 func TestCallersDeadlockCauseIsNotCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
-		a, b := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
-		x, y := mustLock(t)(a.Mutex("x").Acquire(t.Context())), mustLock(t)(b.Mutex("y").Acquire(t.Context()))
+		a, _, x, y := pair(t, e.Connector(), e.Connector())
 		ctx, cancel := x.Context(t.Context())
 		defer cancel()
 		ctx, cause := context.WithCancelCause(ctx)
@@ -435,33 +405,27 @@ func TestReleaseDoesNotOutlastItsContext(t *testing.T) {
 func TestRegistrationThatLies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
-		a, b := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
-		x, y := mustLock(t)(a.Mutex("x").Acquire(t.Context())), mustLock(t)(b.Mutex("y").Acquire(t.Context()))
+		a, b, x, y := pair(t, e.Connector(), e.Connector())
 		first := nested(t, x, a.Mutex("y"))
 		time.Sleep(1500 * time.Millisecond)
 		s := plain(t, e)
-		names, _, err := s.Children(t.Context(), "/zklock/%waits")
-		if err != nil || len(names) != 1 {
-			t.Fatal(names, err)
-		}
-		n, err := s.Get(t.Context(), "/zklock/%waits/"+names[0])
+		name := onlyRegistration(t, s)
+		n, err := s.Get(t.Context(), "/zklock/%waits/"+name)
 		if err != nil {
 			t.Fatal(err)
 		}
 		lie := bytes.Replace(n.Data, []byte(`"name":"x"`), []byte(`"name":"`+strings.Repeat("L", 40_000)+`"`), 1)
-		if err := s.Delete(t.Context(), "/zklock/%waits/"+names[0], driver.AnyVersion); err != nil {
+		if err := s.Delete(t.Context(), "/zklock/%waits/"+name, driver.AnyVersion); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.Create(t.Context(), "/zklock/%waits/"+names[0][:len(names[0])-10], lie, driver.EphemeralSequential, a.ACL()); err != nil {
+		if _, err := s.Create(t.Context(), "/zklock/%waits/"+name[:len(name)-10], lie, driver.EphemeralSequential, a.ACL()); err != nil {
 			t.Fatal(err)
 		}
 		second := nested(t, y, b.Mutex("x"), zklock.WithWait(5*time.Second))
 		if o := <-second; errors.Is(o.err, zklock.ErrDeadlock) {
 			t.Errorf("%.200s", o.err)
 		}
-		mustRelease(t, y)
-		granted(t, <-first)
-		mustRelease(t, x)
+		goesOn(t, y, first, x)
 	})
 }
 
@@ -473,7 +437,7 @@ func TestReleaseAfterAnUnconfirmedRemoval(t *testing.T) {
 		e := memdriver.New()
 		slow := onRegister(faultdriver.On(faultdriver.Delete, faultdriver.Once(faultdriver.Delay(3*time.Second))))
 		a, b := connect(t, faultdriver.Wrap(e.Connector(), slow), map[string]string{"handover_time": "1m"}), connect(t, e.Connector(), nil)
-		x, y := mustLock(t)(a.Mutex("x").Acquire(t.Context())), mustLock(t)(b.Mutex("y").Acquire(t.Context()))
+		x, y := apart(t, a, b)
 		passing(t, a.Mutex("y")) // it leads, and the nested wait stands behind it
 		ended := nested(t, x, a.Mutex("y"), zklock.WithWait(2*time.Second))
 		next := acquiring(t, a.Mutex("x"), t.Context())
@@ -485,9 +449,7 @@ func TestReleaseAfterAnUnconfirmedRemoval(t *testing.T) {
 		}
 		other := nested(t, y, b.Mutex("x"))
 		time.Sleep(20 * time.Second)
-		mustRelease(t, x)
-		granted(t, <-other)
-		mustRelease(t, y)
+		goesOn(t, x, other, y)
 		time.Sleep(time.Second) // the one that leads has its turn
 	})
 }

@@ -153,7 +153,7 @@ func TestDeadlocksOfAllKinds(t *testing.T) {
 			return settle(t, e, []*zklock.Lock{y}, []<-chan outcome{w})
 		}},
 		"a holder of another library": {0, func(t *testing.T, e *memdriver.Ensemble, a, b *zklock.Client) []*zklock.DeadlockError {
-			x, y := mustLock(t)(a.Mutex("x").Acquire(t.Context())), mustLock(t)(b.Mutex("y").Acquire(t.Context()))
+			x, y := apart(t, a, b)
 			s := plain(t, e)
 			node, err := s.Create(t.Context(), "/zklock/y/_c_11111111-1111-4111-8111-111111111111-__WRIT__", nil, driver.EphemeralSequential, a.ACL())
 			if err != nil {
@@ -221,13 +221,7 @@ func TestAllWaitsInACircle(t *testing.T) {
 		e := memdriver.New()
 		a, b := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
 		y := mustLock(t)(b.Mutex("y").Acquire(t.Context()))
-		ended := make(chan outcome, 1)
-		go func() {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			defer cancel()
-			l, err := zklock.All(a.Mutex("x"), a.Mutex("y")).Acquire(ctx)
-			ended <- outcome{l, err, 0}
-		}()
+		ended := nestedIn(t.Context(), zklock.All(a.Mutex("x"), a.Mutex("y")))
 		time.Sleep(300 * time.Millisecond)
 		o := <-nested(t, y, b.Mutex("x"))
 		wantDeadlock(t, o, "y>x", "x>y")

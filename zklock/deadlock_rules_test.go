@@ -19,8 +19,7 @@ import (
 func TestNothingIsRegisteredAfterAWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New(memdriver.WithLatency(5 * time.Millisecond))
-		a, b := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
-		x, y := mustLock(t)(a.Mutex("x").Acquire(t.Context())), mustLock(t)(b.Mutex("y").Acquire(t.Context()))
+		a, _, x, y := pair(t, e.Connector(), e.Connector())
 		ctx, cancel := x.Context(t.Context())
 		defer cancel()
 		time.AfterFunc(1500*time.Millisecond, func() {
@@ -45,14 +44,10 @@ func TestNothingListsALockThatWasPassedOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New(memdriver.WithLatency(5 * time.Millisecond))
 		a, b := connect(t, e.Connector(), map[string]string{"handover_time": "1m"}), connect(t, e.Connector(), nil)
-		x, y := mustLock(t)(a.Mutex("x").Acquire(t.Context())), mustLock(t)(b.Mutex("y").Acquire(t.Context()))
+		x, y := apart(t, a, b)
 		ctx, cancel := x.Context(t.Context())
 		defer cancel()
-		waits := make(chan outcome, 1)
-		go func() {
-			l, err := a.Mutex("y").Acquire(context.WithoutCancel(ctx))
-			waits <- outcome{lock: l, err: err}
-		}()
+		waits := nestedIn(context.WithoutCancel(ctx), a.Mutex("y"))
 		next := make(chan *zklock.Lock, 1)
 		go func() {
 			l := mustLock(t)(a.Mutex("x").Acquire(t.Context()))
@@ -77,8 +72,7 @@ func TestNothingListsALockThatWasPassedOn(t *testing.T) {
 func TestWaitThatQueuesAgainIsRegisteredAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
-		a, b := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
-		x, y := mustLock(t)(a.Mutex("x").Acquire(t.Context())), mustLock(t)(b.Mutex("y").Acquire(t.Context()))
+		a, b, x, y := pair(t, e.Connector(), e.Connector())
 		first := nested(t, x, a.Mutex("y"))
 		time.Sleep(1500 * time.Millisecond)
 		queue, err := b.Contenders(t.Context(), "y")
@@ -90,9 +84,7 @@ func TestWaitThatQueuesAgainIsRegisteredAgain(t *testing.T) {
 		}
 		time.Sleep(3 * time.Second)
 		wantDeadlock(t, <-nested(t, y, b.Mutex("x")), "y>x", "x>y")
-		mustRelease(t, y)
-		granted(t, <-first)
-		mustRelease(t, x)
+		goesOn(t, y, first, x)
 	})
 }
 
@@ -105,17 +97,14 @@ func TestWaitLooksAgainIfItCouldNotLook(t *testing.T) {
 		inj := faultdriver.If("the register is read", func(op faultdriver.Op) bool {
 			return blind.Load() && op.Kind == faultdriver.Children && op.Paths[0] == "/zklock/%waits"
 		}, faultdriver.Random(1, 1, faultdriver.Fail(driver.ErrThrottled)))
-		a, b := connect(t, e.Connector(), nil), connect(t, faultdriver.Wrap(e.Connector(), inj), nil)
-		x, y := mustLock(t)(a.Mutex("x").Acquire(t.Context())), mustLock(t)(b.Mutex("y").Acquire(t.Context()))
+		a, b, x, y := pair(t, e.Connector(), faultdriver.Wrap(e.Connector(), inj))
 		first := nested(t, x, a.Mutex("y"))
 		time.Sleep(300 * time.Millisecond)
 		second := nested(t, y, b.Mutex("x"))
 		time.Sleep(30 * time.Second)
 		blind.Store(false)
 		wantDeadlock(t, <-second, "y>x", "x>y")
-		mustRelease(t, y)
-		granted(t, <-first)
-		mustRelease(t, x)
+		goesOn(t, y, first, x)
 	})
 }
 
@@ -143,17 +132,13 @@ func TestSecondLookIsAfterASync(t *testing.T) {
 				x, y := mustLock(t)(a.RWMutex("x").Writer().Acquire(t.Context())), mustLock(t)(b.Mutex("y").Acquire(t.Context()))
 				m, z := mustLock(t)(c.Mutex("m").Acquire(t.Context())), mustLock(t)(d.Mutex("z").Acquire(t.Context()))
 				memcontrol.Of(e).Lag(follower, 400*time.Millisecond)
-				first := make(chan outcome, 1)
 				ctx := zklock.ContextWithCallerLocks(t.Context(), zklock.CallerLock{Name: "x", Mode: zklock.Exclusive, Token: x.Token()})
 				if lowered {
 					var cancel context.CancelFunc
 					ctx, cancel = x.Context(t.Context())
 					defer cancel()
 				}
-				go func() {
-					l, err := a.Mutex("y").Acquire(ctx)
-					first <- outcome{lock: l, err: err}
-				}()
+				first := nestedIn(ctx, a.Mutex("y"))
 				second := nested(t, m, zklock.All(c.RWMutex("x").Reader(), c.Mutex("z")))
 				time.Sleep(time.Second)
 				last := nested(t, y, b.Mutex("m"))
@@ -167,11 +152,7 @@ func TestSecondLookIsAfterASync(t *testing.T) {
 					mustRelease(t, x)
 				}
 				time.Sleep(10 * time.Second)
-				select {
-				case o := <-last:
-					t.Fatalf("the circle was over: %v", o.err)
-				default:
-				}
+				stillWaits(t, last, "the circle was over")
 				mustRelease(t, z)
 				granted(t, <-second)
 				mustRelease(t, m)
@@ -207,7 +188,7 @@ func TestListAfterTheRemoval(t *testing.T) {
 				e := memdriver.New(memdriver.WithServers(3))
 				follower := (e.Leader() + 1) % 3
 				a, b := connect(t, e.Connector(e.Leader()), nil), connect(t, e.Connector(follower), nil)
-				x, y := mustLock(t)(a.Mutex("x").Acquire(t.Context())), mustLock(t)(b.Mutex("y").Acquire(t.Context()))
+				x, y := apart(t, a, b)
 				memcontrol.Of(e).Lag(follower, 400*time.Millisecond)
 				first := nested(t, x, a.Mutex("y"), zklock.WithWait(gaveUp))
 				time.Sleep(10 * time.Millisecond)
@@ -216,20 +197,14 @@ func TestListAfterTheRemoval(t *testing.T) {
 					t.Fatal("acquired")
 				}
 				over := time.Now()
-				select {
-				case o := <-second:
-					t.Fatalf("the victim's error came before the other wait had ended: %v", o.err)
-				default:
-				}
+				stillWaits(t, second, "the victim's error came before the other wait had ended")
 				time.Sleep(5 * time.Second)
 				select {
 				case o := <-second:
 					t.Fatalf("%v after the circle was over: %v", time.Since(over), o.err)
 				default:
 				}
-				mustRelease(t, x)
-				granted(t, <-second)
-				mustRelease(t, y)
+				goesOn(t, x, second, y)
 			})
 		})
 	}
@@ -249,17 +224,13 @@ func TestReleaseDuringTheSecondLook(t *testing.T) {
 			return op.Kind == faultdriver.Get && reads == 2
 		}, signal{read, faultdriver.DelayReply(500 * time.Millisecond)}))
 		a, b := connect(t, e.Connector(), nil), connect(t, faultdriver.Wrap(e.Connector(), slow), map[string]string{"handover_time": "1m"})
-		x, y := mustLock(t)(a.Mutex("x").Acquire(t.Context())), mustLock(t)(b.Mutex("y").Acquire(t.Context()))
+		x, y := apart(t, a, b)
 		ctx, cancel := y.Context(t.Context())
 		defer cancel()
 		first := nested(t, x, a.Mutex("y"))
 		next := acquiring(t, b.Mutex("y"), t.Context())
 		time.Sleep(100 * time.Millisecond)
-		last := make(chan outcome, 1)
-		go func() {
-			l, err := b.Mutex("x").Acquire(context.WithoutCancel(ctx))
-			last <- outcome{lock: l, err: err}
-		}()
+		last := nestedIn(context.WithoutCancel(ctx), b.Mutex("x"))
 		<-read
 		mustRelease(t, y)
 		y = <-next
@@ -267,14 +238,8 @@ func TestReleaseDuringTheSecondLook(t *testing.T) {
 			t.Fatal("the lock was not passed on")
 		}
 		time.Sleep(5 * time.Second)
-		select {
-		case o := <-last:
-			t.Fatalf("it holds nothing that the other waits for: %v", o.err)
-		default:
-		}
-		mustRelease(t, y)
-		granted(t, <-first)
-		mustRelease(t, x)
+		stillWaits(t, last, "it holds nothing that the other waits for")
+		goesOn(t, y, first, x)
 		granted(t, <-last)
 	})
 }
@@ -285,18 +250,15 @@ func TestWaitLooksAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
 		a, b, c := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
-		x, y := mustLock(t)(a.Mutex("x").Acquire(t.Context())), mustLock(t)(b.Mutex("y").Acquire(t.Context()))
+		x, y := apart(t, a, b)
 		m := mustLock(t)(c.Mutex("m").Acquire(t.Context()))
 		gone := nested(t, m, c.Mutex("y"), zklock.WithWait(2*time.Second))
 		time.Sleep(1500 * time.Millisecond)
 		s := plain(t, e)
-		names, _, err := s.Children(t.Context(), "/zklock/%waits")
-		if err != nil || len(names) != 1 {
-			t.Fatal(names, err)
-		}
+		name := onlyRegistration(t, s)
 		var copies []string
 		for range 20 {
-			node, err := s.Create(t.Context(), "/zklock/%waits/"+names[0][:len(names[0])-10], []byte("{}"), driver.EphemeralSequential, a.ACL())
+			node, err := s.Create(t.Context(), "/zklock/%waits/"+name[:len(name)-10], []byte("{}"), driver.EphemeralSequential, a.ACL())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -318,9 +280,7 @@ func TestWaitLooksAgain(t *testing.T) {
 			}
 		}
 		wantDeadlock(t, <-last, "y>m", "m>x", "x>y")
-		mustRelease(t, y)
-		granted(t, <-first)
-		mustRelease(t, x)
+		goesOn(t, y, first, x)
 		granted(t, <-second)
 		mustRelease(t, m)
 	})
@@ -378,16 +338,12 @@ func TestOneLookServesAllWaits(t *testing.T) {
 func TestRegistrationThatAnOperatorDeletes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
-		a, b := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
-		x, y := mustLock(t)(a.Mutex("x").Acquire(t.Context())), mustLock(t)(b.Mutex("y").Acquire(t.Context()))
+		a, b, x, y := pair(t, e.Connector(), e.Connector())
 		first := nested(t, x, a.Mutex("y"))
 		time.Sleep(1500 * time.Millisecond)
 		s := plain(t, e)
-		names, _, err := s.Children(t.Context(), "/zklock/%waits")
-		if err != nil || len(names) != 1 {
-			t.Fatal(names, err)
-		}
-		if err := s.Delete(t.Context(), "/zklock/%waits/"+names[0], driver.AnyVersion); err != nil {
+		name := onlyRegistration(t, s)
+		if err := s.Delete(t.Context(), "/zklock/%waits/"+name, driver.AnyVersion); err != nil {
 			t.Fatal(err)
 		}
 		last := nested(t, y, b.Mutex("x"))

@@ -102,7 +102,11 @@ type nestedWait struct {
 	reg     *listing        // nil: it has none
 	unknown bool            // it was counted in Detector.Unknown
 
-	// Set in the copy of a round only.
+	*moment // of the copy that a round has; else nil. A map allocates an element of more than 128 bytes
+}
+
+// moment is what a round finds out about a wait.
+type moment struct {
 	waiter  Waiter
 	now     Nested // what it stands behind and holds
 	carried []Hold // the locks of that which its context carries

@@ -96,7 +96,7 @@ func (d *Detector) nested(at time.Time) (all []*nestedWait) {
 	d.mu.Lock()
 	for w, n := range d.waits {
 		if !at.Before(n.since.Add(d.timeout)) {
-			n.waiter = w
+			n.moment = &moment{waiter: w}
 			all = append(all, &n)
 			stand = append(stand, local.Waiting{Request: w.Wanted(), Own: n.own, Nearest: n.nearest})
 		}
