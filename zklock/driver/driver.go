@@ -53,8 +53,8 @@ type Connector interface {
 type Diagnoser interface {
 	// Diagnose returns why the calls of Connect that are under way have not succeeded
 	// yet. If no call is under way, it may return why a session that Connect has opened has no
-	// connection. It returns nil if there is neither, or if no reason is known. If there are
-	// several, it may report on any one of them.
+	// connection or, if no session lives, why the last call failed. It returns nil if there is none of
+	// these, or if no reason is known. If there are several, it may report on any one of them.
 	Diagnose() error
 }
 

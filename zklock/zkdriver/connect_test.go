@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/zklock/go-zklock/internal/testkit/ports"
+	"github.com/zklock/go-zklock/internal/testkit/wait"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/zkdriver"
 )
@@ -113,15 +115,60 @@ func TestConnectSaysWhatTheServerDidBefore(t *testing.T) {
 		t.Fatalf("%v, want ErrNotZooKeeper", err)
 	}
 	hangs.Store(true)
-	ctx, cancel := context.WithCancel(within(t, 4*atOnce))
-	go func() {
-		<-asked
-		cancel()
-	}()
-	_, err := c.Connect(ctx, 10*time.Second)
-	matches(t, err, context.Canceled, driver.ErrNotSent)
-	if err != nil && !strings.Contains(err.Error(), "closed the connection before it answered") {
-		t.Errorf("error %q does not say what the server did before", err)
+	for range 3 { // an attempt that was cut off says nothing of the server
+		ctx, cancel := context.WithCancel(within(t, 4*atOnce))
+		go func() {
+			<-asked
+			cancel()
+		}()
+		_, err := c.Connect(ctx, 10*time.Second)
+		matches(t, err, context.Canceled, driver.ErrNotSent)
+		if err != nil && !strings.Contains(err.Error(), "closed the connection before it answered") {
+			t.Errorf("error %q does not say what the server did before", err)
+		}
+	}
+}
+
+// A caller may ask for the reason at any time: while the first attempt is under way, when Connect has
+// failed, and when the next one has only begun.
+func TestDiagnoseKnowsTheReasonAtAnyTime(t *testing.T) {
+	hang := newPeer(t, func(l *link) { _, _ = l.readFrame(); _, _ = l.readFrame() })
+	for _, c := range []struct{ addr, says, later string }{
+		{ports.Refusing(t), "connection refused", "connection refused"},
+		{hang.addr(), "connected, but got no ZooKeeper answer yet", "connected, but got no ZooKeeper answer"},
+	} {
+		connector := open(t, driver.URL{Scheme: "zk", Hosts: []string{c.addr}})
+		connect := func() (stop func()) {
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				if _, err := connector.Connect(ctx, time.Minute); !errors.Is(err, context.Canceled) {
+					t.Errorf("%v, want that the context has ended", err)
+				}
+			}()
+			return func() { cancel(); <-ended }
+		}
+		says := func(text string) bool {
+			err := connector.Diagnose()
+			return err != nil && strings.Contains(err.Error(), c.addr+": ") && strings.Contains(err.Error(), text)
+		}
+		stop := connect()
+		wait.Until(t, c.says, func() bool { return says(c.says) })
+		stop()
+		if !says(c.later) {
+			t.Errorf("after a Connect that has failed, Diagnose returns %v, want %q", connector.Diagnose(), c.later)
+		}
+		for range 20 { // the dial has begun, or it has not
+			stop = connect()
+			for range 20 {
+				if err := connector.Diagnose(); !says(c.later) || errors.Is(err, context.Canceled) {
+					t.Errorf("while the next Connect begins, Diagnose returns %v, want %q", err, c.later)
+				}
+				runtime.Gosched()
+			}
+			stop()
+		}
 	}
 }
 

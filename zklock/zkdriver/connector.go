@@ -65,6 +65,7 @@ type connector struct {
 	renews bool                  // guarded by mu; keepTickets runs
 	trying map[*session]struct{} // guarded by mu; sessions that have no server yet
 	opened map[*session]struct{} // guarded by mu; sessions that Connect has returned, without most of those that have ended
+	failed error                 // guarded by mu; why the last call of Connect to end found no server; nil if it found one
 	wg     sync.WaitGroup        // counts calls of Connect, the clean-up after failed ones, and keepTickets; added to under mu
 }
 
@@ -108,8 +109,14 @@ func (c *connector) Connect(ctx context.Context, timeout time.Duration) (driver.
 	c.trying[s] = struct{}{}
 	c.mu.Unlock()
 	err = s.ready(ctx)
+	var failed error
+	if err != nil {
+		s.dialer.leave()
+		failed = s.dialer.err(nil)
+	}
 	c.mu.Lock()
 	delete(c.trying, s)
+	c.failed = failed // from here on Diagnose returns it: the caller may not have err yet
 	c.mu.Unlock()
 	if err == nil && digest != nil {
 		err = s.authenticate(ctx, func(c *zk.Conn) error { return c.AddAuth("digest", digest) })
@@ -153,7 +160,7 @@ func (c *connector) begin(ctx context.Context) (_ context.Context, done func(), 
 
 // Diagnose implements driver.Connector. If several calls of Connect are under way, it
 // reports on one of them: they all try the same servers. Else it reports on a session that has
-// lost its connection, if there is one.
+// lost its connection, if there is one; and if no session lives, on the last call.
 func (c *connector) Diagnose() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -166,7 +173,10 @@ func (c *connector) Diagnose() error {
 			return s.dialer.err(nil)
 		}
 	}
-	return nil
+	if len(c.opened) > 0 {
+		return nil
+	}
+	return c.failed
 }
 
 // forgetEndedLocked takes the sessions that have ended off opened. mu is held.

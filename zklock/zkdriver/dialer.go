@@ -253,10 +253,28 @@ func (d *dialer) answered() {
 	d.worked = true
 }
 
-// failed records why a server could not be used.
+// errMute is the failure of a server that had not answered yet when the search ended.
+var errMute = errors.New("connected, but got no ZooKeeper answer")
+
+// leave prepares the end of a search. A server that has accepted a connection, and has not answered on
+// it, has failed so far. That is noted for later sessions, unless they know more of the server.
+func (d *dialer) leave() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if _, known := d.backoff.noted(d.current); d.opening && d.reached && !known {
+		d.backoff.note(d.current, failure{errMute, passing})
+	}
+}
+
+// failed records why a server could not be used. An attempt that the end of the session has cut off says
+// nothing of the server, and must not take the place of a failure that does.
 func (d *dialer) failed(server string, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d.life.Err() != nil {
+		d.endLocked()
+		return
+	}
 	d.attemptFailedLocked()
 	if d.attempt != nil && context.Cause(d.attempt.ctx) == errStalled {
 		err = &unanswered{errStalled} // and not that its connection was cut for that
@@ -304,18 +322,24 @@ func (d *dialer) err(cause error) error {
 	}
 	for _, s := range d.config.servers {
 		f, ok := d.errs[s]
+		before := false // an earlier session has met f, which the newest attempt may still meet
 		if !ok {
 			// This session has recorded no failure of the server, but an earlier one may have. For
-			// the server that is being tried now, that failure is used only if the server closed
-			// the connection before it answered: that says more than "no answer yet". A permanent
-			// failure is not used: it would end the caller's search, and the server may have
-			// changed.
+			// the server that is being tried now, that failure takes the place of "no answer yet" only
+			// if the server closed the connection before it answered: that says more. A passing one
+			// is added. A permanent failure is not used: it would end the caller's search, and the
+			// server may have changed.
 			f, ok = d.backoff.noted(s)
+			before = ok && f.kind == passing
 			ok = ok && (s != d.current || f.kind == silent)
 		}
 		switch {
 		case !ok && s == d.current && d.reached:
 			e.text = append(e.text, s+": connected, but got no ZooKeeper answer yet")
+			continue
+		case !ok && s == d.current && before: // a busy machine can be slow to be refused once more
+			e.text = append(e.text, fmt.Sprintf("%s: no answer yet (before that: %v)", s, f.err))
+			e.errs = append(e.errs, f.err)
 			continue
 		case !ok && s == d.current:
 			e.text = append(e.text, s+": no answer yet")
