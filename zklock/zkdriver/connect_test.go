@@ -155,6 +155,19 @@ func TestDiagnoseKnowsTheReasonAtAnyTime(t *testing.T) {
 		}
 		stop := connect()
 		wait.Until(t, c.says, func() bool { return says(c.says) })
+		var others []func()
+		for range 50 { // sessions that have met no server yet do not hide what the first has met
+			others = append(others, connect())
+			for range 20 {
+				if !says(c.later) {
+					t.Errorf("while others begin to connect, Diagnose returns %v, want %q", connector.Diagnose(), c.later)
+				}
+				runtime.Gosched()
+			}
+		}
+		for _, end := range others {
+			end()
+		}
 		stop()
 		if !says(c.later) {
 			t.Errorf("after a Connect that has failed, Diagnose returns %v, want %q", connector.Diagnose(), c.later)

@@ -159,13 +159,20 @@ func (c *connector) begin(ctx context.Context) (_ context.Context, done func(), 
 }
 
 // Diagnose implements driver.Connector. If several calls of Connect are under way, it
-// reports on one of them: they all try the same servers. Else it reports on a session that has
-// lost its connection, if there is one; and if no session lives, on the last call.
+// reports on one that has met a server, if there is one: they all try the same servers. Else it
+// reports on a session that has lost its connection, if there is one; and if no session lives, on the
+// last call.
 func (c *connector) Diagnose() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	var trying *session
 	for s := range c.trying {
-		return s.dialer.err(nil)
+		if trying = s; s.dialer.knows() {
+			break
+		}
+	}
+	if trying != nil {
+		return trying.dialer.err(nil)
 	}
 	c.forgetEndedLocked()
 	for s := range c.opened {

@@ -253,6 +253,13 @@ func (d *dialer) answered() {
 	d.worked = true
 }
 
+// knows reports whether the session has met a server: it has failed, or has accepted a connection.
+func (d *dialer) knows() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.reached || len(d.errs) > 0
+}
+
 // errMute is the failure of a server that had not answered yet when the search ended.
 var errMute = errors.New("connected, but got no ZooKeeper answer")
 
