@@ -32,17 +32,12 @@ type Clients struct {
 
 	// Rival waits for names that Loser holds.
 	Rival *zklock.Client
-
-	// BeforeNext, if not nil, takes a function that is to be called when Loser has lost its session,
-	// and before it opens the next one.
-	BeforeNext func(func())
 }
 
 // Lose acquires the locks, starts the waiters, and calls loss, which must end the loser's
 // session by any means. It fails the test if a rival is granted a name while the lost lock's
-// Err is still nil or its context has not ended, or if the loser opens its next session before the
-// contexts of all lost locks have ended. When all waiters and rivals have returned, Lose returns the
-// time from the end of the lease until the last context ended.
+// Err is still nil or its context has not ended. When all waiters and rivals have returned,
+// Lose returns the time from the end of the lease until the last context ended.
 //
 // In real time, a busy machine can lose a session by itself before all waiters wait. If it is the
 // loser's, that is the loss: loss is not called, and Lose judges it as any other.
@@ -55,13 +50,6 @@ func (n Crowd) Lose(t testing.TB, c Clients, loss func()) time.Duration {
 	theirs := acquire(t, c.Other, n.Queued, foreign)
 	if t.Failed() {
 		t.FailNow()
-	}
-	if c.BeforeNext != nil {
-		c.BeforeNext(func() {
-			if live := countLive(held); live > 0 {
-				t.Errorf("the loser opens its next session while %d contexts of its lost locks are live, want none", live)
-			}
-		})
 	}
 	waiting, stop := context.WithCancel(background)
 	waiters := n.wait(t, waiting, c.Loser)
@@ -100,16 +88,6 @@ func (n Crowd) Lose(t testing.TB, c Clients, loss func()) time.Duration {
 
 func own(i int) string     { return "own/" + strconv.Itoa(i) }
 func foreign(i int) string { return "foreign/" + strconv.Itoa(i) }
-
-// countLive returns how many contexts have not ended.
-func countLive(all []*work) (n int) {
-	for _, h := range all {
-		if h.ctx.Err() == nil {
-			n++
-		}
-	}
-	return n
-}
 
 // work is a lock and the work under it, which only waits until the lock's context ends.
 type work struct {
