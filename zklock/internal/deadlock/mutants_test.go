@@ -252,11 +252,11 @@ var _ = []mutant.Mutant{
 	{
 		Name:   "held-node-may-be-gone",
 		Breaks: "the second look takes a node that is gone for one that is held",
-		In:     (*register).stands,
-		Find:   "n.Stat.Czxid != node.zxid",
+		In:     (*view).stands,
+		Find:   "n.Stat.Czxid == 0 || n.Stat.Czxid != node.zxid",
 		Put:    "false",
 		And: []mutant.Change{
-			{In: (*register).stands, Find: "!at.mode.$Excludes(mode)", Put: "false"},
+			{In: (*view).stands, Find: "!at.mode.$Excludes(mode)", Put: "false"},
 		},
 		Tests: []string{"TestNodeThatIsGoneAtTheSecondLook"},
 		By:    "zklock",
