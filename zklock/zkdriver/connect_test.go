@@ -172,6 +172,13 @@ func TestDiagnoseKnowsTheReasonAtAnyTime(t *testing.T) {
 		if !says(c.later) {
 			t.Errorf("after a Connect that has failed, Diagnose returns %v, want %q", connector.Diagnose(), c.later)
 		}
+		over, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, err := connector.Connect(over, time.Minute)
+		matches(t, err, context.Canceled, driver.ErrNotSent)
+		if err != nil && !strings.Contains(err.Error(), c.later) {
+			t.Errorf("a Connect that comes too late fails with %q, which does not say %q", err, c.later)
+		}
 		for range 20 { // the dial has begun, or it has not
 			stop = connect()
 			for range 20 {

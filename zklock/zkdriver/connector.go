@@ -150,7 +150,11 @@ func (c *connector) begin(ctx context.Context) (_ context.Context, done func(), 
 		return nil, nil, errConnectorClosed
 	}
 	if err := ctx.Err(); err != nil {
-		return nil, nil, fmt.Errorf("zkdriver: connect: %w", both(driver.ErrNotSent, err))
+		err = fmt.Errorf("zkdriver: connect: %w", both(driver.ErrNotSent, err))
+		if why := c.failedLocked(); why != nil {
+			err = fmt.Errorf("%w; before that: %v", err, why)
+		}
+		return nil, nil, err
 	}
 	c.wg.Add(1)
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -174,13 +178,19 @@ func (c *connector) Diagnose() error {
 	if trying != nil {
 		return trying.dialer.err(nil)
 	}
-	c.forgetEndedLocked()
+	why := c.failedLocked() // which forgets sessions that have ended
 	for s := range c.opened {
 		if state, _ := s.State(); state == driver.Suspended {
 			return s.dialer.err(nil)
 		}
 	}
-	if len(c.opened) > 0 {
+	return why
+}
+
+// failedLocked returns why the last call of Connect failed; nil if it did not, or if a session lives. mu
+// is held.
+func (c *connector) failedLocked() error {
+	if c.forgetEndedLocked(); len(c.opened) > 0 {
 		return nil
 	}
 	return c.failed
