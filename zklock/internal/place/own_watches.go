@@ -34,6 +34,7 @@ type Session struct {
 
 	// The desk's mu guards the following.
 	due      []*Place // in the order of their grants; some of them may be ending
+	room     []*Place // empty, with the room that due had when it last grew
 	armed    bool     // run's timer is set, and fires no later than the first of due is due
 	withRoom []*guard // guards that can take more nodes
 }
@@ -77,6 +78,7 @@ func (own *Session) addLocked(p *Place) {
 	if len(own.due) == cap(own.due) { // make room, for as many as remain at least, so that this costs little on average
 		own.due = slices.DeleteFunc(own.due, func(p *Place) bool { return p.life.ending() })
 		own.due = slices.Grow(own.due, max(minSweep, len(own.due)))
+		own.room = own.due[:0]
 	}
 	if own.due = append(own.due, p); !own.armed {
 		session.Poke(own.added)
@@ -99,7 +101,10 @@ func (own *Session) next() (*Place, time.Duration) {
 			return p, 0
 		}
 	}
-	own.due, own.armed = nil, false
+	if cap(own.room) > 2*minSweep {
+		own.room = nil // there may never be as many again
+	}
+	own.due, own.armed = own.room, false
 	return nil, time.Hour
 }
 
