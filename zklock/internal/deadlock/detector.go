@@ -39,7 +39,8 @@ type Hold struct {
 type listing struct {
 	*registration
 	waiter Waiter
-	holds  []Hold
+	holds  []Hold    // the locks that the waiter's context carries
+	before *listing  // of the same wait, until this one takes its place; nil: there was none
 	by     *Detector // that has registered it
 }
 
@@ -94,23 +95,14 @@ type Detector struct {
 	doubtNext  time.Time // when it is read next for that
 }
 
-// nestedWait is what a detector knows of a waiter.
+// nestedWait is what a detector keeps of a waiter. It has at most 128 bytes: a map allocates larger elements one by
+// one.
 type nestedWait struct {
 	since   time.Time
 	own     *place.Place    // see local.Queues.Behind
 	nearest place.Contender // as own
 	reg     *listing        // nil: it has none
 	unknown bool            // it was counted in Detector.Unknown
-
-	*moment // of the copy that a round has; else nil. A map allocates an element of more than 128 bytes
-}
-
-// moment is what a round finds out about a wait.
-type moment struct {
-	waiter  Waiter
-	now     Nested // what it stands behind and holds
-	carried []Hold // the locks of that which its context carries
-	ok      bool   // it needs a registration
 }
 
 // Times of a detector.

@@ -62,18 +62,17 @@ func (d *Detector) round() {
 	now := time.Now()
 	var fresh, old []*listing
 	registered := false
-	for _, n := range d.nested(now) {
+	for _, r := range d.nested(now) {
+		holds := len(r.nested.Held) > 0
 		switch {
-		case n.ok && n.reg != nil && !n.reg.over() && (n.reg.wait.node == "") == d.refused() && n.reg.nested.equal(&n.now):
+		case holds && r.before != nil && !r.before.over() && (r.before.wait.node == "") == d.refused() && r.before.nested.equal(&r.nested):
 			registered = true
 			continue
-		case n.reg != nil:
-			old = append(old, n.reg)
+		case r.before != nil:
+			old = append(old, r.before)
 		}
-		if n.ok {
-			if r := d.registrationOf(n); r != nil {
-				fresh = append(fresh, r)
-			}
+		if holds && d.prepare(r) {
+			fresh = append(fresh, r)
 		}
 	}
 	withdraw(old, time.After(patience))
@@ -90,63 +89,61 @@ func (d *Detector) round() {
 	}
 }
 
-// nested returns the waits that have lasted for deadlock_timeout, as they are at the moment.
-func (d *Detector) nested(at time.Time) (all []*nestedWait) {
+// nested returns the waits that have lasted for deadlock_timeout, each as the registration that says what is so
+// at the moment. One that holds nothing needs none.
+func (d *Detector) nested(at time.Time) (all []*listing) {
 	var stand []local.Waiting
 	d.mu.Lock()
 	for w, n := range d.waits {
 		if !at.Before(n.since.Add(d.timeout)) {
-			n.moment = &moment{waiter: w}
-			all = append(all, &n)
+			all = append(all, &listing{registration: newRegistration(), waiter: w, before: n.reg, by: d})
 			stand = append(stand, local.Waiting{Request: w.Wanted(), Own: n.own, Nearest: n.nearest})
 		}
 	}
 	d.mu.Unlock()
 	for i, behind := range d.local.Behind(stand) {
 		if len(behind) > 0 {
-			all[i].holds(stand[i].Request, behind)
+			all[i].fill(stand[i], behind)
 		}
 	}
 	return all
 }
 
-// holds notes what a wait that stands behind some points holds.
-func (n *nestedWait) holds(r *local.Request, behind []local.Behind) {
-	n.now = Nested{Behind: behind, Label: r.Origin.Label, Trace: r.Origin.Trace}
-	n.carried = n.waiter.Holds()
-	holds := n.carried
-	if n.own != nil && len(r.Wants) > 1 { // others wait for its nodes for the names that would be free
-		own, _ := n.own.Contenders()
+// fill notes what a wait that stands behind some points holds.
+func (r *listing) fill(w local.Waiting, behind []local.Behind) {
+	r.nested = Nested{Behind: behind, Label: w.Request.Origin.Label, Trace: w.Request.Origin.Trace}
+	r.holds = r.waiter.Holds()
+	holds := r.holds
+	if w.Own != nil && len(w.Request.Wants) > 1 { // others wait for its nodes for the names that would be free
+		own, _ := w.Own.Contenders()
 		for i, c := range own {
-			holds = append(holds, Hold{Nodes: []local.Node{{Contender: c, Name: r.Wants[i].Name}}})
+			holds = append(holds, Hold{Nodes: []local.Node{{Contender: c, Name: w.Request.Wants[i].Name}}})
 		}
 	}
 	for _, h := range holds {
 		for _, node := range h.Nodes {
-			if !slices.Contains(n.now.Held, node) {
-				n.now.Held = append(n.now.Held, node)
+			if !slices.Contains(r.nested.Held, node) {
+				r.nested.Held = append(r.nested.Held, node)
 			}
 		}
 	}
-	n.ok = len(n.now.Held) > 0
 }
 
-// registrationOf returns a registration that is not made yet; nil if it would be too large.
-func (d *Detector) registrationOf(n *nestedWait) *listing {
-	reg := &listing{registration: newRegistration(), waiter: n.waiter, holds: n.carried, by: d}
-	reg.nested, reg.removed = n.now, func() { d.note(reg, false) }
+// prepare gives a registration its name and data. It returns false if it would be too large.
+func (d *Detector) prepare(r *listing) bool {
+	r.removed = func() { d.note(r, false) }
 	d.serial++
-	reg.data = describe(d.cfg.Root, d.cfg.Host, d.cfg.PID, &n.now).encode()
+	r.data = describe(d.cfg.Root, d.cfg.Host, d.cfg.PID, &r.nested).encode()
 	var ok bool
-	if reg.wait, ok = newWait(d.cfg.Root, id{d.client, d.serial}, &n.now); !ok || len(reg.data) > maxData {
-		d.unknown(n.waiter)
-		return nil
+	if r.wait, ok = newWait(d.cfg.Root, id{d.client, d.serial}, &r.nested); !ok || len(r.data) > maxData {
+		d.unknown(r.waiter)
+		return false
 	}
-	reg.wait.number = d.serial
-	if n.reg != nil {
-		reg.wait.number = n.reg.wait.number
+	r.wait.number = d.serial
+	if r.before != nil {
+		r.wait.number = r.before.wait.number
 	}
-	return reg
+	return true
 }
 
 // adopt makes r the registration of its wait. It returns false if the wait has ended, or if a lock that r
@@ -157,7 +154,7 @@ func (d *Detector) adopt(r *listing) bool {
 	d.mu.Lock()
 	n, waits := d.waits[r.waiter]
 	if waits && held {
-		n.reg = r
+		n.reg, r.before = r, nil
 		d.waits[r.waiter] = n
 	}
 	d.mu.Unlock()
