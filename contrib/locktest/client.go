@@ -3,6 +3,7 @@ package locktest
 import (
 	"context"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"github.com/zklock/go-zklock/contrib/locktest/history"
@@ -15,6 +16,8 @@ type client struct {
 	run  *run
 	slot *slot
 	rng  *rand.Rand
+
+	newest atomic.Int64 // when its newest cycle began whose lock it has had to the end
 }
 
 // serve does cycles until ctx ends or the run is calm. The cycle that is under way then is finished.
@@ -59,12 +62,16 @@ func (c *client) probe(ctx context.Context, name string) bool {
 
 // cycle acquires a lock, works for a time, and releases it. It reports whether the lock was granted.
 func (c *client) cycle(ctx context.Context, p *process, name string, hold time.Duration) (granted bool) {
+	began := c.run.history.Now()
 	l := c.take(ctx, p, name, 0)
 	if l == nil {
 		return false
 	}
-	c.work(ctx, p, l.box, history.Event{Worker: p.number, ID: l.id, Name: name, Token: history.Token(l.token)}, hold)
+	kept := c.work(ctx, p, l.box, history.Event{Worker: p.number, ID: l.id, Name: name, Token: history.Token(l.token)}, hold)
 	c.give(ctx, p, l)
+	if kept {
+		c.newest.Store(began)
+	}
 	return true
 }
 
@@ -102,19 +109,21 @@ func (c *client) give(ctx context.Context, p *process, l *lock) {
 }
 
 // work reads the register, pauses, and writes to it if the worker still holds the lock. A long pause has
-// checks in between, as long work looks now and then. What is lost is given up.
-func (c *client) work(ctx context.Context, p *process, b *box, e history.Event, hold time.Duration) {
+// checks in between, as long work looks now and then. What is lost is given up. It reports whether the lock was kept.
+func (c *client) work(ctx context.Context, p *process, b *box, e history.Event, hold time.Duration) (kept bool) {
 	registers := c.run.registers
 	registers.read(e)
 	for step := min(hold/2+1, c.run.config.TTL/4); hold > 0; hold -= step {
 		if !pause(ctx, min(step, hold)) || !c.holds(ctx, p, b, e) {
-			return
+			return false
 		}
 	}
-	if c.holds(ctx, p, b, e) {
-		p.beforeWrite(ctx)
-		registers.write(e)
+	if !c.holds(ctx, p, b, e) {
+		return false
 	}
+	p.beforeWrite(ctx)
+	registers.write(e)
+	return true
 }
 
 // holds asks the worker whether it holds the lock. An answer that took long is old: then it asks again, so

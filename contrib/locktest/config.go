@@ -2,6 +2,7 @@ package locktest
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -82,9 +83,20 @@ type Config struct {
 	// Faults are what happens, one after the other: see [fault.Plan].
 	Faults []fault.Fault
 
+	// Own makes the faults of kinds that package fault does not have. Each returns when it is over.
+	Own map[fault.Kind]func(ctx context.Context) error
+
 	// Settle is how long a name may take after the faults until it is granted; 0: 20 seconds and 10
 	// times the TTL.
 	Settle time.Duration
+
+	// Recover is how long each client may take after a fault until it has had a lock since. The next fault waits for that, and if
+	// it takes longer, Run returns an error; 0: faults wait for nothing.
+	Recover time.Duration
+
+	// Idle is called before the workers end, when each client has finished its work; nil: nothing is. Its error is that of
+	// the run.
+	Idle func(ctx context.Context) error
 
 	// Stderr gets what the workers write to their standard error; nil: nothing does.
 	Stderr *os.File
@@ -100,13 +112,16 @@ func (c Config) withDefaults() (Config, error) {
 		return c, errors.New("locktest: a run needs a worker and an ensemble")
 	}
 	for _, f := range c.Faults {
-		if victims := c.victims(f.Kind); f.Victim < 0 || f.Victim >= victims {
+		if victims := c.victims(f.Kind); c.Own[f.Kind] == nil && (f.Victim < 0 || f.Victim >= victims) {
 			return c, fmt.Errorf("locktest: the fault %s has victim %d of %d", f, f.Victim, victims)
 		}
 		if f.Kind == fault.JumpClient && slices.ContainsFunc(c.commands(), func(command []string) bool { return child.IsGo(command[0]) }) {
 			return c, fmt.Errorf("locktest: the fault %s has no effect on a worker that is a program in Go", f)
 		}
-		if c.Direct && f.Kind.OfNetwork() {
+		if f.Confined < 0 || f.Confined > cmp.Or(c.Workers, defaultWorkers) {
+			return c, fmt.Errorf("locktest: the fault %s confines client %d", f, f.Confined)
+		}
+		if c.Direct && (f.Kind.OfNetwork() || f.Confined > 0) {
 			return c, fmt.Errorf("locktest: the fault %s needs proxies, and Direct asks for none", f)
 		}
 	}

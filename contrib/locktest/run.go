@@ -21,6 +21,7 @@ type run struct {
 	history   *history.Recorder
 	registers *registers
 	slots     []*slot
+	clients   []*client     // of the workload
 	clocks    string        // a folder for the clocks of workers; "": no clock jumps
 	calm      chan struct{} // closed when the faults are over and no client begins another cycle
 
@@ -54,9 +55,10 @@ func Run(ctx context.Context, c Config) ([]history.Event, error) {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	var group sync.WaitGroup
+	var group, working sync.WaitGroup
 	join := func() error {
 		cancel(nil)
+		working.Wait()
 		group.Wait()
 		var err error
 		for _, s := range r.slots {
@@ -84,8 +86,9 @@ func Run(ctx context.Context, c Config) ([]history.Event, error) {
 			return nil, cmp.Or(err, join())
 		}
 		for i := range c.Clients {
-			client := &client{r, s, rand.New(rand.NewPCG(c.Seed, uint64(w*c.Clients+i)))}
-			group.Go(func() { client.serve(ctx) })
+			client := &client{run: r, slot: s, rng: rand.New(rand.NewPCG(c.Seed, uint64(w*c.Clients+i)))}
+			r.clients = append(r.clients, client)
+			working.Go(func() { client.serve(ctx) })
 		}
 	}
 	group.Go(func() { r.report(ctx) })
@@ -97,6 +100,9 @@ func Run(ctx context.Context, c Config) ([]history.Event, error) {
 	probes, err := begin(c.Worker)
 	if err == nil {
 		err = r.settle(ctx, probes)
+	}
+	if err == nil && c.Idle != nil {
+		err = r.idle(ctx, &working)
 	}
 	if err != nil {
 		return nil, cmp.Or(err, join())
@@ -135,11 +141,28 @@ func (r *run) settle(ctx context.Context, probes *slot) error {
 	defer cancel()
 	var group sync.WaitGroup
 	for i, name := range r.config.Names {
-		prober := &client{r, probes, rand.New(rand.NewPCG(r.config.Seed, uint64(i)))}
+		prober := &client{run: r, slot: probes, rng: rand.New(rand.NewPCG(r.config.Seed, uint64(i)))}
 		group.Go(func() { prober.probe(limited, name) })
 	}
 	group.Wait()
 	return context.Cause(ctx)
+}
+
+// idle waits until the clients have finished their cycles, and calls Config.Idle.
+func (r *run) idle(ctx context.Context, working *sync.WaitGroup) error {
+	done := make(chan struct{})
+	go func() { // ends with the clients: see Run
+		working.Wait()
+		close(done)
+	}()
+	limit := time.NewTimer(r.config.Settle)
+	defer limit.Stop()
+	select {
+	case <-done:
+		return cmp.Or(context.Cause(ctx), r.config.Idle(ctx))
+	case <-limit.C:
+		return fmt.Errorf("locktest: a client still waits or works %v after the faults", r.config.Settle)
+	}
 }
 
 // report writes a line of progress every few seconds.

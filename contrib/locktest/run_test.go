@@ -2,6 +2,7 @@ package locktest_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -107,8 +108,13 @@ var notForToy = map[fault.Kind]bool{fault.CutFollower: true, fault.JumpClient: t
 func TestRunOfARightLibrary(t *testing.T) {
 	t.Parallel()
 	c := toy(t, "", short)
-	c.LongHolds, c.Hold = 50, 10*time.Millisecond
+	c.LongHolds, c.Hold, c.Recover = 50, 10*time.Millisecond, time.Minute
+	idle := 0
+	c.Idle = func(context.Context) error { idle++; return nil }
+	const own = fault.Kind("a fault of the caller")
+	c.Own = map[fault.Kind]func(context.Context) error{own: func(context.Context) error { return nil }}
 	kinds := slices.DeleteFunc(slices.Clone(fault.Kinds), func(k fault.Kind) bool { return notForToy[k] })
+	kinds = append(kinds, own)
 	for i, k := range kinds {
 		f := fault.Fault{Kind: k, After: c.TTL / 4, Lasts: 3 * c.TTL / 2, Victim: i % 3}
 		if k.OfServer() {
@@ -119,6 +125,15 @@ func TestRunOfARightLibrary(t *testing.T) {
 	f, events := judged(t, c)
 	if !f.Passed() || f.Grants < c.Grants || f.Faults != len(kinds) || f.Kills != 1 {
 		t.Errorf("%+v, want nothing wrong, %d grants and %d faults", f, c.Grants, len(kinds))
+	}
+	recovered := 0
+	for _, e := range events {
+		if e.Kind == history.Recovered {
+			recovered++
+		}
+	}
+	if recovered != len(kinds) || idle != 1 {
+		t.Errorf("the clients have recovered %d times from %d faults, and were idle %d times", recovered, len(kinds), idle)
 	}
 	for _, k := range []history.Kind{history.Read, history.Write, history.Held, history.Released, history.Calm} {
 		if !slices.ContainsFunc(events, func(e history.Event) bool { return e.Kind == k }) {
@@ -165,6 +180,23 @@ func TestRunFindsBugs(t *testing.T) {
 				t.Errorf("the bug was not found: %+v", f)
 			}
 		})
+	}
+}
+
+// TestRunNeedsRecovery: a run is an error if a client has no lock after a fault, or if the workers leave something behind.
+func TestRunNeedsRecovery(t *testing.T) {
+	t.Parallel()
+	c := toy(t, lostRelease, long)
+	c.Names, c.Recover = []string{"a"}, time.Second
+	c.Faults = slices.Repeat([]fault.Fault{{Kind: fault.Blink}}, 50) // the name is stuck before the clients have had it so often
+	if _, err := locktest.Run(t.Context(), c); err == nil || !strings.Contains(err.Error(), "has had no lock") {
+		t.Errorf("clients without a lock: %v", err)
+	}
+	c = toy(t, "", long)
+	left := errors.New("a node is left")
+	c.Idle = func(context.Context) error { return left }
+	if _, err := locktest.Run(t.Context(), c); !errors.Is(err, left) {
+		t.Errorf("something is left: %v", err)
 	}
 }
 

@@ -47,9 +47,25 @@ func (l *Link) Break(k Kind) {
 	}
 }
 
+// Slow makes all bytes take longer in either direction.
+func (l *Link) Slow(by time.Duration) {
+	for _, p := range l.proxies {
+		p.slow(by)
+	}
+}
+
+// Confine makes the client use one server, and reports whether it is connected to that.
+func (l *Link) Confine(server int) bool {
+	for i, p := range l.proxies {
+		p.refuse(i != server)
+	}
+	return l.proxies[server].connected()
+}
+
 // Heal ends all faults of the network.
 func (l *Link) Heal() {
 	for _, p := range l.proxies {
+		p.slow(0)
 		p.refuse(false)
 		p.hold(false, false)
 	}

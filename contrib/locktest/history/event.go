@@ -29,12 +29,13 @@ const (
 
 // Faults and the course of the run.
 const (
-	Start   Kind = "start"   // a process of a worker was started
-	Kill    Kind = "kill"    // a process of a worker was killed, or ended by itself
-	Fault   Kind = "fault"   // a fault begins: reason has its text, worker or server the victim
-	Healed  Kind = "healed"  // the fault is over
-	Calm    Kind = "calm"    // the faults are over; names that are not granted from now on are stuck
-	Settled Kind = "settled" // the run ends: each name was granted since, or the time for that is over
+	Start     Kind = "start"     // a process of a worker was started
+	Kill      Kind = "kill"      // a process of a worker was killed, or ended by itself
+	Fault     Kind = "fault"     // a fault begins: reason has its text, worker or server the victim
+	Healed    Kind = "healed"    // the fault is over
+	Recovered Kind = "recovered" // each client has had a lock since the fault was over, or since a server was killed
+	Calm      Kind = "calm"      // the faults are over; names that are not granted from now on are stuck
+	Settled   Kind = "settled"   // the run ends: each name was granted since, or the time for that is over
 )
 
 // GivenUp is the reason of a kill because a client has waited for a second lock too long.
