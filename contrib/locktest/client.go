@@ -35,8 +35,8 @@ func (c *client) serve(ctx context.Context) {
 		if c.run.config.Philosophers {
 			c.eat(ctx, p)
 		} else {
-			name := c.run.config.Names[c.rng.IntN(len(c.run.config.Names))]
-			c.cycle(ctx, p, name, c.run.config.hold(c.rng))
+			l := c.run.config.Locks[c.rng.IntN(len(c.run.config.Locks))]
+			c.cycle(ctx, p, l, c.run.config.hold(c.rng))
 		}
 		if !pause(ctx, about(c.rng, c.run.config.Think)) {
 			return
@@ -44,14 +44,14 @@ func (c *client) serve(ctx context.Context) {
 	}
 }
 
-// probe acquires one name, once, and reports whether it was granted before ctx ended.
-func (c *client) probe(ctx context.Context, name string) bool {
+// probe acquires one lock, once, and reports whether it was granted before ctx ended.
+func (c *client) probe(ctx context.Context, l Lock) bool {
 	for {
 		p := c.slot.process(ctx)
 		if p == nil {
 			return false
 		}
-		if c.cycle(ctx, p, name, 0) {
+		if c.cycle(ctx, p, l, 0) {
 			return true
 		}
 		if !pause(ctx, c.run.config.TTL/10) {
@@ -61,13 +61,13 @@ func (c *client) probe(ctx context.Context, name string) bool {
 }
 
 // cycle acquires a lock, works for a time, and releases it. It reports whether the lock was granted.
-func (c *client) cycle(ctx context.Context, p *process, name string, hold time.Duration) (granted bool) {
+func (c *client) cycle(ctx context.Context, p *process, what Lock, hold time.Duration) (granted bool) {
 	began := c.run.history.Now()
-	l := c.take(ctx, p, name, 0)
+	l := c.take(ctx, p, what, 0)
 	if l == nil {
 		return false
 	}
-	kept := c.work(ctx, p, l.box, history.Event{Worker: p.number, ID: l.id, Name: name, Token: history.Token(l.token)}, hold)
+	kept := c.work(ctx, p, l, hold)
 	c.give(ctx, p, l)
 	if kept {
 		c.newest.Store(began)
@@ -77,17 +77,18 @@ func (c *client) cycle(ctx context.Context, p *process, name string, hold time.D
 
 // lock is a lock that a client holds, and must give.
 type lock struct {
+	Lock
 	id    int
 	box   *box
-	token string
+	token history.Token
 }
 
 // take acquires a lock while its client holds that of another acquisition, or none: 0. It returns nil if the
 // lock was not granted.
-func (c *client) take(ctx context.Context, p *process, name string, holding int) *lock {
+func (c *client) take(ctx context.Context, p *process, what Lock, holding int) *lock {
 	id := c.run.ids.next()
-	b := p.open(id, name)
-	p.send(history.Acquire, id, name, holding)
+	b := p.open(id, what.Name)
+	p.send(history.Event{Kind: history.Acquire, ID: id, Name: what.Name, Shared: what.Shared, Permits: what.Permits, Holding: holding})
 	m, ok := p.await(ctx, b)
 	if !ok || m.Op != worker.Granted {
 		p.close(id)
@@ -95,43 +96,48 @@ func (c *client) take(ctx context.Context, p *process, name string, holding int)
 	}
 	c.run.grants.next()
 	p.holds.Add(1)
-	return &lock{id, b, m.Token}
+	return &lock{what, id, b, history.Token(m.Token)}
 }
 
 // give releases a lock.
 func (c *client) give(ctx context.Context, p *process, l *lock) {
 	defer p.close(l.id)
 	defer p.holds.Add(-1)
-	p.send(history.Release, l.id, l.box.name, 0)
+	p.send(history.Event{Kind: history.Release, ID: l.id, Name: l.Name})
 	for m, ok := p.await(ctx, l.box); ok && m.Op != worker.Released && m.Op != worker.Failed; {
 		m, ok = p.await(ctx, l.box)
 	}
 }
 
-// work reads the register, pauses, and writes to it if the worker still holds the lock. A long pause has
+// work reads the register, pauses, and writes to it if the worker still holds the lock, or reads it again if the lock is shared. A long pause has
 // checks in between, as long work looks now and then. What is lost is given up. It reports whether the lock was kept.
-func (c *client) work(ctx context.Context, p *process, b *box, e history.Event, hold time.Duration) (kept bool) {
-	registers := c.run.registers
-	registers.read(e)
+func (c *client) work(ctx context.Context, p *process, l *lock, hold time.Duration) (kept bool) {
+	c.run.registers.access(history.Read, p, l)
 	for step := min(hold/2+1, c.run.config.TTL/4); hold > 0; hold -= step {
-		if !pause(ctx, min(step, hold)) || !c.holds(ctx, p, b, e) {
+		if !pause(ctx, min(step, hold)) || !c.holds(ctx, p, l) {
 			return false
 		}
 	}
-	if !c.holds(ctx, p, b, e) {
+	if !c.holds(ctx, p, l) {
 		return false
 	}
+	if l.Shared {
+		c.run.registers.access(history.Reread, p, l)
+		return true
+	}
 	p.beforeWrite(ctx)
-	registers.write(e)
+	if c.run.registers.access(history.Write, p, l) {
+		return c.holds(ctx, p, l) // a holder that was refused has lost the lock
+	}
 	return true
 }
 
 // holds asks the worker whether it holds the lock. An answer that took long is old: then it asks again, so
 // that a write follows a check at once, as it does in a program that looks before it writes.
-func (c *client) holds(ctx context.Context, p *process, b *box, e history.Event) bool {
+func (c *client) holds(ctx context.Context, p *process, l *lock) bool {
 	for {
-		sent := p.send(history.Check, e.ID, e.Name, 0)
-		m, ok := p.await(ctx, b)
+		sent := p.send(history.Event{Kind: history.Check, ID: l.id, Name: l.Name})
+		m, ok := p.await(ctx, l.box)
 		if !ok || m.Op != worker.Held {
 			return false
 		}

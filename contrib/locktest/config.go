@@ -46,6 +46,10 @@ type Config struct {
 	// it likely that a worker holds a lock when a fault begins.
 	Names []string
 
+	// Locks are what clients ask for, each as often as the others; nil: each of Names for one client alone. Clients that try after the
+	// faults ask for each once.
+	Locks []Lock
+
 	// TTL is the time after which the locks of a dead client are free, as the workers are asked to set
 	// it; 0: 4s.
 	TTL time.Duration
@@ -106,6 +110,18 @@ type Config struct {
 	Progress io.Writer
 }
 
+// Lock is what a client asks for.
+type Lock struct {
+	// Name is the name. Names with + between them are several, which a client holds at once.
+	Name string
+
+	// Shared asks for a lock that others may hold shared at the same time.
+	Shared bool
+
+	// Permits asks for one of so many permits; 0: for the whole lock. Work under a permit uses no register.
+	Permits int
+}
+
 // withDefaults replaces the zero fields and checks the others.
 func (c Config) withDefaults() (Config, error) {
 	if len(c.Worker) == 0 || c.Ensemble == nil || slices.ContainsFunc(c.Others, func(o []string) bool { return len(o) == 0 }) {
@@ -139,6 +155,11 @@ func (c Config) withDefaults() (Config, error) {
 	def(&c.Clients, 2)
 	if c.Names == nil {
 		c.Names = []string{"a", "b", "c"}
+	}
+	if c.Locks == nil {
+		for _, name := range c.Names {
+			c.Locks = append(c.Locks, Lock{Name: name})
+		}
 	}
 	if c.Philosophers && len(c.Names) < 2 {
 		return c, errors.New("locktest: philosophers need two names at least")

@@ -131,7 +131,7 @@ func (r *run) workload(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// settle has a new worker acquire each name. A name whose probe is not granted in time is stuck, which the
+// settle has a new worker acquire each lock. A name whose probe is not granted in time is stuck, which the
 // history shows.
 func (r *run) settle(ctx context.Context, probes *slot) error {
 	if probes.process(ctx) == nil {
@@ -140,9 +140,9 @@ func (r *run) settle(ctx context.Context, probes *slot) error {
 	limited, cancel := context.WithTimeout(ctx, r.config.Settle)
 	defer cancel()
 	var group sync.WaitGroup
-	for i, name := range r.config.Names {
+	for i, l := range r.config.Locks {
 		prober := &client{run: r, slot: probes, rng: rand.New(rand.NewPCG(r.config.Seed, uint64(i)))}
-		group.Go(func() { prober.probe(limited, name) })
+		group.Go(func() { prober.probe(limited, l) })
 	}
 	group.Wait()
 	return context.Cause(ctx)

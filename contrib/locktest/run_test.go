@@ -36,6 +36,7 @@ func TestMain(m *testing.M) {
 			l, err := openToy(ctx, s)
 			if bug := os.Getenv(bugEnv); bug != "" && err == nil {
 				l.(*toyClient).victims = map[string]int{findsDeadlocks: 1, failsOthers: 1, failsAll: 9}[bug]
+				l.(*toyClient).extra = map[string]int{extraPermit: 1}[bug]
 				l = &buggy{Library: l, bug: bug}
 			}
 			return l, err
@@ -146,6 +147,28 @@ func TestRunOfARightLibrary(t *testing.T) {
 	}
 }
 
+// shared are locks that several clients have together.
+var shared = []locktest.Lock{{Name: "a"}, {Name: "a", Shared: true}, {Name: "a", Shared: true}, {Name: "p", Permits: 2}, {Name: "p", Permits: 2}}
+
+// TestRunOfSharedLocks: readers and permits of the toy pass, and are held together.
+func TestRunOfSharedLocks(t *testing.T) {
+	t.Parallel()
+	c := toy(t, "", long)
+	c.Locks, c.Clients = shared, 4
+	f, events := judged(t, c)
+	if !f.Passed() || f.Refused != 0 || f.Lost != 0 {
+		t.Errorf("%+v, want nothing wrong", f)
+	}
+	together, sure := make(map[string]bool), make(map[string]int64)
+	for _, h := range judge.Holds(events) {
+		together[h.Name] = together[h.Name] || h.Granted < sure[h.Name]
+		sure[h.Name] = max(sure[h.Name], h.Sure)
+	}
+	if !together["a"] || !together["p"] {
+		t.Errorf("no two holds were together, only those of %v", together)
+	}
+}
+
 // TestRunFindsBugs: each deliberate bug of a worker makes its figure greater than 0.
 func TestRunFindsBugs(t *testing.T) {
 	t.Parallel()
@@ -160,6 +183,8 @@ func TestRunFindsBugs(t *testing.T) {
 		{fallingToken, nil, func(f judge.Figures) int { return f.Fell }},
 		{lateLoss, []fault.Fault{stop, stop, stop}, func(f judge.Figures) int { return f.Overlaps }},
 		{lostRelease, nil, func(f judge.Figures) int { return len(f.Stuck) }},
+		{secretReader, nil, func(f judge.Figures) int { return f.Overlaps }},
+		{extraPermit, nil, func(f judge.Figures) int { return f.Overlaps }},
 	} {
 		t.Run(b.bug, func(t *testing.T) {
 			t.Parallel()
@@ -170,6 +195,10 @@ func TestRunFindsBugs(t *testing.T) {
 			c := toy(t, b.bug, ttl)
 			c.Faults, c.Names = b.faults, []string{"a"}
 			switch b.bug {
+			case secretReader:
+				c.Locks = shared
+			case extraPermit:
+				c.Locks = []locktest.Lock{{Name: "p", Permits: 2}}
 			case lostRelease: // the name is stuck from the fifth grant on
 				c.Workers, c.Clients, c.Grants, c.Settle = 1, 1, 5, time.Second
 			case lateLoss: // the fault begins during work, not during a release or between two

@@ -135,7 +135,7 @@ func (o options) fill(ctx context.Context, l library, run int, have []cell) erro
 		if kind == quiet || kind == philosophers {
 			c.Faults, c.LongHolds = nil, 0 // these runs measure speed, and what a library does by itself
 		}
-		c.Names = nil
+		c.Names, c.Locks = nil, nil
 		for n := range o.config.Names {
 			c.Names = append(c.Names, fmt.Sprintf("%s-%d-%d", strings.ReplaceAll(string(kind), " ", "-"), run, n+1))
 		}
