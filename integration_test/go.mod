@@ -33,6 +33,7 @@ require (
 	github.com/go-logr/stdr v1.2.2 // indirect
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/zklock/go-zklock/contrib/kerberos v0.0.0
+	github.com/zklock/go-zklock/contrib/locktest v0.0.0
 	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
 	go.opentelemetry.io/otel/log v1.47.0 // indirect
 	go.opentelemetry.io/otel/metric v1.47.0 // indirect
@@ -53,3 +54,5 @@ replace github.com/zklock/go-zklock/middleware/ginlock => ../middleware/ginlock
 replace github.com/zklock/go-zklock/tracing => ../tracing
 
 replace github.com/zklock/go-zklock/contrib/kerberos => ../contrib/kerberos
+
+replace github.com/zklock/go-zklock/contrib/locktest => ../contrib/locktest

@@ -2,6 +2,7 @@ package locktest
 
 import (
 	"context"
+	"math"
 	"math/rand/v2"
 	"sync/atomic"
 	"time"
@@ -17,30 +18,46 @@ type client struct {
 	slot *slot
 	rng  *rand.Rand
 
+	long  string // the lock that it asks for, of Config.Long; "": one of Config.Locks
+	keeps bool   // it has that as long as it can
+
 	newest atomic.Int64 // when its newest cycle began whose lock it has had to the end
 }
 
 // serve does cycles until ctx ends or the run is calm. The cycle that is under way then is finished.
 func (c *client) serve(ctx context.Context) {
 	for {
-		select {
-		case <-c.run.calm:
+		if c.run.isCalm() {
 			return
-		default:
 		}
 		p := c.slot.process(ctx)
 		if p == nil {
 			return
 		}
-		if c.run.config.Philosophers {
+		switch {
+		case c.run.config.Philosophers:
 			c.eat(ctx, p)
-		} else {
+		case c.keeps:
+			c.cycle(ctx, p, Lock{Name: c.long}, math.MaxInt64)
+		case c.long != "":
+			c.cycle(ctx, p, Lock{Name: c.long}, c.run.config.TTL/16)
+		default:
 			l := c.run.config.Locks[c.rng.IntN(len(c.run.config.Locks))]
 			c.cycle(ctx, p, l, c.run.config.hold(c.rng))
 		}
 		if !pause(ctx, about(c.rng, c.run.config.Think)) {
 			return
 		}
+	}
+}
+
+// isCalm reports whether the faults are over.
+func (r *run) isCalm() bool {
+	select {
+	case <-r.calm:
+		return true
+	default:
+		return false
 	}
 }
 
@@ -117,16 +134,19 @@ func (c *client) work(ctx context.Context, p *process, l *lock, hold time.Durati
 		if !pause(ctx, min(step, hold)) || !c.holds(ctx, p, l) {
 			return false
 		}
+		if hold > math.MaxInt64/2 && c.run.isCalm() {
+			break
+		}
 	}
 	if !c.holds(ctx, p, l) {
 		return false
 	}
-	if l.Shared {
-		c.run.registers.access(history.Reread, p, l)
-		return true
+	kind := history.Reread
+	if !l.Shared {
+		kind = history.Write
+		p.beforeWrite(ctx)
 	}
-	p.beforeWrite(ctx)
-	if c.run.registers.access(history.Write, p, l) {
+	if c.run.registers.access(kind, p, l) {
 		return c.holds(ctx, p, l) // a holder that was refused has lost the lock
 	}
 	return true

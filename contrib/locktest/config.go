@@ -50,6 +50,10 @@ type Config struct {
 	// faults ask for each once.
 	Locks []Lock
 
+	// Long are locks that are held as long as they can be: process n has the n-th until it loses it or the faults are over, and the
+	// others wait for it and then have it for a moment. A client of each process more does that. Recover does not count it.
+	Long []string
+
 	// TTL is the time after which the locks of a dead client are free, as the workers are asked to set
 	// it; 0: 4s.
 	TTL time.Duration
@@ -97,6 +101,9 @@ type Config struct {
 	// Recover is how long each client may take after a fault until it has had a lock since. The next fault waits for that, and if
 	// it takes longer, Run returns an error; 0: faults wait for nothing.
 	Recover time.Duration
+
+	// Stuck is called before Run returns because of Recover. Then the workers get SIGQUIT; nil: only that happens.
+	Stuck func()
 
 	// Idle is called before the workers end, when each client has finished its work; nil: nothing is. Its error is that of
 	// the run.

@@ -47,7 +47,11 @@ func (r *run) fault(ctx context.Context, f fault.Fault) error {
 			return err
 		}
 		e.Server = victim + 1
-		defer r.confine(ctx, f.Confined, victim)()
+		free := r.confine(ctx, f.Confined, victim)
+		defer free()
+		if f.Kind != fault.CutFollower {
+			free()
+		}
 		begin()
 		defer func() { r.history.Note(history.Event{Kind: history.Healed, Server: victim + 1}) }()
 		return r.server(ctx, f, victim)
@@ -124,18 +128,22 @@ func (r *run) holder(ctx context.Context, s *slot) *process {
 	}
 }
 
-// confine makes a client, whose number counts from 1, use one server, until free is called. If it does not connect within
-// the TTL, the fault strikes it where it is.
+// confine makes a client, whose number counts from 1, use one server, and the next client use others, until free is called. If it
+// does not connect within the TTL, the fault strikes it where it is.
 func (r *run) confine(ctx context.Context, client, server int) (free func()) {
 	if client == 0 {
 		return func() {}
 	}
-	l := r.slots[client-1].link
+	l, next := r.slots[client-1].link, r.slots[client%r.config.Workers].link
+	next.Avoid(server)
 	for began := time.Now(); !l.Confine(server) && time.Since(began) < r.config.TTL; {
 		pause(ctx, 10*time.Millisecond)
 	}
 	pause(ctx, r.config.TTL/4) // it acquires what it has lost
-	return l.Heal
+	return func() {
+		l.Heal()
+		next.Heal()
+	}
 }
 
 // recovered waits until each client has had a lock, in a cycle that began after a time, and has not lost it. The run fails
@@ -149,12 +157,30 @@ func (r *run) recovered(ctx context.Context, since int64) error {
 	for _, c := range r.clients {
 		for c.newest.Load() < since {
 			if !pause(limited, time.Millisecond) {
+				if ctx.Err() == nil {
+					r.quit()
+				}
 				return cmp.Or(context.Cause(ctx), fmt.Errorf("a client of worker %d has had no lock within %v after it", slices.Index(r.slots, c.slot)+1, r.config.Recover))
 			}
 		}
 	}
 	r.history.Note(history.Event{Kind: history.Recovered})
 	return nil
+}
+
+// quit makes the workers print where they are, if they are programs in Go or in Java, and waits for that.
+func (r *run) quit() {
+	if r.config.Stuck != nil {
+		r.config.Stuck()
+	}
+	for _, s := range r.slots {
+		s.set(func() {
+			if s.paused = true; s.current != nil {
+				_ = s.current.child.Quit() // it may have ended
+			}
+		})
+	}
+	time.Sleep(time.Second)
 }
 
 // succeeded waits until another server leads in place of a leader that is stopped.
@@ -210,12 +236,12 @@ func (r *run) server(ctx context.Context, f fault.Fault, victim int) error {
 		if err := ensemble.Kill(victim); err != nil {
 			return err
 		}
-		pause(ctx, f.Lasts)
 		if len(ensemble.Addrs()) > 2 { // the others are a quorum
 			if err := r.recovered(ctx, began); err != nil {
 				return err
 			}
 		}
+		pause(ctx, f.Lasts-time.Duration(r.history.Now()-began))
 		return ensemble.Start(victim)
 	case fault.StopLeader, fault.StopFollower:
 		if err := ensemble.Stop(victim, true); err != nil {

@@ -90,6 +90,10 @@ func Run(ctx context.Context, c Config) ([]history.Event, error) {
 			r.clients = append(r.clients, client)
 			working.Go(func() { client.serve(ctx) })
 		}
+		for i, name := range c.Long {
+			client := &client{run: r, slot: s, rng: rand.New(rand.NewPCG(c.Seed, uint64(i)<<32+uint64(w))), long: name, keeps: i%c.Workers == w}
+			working.Go(func() { client.serve(ctx) })
+		}
 	}
 	group.Go(func() { r.report(ctx) })
 	if err := r.workload(ctx); err != nil {
@@ -140,7 +144,11 @@ func (r *run) settle(ctx context.Context, probes *slot) error {
 	limited, cancel := context.WithTimeout(ctx, r.config.Settle)
 	defer cancel()
 	var group sync.WaitGroup
-	for i, l := range r.config.Locks {
+	locks := slices.Clone(r.config.Locks)
+	for _, name := range r.config.Long {
+		locks = append(locks, Lock{Name: name})
+	}
+	for i, l := range locks {
 		prober := &client{run: r, slot: probes, rng: rand.New(rand.NewPCG(r.config.Seed, uint64(i)))}
 		group.Go(func() { prober.probe(limited, l) })
 	}

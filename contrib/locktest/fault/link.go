@@ -54,6 +54,9 @@ func (l *Link) Slow(by time.Duration) {
 	}
 }
 
+// Avoid makes the client use all servers but one.
+func (l *Link) Avoid(server int) { l.proxies[server].refuse(true) }
+
 // Confine makes the client use one server, and reports whether it is connected to that.
 func (l *Link) Confine(server int) bool {
 	for i, p := range l.proxies {

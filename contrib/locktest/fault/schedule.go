@@ -80,8 +80,9 @@ type Fault struct {
 	// Victim is the index of the client or the server.
 	Victim int
 
-	// Confined is the number of a client, from 1, that can reach no server but the one that a fault of a server strikes; 0: each
-	// client can reach all. It begins before the fault, and ends with it.
+	// Confined is the number of a client, from 1, that can reach no server but the one that a fault of a server strikes, until that
+	// begins, or until it is over if a follower is cut off; 0: each client can reach all. Meanwhile the next client cannot
+	// reach that server.
 	Confined int
 }
 
