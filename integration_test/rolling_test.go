@@ -105,7 +105,7 @@ func TestReconfiguration(t *testing.T) {
 	long.Test(t, "servers join and leave under load")
 	ensemble.Require(t)
 	c := &chaos{t: t, root: rootOf(t), mild: true}
-	c.only(c.replaceServer(), "a server replaced", "a server replaced back")
+	c.only(c.replaceServer(), "a server replaced", "a server replaced again")
 	config := rollingConfig
 	config.Reconfigurable, config.DirectQuorum = true, true
 	c.run(chaosSeed(t), 0, config)
