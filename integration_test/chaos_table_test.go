@@ -73,7 +73,7 @@ func (c *chaos) judge(events []past.Event, znode, journal string) {
 		c.t.Errorf("%+v, want no mistakes", f.Verdict)
 	}
 	if len(f.Stuck) != 0 {
-		c.t.Errorf("nobody gets %q after the faults", f.Stuck)
+		c.t.Errorf("a new process does not get %q after the faults", f.Stuck)
 	}
 	if o, known := judge.Porcupine(judge.Holds(ours), patience); known && !o.Agrees(f.Verdict) {
 		c.t.Errorf("the judges differ: porcupine says %+v, and the plain check %+v", o, f.Verdict)

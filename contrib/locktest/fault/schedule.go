@@ -28,7 +28,7 @@ const (
 	KillServer   Kind = "server killed"       // SIGKILL; it starts again when the fault is over
 	KillLeader   Kind = "leader killed"       // the same for the server that leads the others
 	StopLeader   Kind = "leader stopped"      // SIGSTOP until another server leads, and SIGCONT when the fault is over
-	StopFollower Kind = "follower stopped"    // the same for a server that does not lead, whoever leads
+	StopFollower Kind = "follower stopped"    // SIGSTOP, and SIGCONT when the fault is over, of a server that does not lead
 	CutFollower  Kind = "follower cut off"    // no byte passes between a server that does not lead and the others
 	Rolling      Kind = "rolling restart"     // SIGTERM, start, and wait until it serves, for one server after the other
 	SlowDisk     Kind = "fsync delayed"       // each call of fsync and fdatasync takes longer
