@@ -64,7 +64,9 @@ type chaos struct {
 }
 
 // TestChaos starts processes that protect registers with locks of all kinds, on three real
-// servers. It kills, stops, cuts off and slows down servers and clients while they work.
+// servers. Locktest kills, stops, cuts off and slows down servers and clients while they work, and judges exclusion, tokens,
+// registers, and the recovery of each client from each fault. The rest is judged here: writes by Lock.Txn, classes of errors,
+// reasons of losses, what is left behind, and a client that trusts its connection, which must overlap with another.
 // ZKLOCK_CHAOS is the length of the run, and ZKLOCK_SEED repeats a schedule. If ZKLOCK_FAULTS
 // is set, only the kinds of fault whose names match it are used.
 func TestChaos(t *testing.T) {
@@ -144,6 +146,7 @@ func chaosLocks() (locks []locktest.Lock) {
 	}{
 		{locktest.Lock{Name: "mutex"}, 2},
 		{locktest.Lock{Name: chaosZnode}, 2},
+		{locktest.Lock{Name: chaosElection}, 1},
 		{locktest.Lock{Name: "rw"}, 1},
 		{locktest.Lock{Name: "rw", Shared: true}, 2},
 		{locktest.Lock{Name: "permits", Permits: 2}, 3},

@@ -18,6 +18,7 @@ import (
 	"github.com/zklock/go-zklock/internal/testkit/leaks"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/election"
 )
 
 // chaosTask is the part of a task that only workers of the chaos test need.
@@ -28,8 +29,9 @@ type chaosTask struct {
 
 // The names of the chaos test whose locks are not used like the others.
 const (
-	chaosZnode   = "znode"    // protects the register in ZooKeeper
-	chaosControl = "control-" // begins those of the trusting client
+	chaosZnode    = "znode"    // protects the register in ZooKeeper
+	chaosElection = "election" // a term is a hold
+	chaosControl  = "control-" // begins those of the trusting client
 )
 
 // chaosHosts stands for the servers' addresses in the URL of a task. Locktest gives each worker its own.
@@ -101,7 +103,15 @@ func (l *chaosLibrary) Acquire(ctx context.Context, name string) (serving.Hold, 
 		defer cancel()
 		ctx = hasty
 	}
-	lock, err := l.acquirer(name, serving.Request(ctx)).Acquire(ctx)
+	var lock *zklock.Lock
+	var err error
+	if name != chaosElection {
+		lock, err = l.acquirer(name, serving.Request(ctx)).Acquire(ctx)
+	} else if term, failed := election.New(l.client, name).Campaign(ctx); failed == nil {
+		lock = term.Lock
+	} else {
+		err = failed
+	}
 	if err != nil {
 		return nil, notAcquired(ctx, err)
 	}
