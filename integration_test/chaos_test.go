@@ -191,7 +191,7 @@ func (c *chaos) run(seed uint64, length time.Duration, config ensemble.Config) {
 		Ensemble: c.servers, Workers: chaosWorkers, Clients: chaosClients, Locks: chaosLocks(),
 		Long: []string{"long-0", "long-1", "long-2", chaosControl + "0", chaosControl + "1", chaosControl + "2"},
 		TTL:  chaosSession, Hold: 4 * time.Millisecond, Think: 8 * time.Millisecond,
-		Seed: seed, Faults: c.schedule(seed, length), Own: c.own, Recover: patience, Settle: patience,
+		Seed: seed, Faults: c.schedule(seed, length), Own: c.own, Recover: patience, Settle: patience, Recheck: true,
 		Stuck: c.queues, Idle: func(context.Context) error { c.nothingLeft(); return nil },
 		Stderr: stderr, Progress: &chaosLog{t: t},
 	})

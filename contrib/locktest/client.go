@@ -146,10 +146,8 @@ func (c *client) work(ctx context.Context, p *process, l *lock, hold time.Durati
 		kind = history.Write
 		p.beforeWrite(ctx)
 	}
-	if c.run.registers.access(kind, p, l) {
-		return c.holds(ctx, p, l) // a holder that was refused has lost the lock
-	}
-	return true
+	refused := c.run.registers.access(kind, p, l)
+	return !refused || !c.run.config.Recheck || c.holds(ctx, p, l)
 }
 
 // holds asks the worker whether it holds the lock. An answer that took long is old: then it asks again, so

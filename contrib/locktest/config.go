@@ -102,6 +102,10 @@ type Config struct {
 	// it takes longer, Run returns an error; 0: faults wait for nothing.
 	Recover time.Duration
 
+	// Recheck asks a worker once more whether it holds a lock when a register has refused its newest access: what the library believes
+	// then counts as Refused in package judge.
+	Recheck bool
+
 	// Stuck is called before Run returns because of Recover. Then the workers get SIGQUIT; nil: only that happens.
 	Stuck func()
 

@@ -236,12 +236,13 @@ func (r *run) server(ctx context.Context, f fault.Fault, victim int) error {
 		if err := ensemble.Kill(victim); err != nil {
 			return err
 		}
+		killed := r.history.Now()
 		if len(ensemble.Addrs()) > 2 { // the others are a quorum
 			if err := r.recovered(ctx, began); err != nil {
 				return err
 			}
 		}
-		pause(ctx, f.Lasts-time.Duration(r.history.Now()-began))
+		pause(ctx, f.Lasts-time.Duration(r.history.Now()-killed))
 		return ensemble.Start(victim)
 	case fault.StopLeader, fault.StopFollower:
 		if err := ensemble.Stop(victim, true); err != nil {
