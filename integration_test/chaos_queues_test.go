@@ -3,6 +3,7 @@
 package integration_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -62,3 +63,53 @@ func describeNode(raw *zk.Conn, path string) string {
 
 // sequence returns the sequence number at the end of a node's name.
 func sequence(node string) string { return node[max(0, len(node)-10):] }
+
+// nothingLeft checks, while all clients are still open, that no contender is left in any
+// queue, and no watch on any server.
+func (c *chaos) nothingLeft() {
+	running := slices.DeleteFunc(c.ensemble.Servers(), func(s *ensemble.Server) bool { return !s.Running() })
+	for _, s := range running {
+		raw := dialRaw(c.t, s.Addr(), 10*time.Second)
+		var left []string
+		err := c.until("no contender is left", func() (done bool) {
+			left, done = c.contenders(raw)
+			return done && len(left) == 0
+		})
+		if err != nil {
+			c.t.Errorf("%v: %v: %q", s, err, left)
+			c.queues()
+		}
+	}
+	watches := make([]float64, len(running))
+	err := c.until("no watch is left", func() bool {
+		for i, s := range running {
+			stats, err := s.Stats()
+			watches[i] = stats["watch_count"]
+			if err != nil {
+				watches[i] = -1
+			}
+		}
+		return slices.Max(watches) == 0 && slices.Min(watches) == 0
+	})
+	if err != nil {
+		c.t.Errorf("%v: %v", err, watches)
+	}
+}
+
+// contenders returns all nodes in all queues, and whether all queues could be listed.
+func (c *chaos) contenders(raw *zk.Conn) (nodes []string, all bool) {
+	names, _, err := raw.Children(c.root)
+	if err != nil {
+		return nil, false
+	}
+	for _, name := range names {
+		queue, _, err := raw.Children(c.root + "/" + name)
+		if err != nil && !errors.Is(err, zk.ErrNoNode) {
+			return nil, false
+		}
+		for _, node := range queue {
+			nodes = append(nodes, name+"/"+node)
+		}
+	}
+	return nodes, true
+}

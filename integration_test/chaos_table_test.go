@@ -5,221 +5,250 @@ package integration_test
 import (
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"sort"
 	"strings"
+	"testing"
 	"text/tabwriter"
 	"time"
 
+	"github.com/zklock/go-zklock/contrib/locktest/fault"
+	past "github.com/zklock/go-zklock/contrib/locktest/history"
+	"github.com/zklock/go-zklock/contrib/locktest/judge"
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// maxFindings is the number of findings about one name that are printed. The table counts
-// all of them.
-const maxFindings = 5
+// maxFindings is the number of overlaps that are printed. The table counts all of them.
+const maxFindings = 20
 
 // row has the figures of one kind of fault.
 type row struct {
 	injected, lost, overlaps, control int
-	recovery, election, turn          time.Duration
+	recovery, turn                    time.Duration
 }
 
-// judge reads the journals, prints the table, and fails the test if it finds something
-// wrong.
-func (c *chaos) judge(registers *registers, znode string) {
-	byName := make(map[string][]entry)
-	rows := make(map[string]*row)
-	for _, s := range c.strokes {
-		if rows[s.kind] == nil {
-			rows[s.kind] = &row{}
+// stroke is one fault of a run.
+type stroke struct {
+	at  int64
+	row *row // of its kind
+}
+
+// judge prints the table, and fails the test if it finds something wrong in the history or in the journal.
+func (c *chaos) judge(events []past.Event, znode, journal string) {
+	rows := make(map[fault.Kind]*row)
+	var strokes []stroke
+	var healed int64
+	for _, e := range events {
+		switch e.Kind {
+		case past.Fault:
+			kind, _, _ := strings.Cut(e.Reason, " for ")
+			k := fault.Kind(kind)
+			if rows[k] == nil {
+				rows[k] = &row{}
+			}
+			rows[k].injected++
+			strokes, healed = append(strokes, stroke{e.At, rows[k]}), e.At
+		case past.Healed:
+			healed = e.At
+		case past.Recovered:
+			r := strokes[len(strokes)-1].row
+			r.recovery = max(r.recovery, time.Duration(e.At-healed))
 		}
-		rows[s.kind].injected++
-		rows[s.kind].election = max(rows[s.kind].election, s.election)
 	}
-	during := func(at int64) *row { // the kind of the last fault before that time
-		i := sort.Search(len(c.strokes), func(i int) bool { return c.strokes[i].struck > at })
+	during := func(at int64) *row { // that of the last fault before a time
+		i := sort.Search(len(strokes), func(i int) bool { return strokes[i].at > at })
 		if i == 0 {
 			return &row{}
 		}
-		return rows[c.strokes[i-1].kind]
+		return strokes[i-1].row
 	}
-	counts := make(map[string]int)
-	goroutines := make(map[[2]int][]entry) // the turns by worker and goroutine
-	for _, v := range c.victims {
-		for _, text := range v.violations {
-			c.t.Errorf("worker %d: %s", v.index, text)
+	control := slices.DeleteFunc(slices.Clone(events), func(e past.Event) bool { return !strings.HasPrefix(e.Name, chaosControl) })
+	ours := slices.DeleteFunc(slices.Clone(events), func(e past.Event) bool { return strings.HasPrefix(e.Name, chaosControl) })
+	f := judge.Measure(ours)
+	if f.Overlaps+f.Fell+f.Lost+f.FencedLost+f.FencedOverlaps+f.Refused+len(f.Stuck) != 0 && !c.late(f) {
+		c.t.Errorf("%+v, want no mistakes", f.Verdict)
+	}
+	if len(f.Stuck) != 0 {
+		c.t.Errorf("a new process does not get %q after the faults", f.Stuck)
+	}
+	if o, known := judge.Porcupine(judge.Holds(ours), patience); known && !o.Agrees(f.Verdict) {
+		c.t.Errorf("the judges differ: porcupine says %+v, and the plain check %+v", o, f.Verdict)
+	} else if !known {
+		c.t.Logf("porcupine has no answer within %v", patience)
+	}
+	for i, h := range judge.Overlaps(judge.Holds(ours)) {
+		if i < maxFindings {
+			c.t.Errorf("another one held %s in spite of worker %d, acquisition %d with token %s", h.Name, h.Worker, h.ID, h.Token)
 		}
-		for what, n := range v.newest.Counts {
-			counts[what] += n
-		}
-		entries, err := readJournal(v.process.task.Log)
-		if err != nil {
-			c.t.Error(err)
-		}
-		for _, e := range entries {
-			byName[e.Name] = append(byName[e.Name], e)
-			if e.Ended == 0 {
-				continue
-			}
-			if e.Lost != 0 {
-				during(e.Lost).lost++
-			} else if !strings.HasPrefix(e.Name, "long-") {
-				g := [2]int{e.Worker, e.Goroutine}
-				goroutines[g] = append(goroutines[g], e)
-			}
-		}
+		during(h.Sure).overlaps++
 	}
-	for name, entries := range byName {
-		for i, f := range judge(entries) {
-			switch {
-			case strings.HasPrefix(name, "/control-"):
-				if f.overlap {
-					during(f.at).control++
-				}
-				continue
-			case f.overlap:
-				during(f.at).overlaps++
-			}
-			if i < maxFindings {
-				c.t.Error(f.text)
-			}
-		}
+	for _, h := range judge.Overlaps(judge.Holds(control)) {
+		during(h.Sure).control++
 	}
-	c.judgeRegisters(registers, counts)
-	c.judgeZnode(znode, byName["znode"], counts)
-	c.timeRows(rows, during, goroutines)
-	c.explainLosses(byName)
-	c.print(rows, counts, registers)
-}
-
-// judgeRegisters checks that each acknowledged update is in the register's value, and that
-// no update overwrote another.
-func (c *chaos) judgeRegisters(r *registers, counts map[string]int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, text := range r.lost {
-		c.t.Errorf("lost update: %s", text)
-	}
-	for name, value := range r.values {
-		if n := counts["write: "+name]; n != value {
-			c.t.Errorf("register %s is at %d after %d updates", name, value, n)
-		}
-	}
-}
-
-// judgeZnode checks the same for the register in ZooKeeper, where the outcome of some
-// updates is unknown.
-func (c *chaos) judgeZnode(znode string, entries []entry, counts map[string]int) {
-	for _, f := range judgeWrites(entries) {
-		c.t.Errorf("znode: %s", f.text)
-	}
-	if _, err := c.raw.Sync(znode); err != nil {
-		c.t.Error(err)
-	}
-	_, stat, err := c.raw.Get(znode)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	done, unknown := counts["txn: done"], counts["txn: unknown"]
-	if v := int(stat.Version); v < done || v > done+unknown {
-		c.t.Errorf("the znode's version is %d after %d writes and %d of unknown outcome", v, done, unknown)
-	}
-	if done == 0 {
-		c.t.Error("the znode was never written")
-	}
-}
-
-// timeRows measures two times. The recovery is the time from the end of a fault until each
-// goroutine has completed a turn that began after it. The turn is the longest time from a
-// call of Acquire until Release returned.
-func (c *chaos) timeRows(rows map[string]*row, during func(int64) *row, goroutines map[[2]int][]entry) {
-	for g, turns := range goroutines {
-		slices.SortFunc(turns, func(a, b entry) int { return cmp.Compare(a.Began, b.Began) })
-		for _, e := range turns {
-			r := during(e.Ended)
-			r.turn = max(r.turn, time.Duration(e.Ended-e.Began))
-		}
-		for _, s := range c.strokes {
-			k := sort.Search(len(turns), func(k int) bool { return turns[k].Began > s.lifted })
-			if k == len(turns) {
-				c.t.Errorf("goroutine %v completed no turn after: %s", g, s.kind)
-				continue
-			}
-			rows[s.kind].recovery = max(rows[s.kind].recovery, time.Duration(turns[k].Ended-s.lifted))
-		}
-	}
-}
-
-// explainLosses logs why locks were lost. While servers are only maintained, each lost lock
-// must have been lost because its lease had run out, or because the session had expired. It also logs
-// the slowest acquisition: the longest time from a call of Acquire until the lock was held.
-func (c *chaos) explainLosses(byName map[string][]entry) {
-	causes := make(map[string]int)
-	var slowest time.Duration
-	for name, entries := range byName {
-		if strings.HasPrefix(name, "/control-") {
+	counts := c.reasons(ours, during)
+	slowest := time.Duration(0)
+	for _, h := range judge.Holds(ours) {
+		if h.Sure == 0 || strings.HasPrefix(h.Name, "long-") {
 			continue
 		}
-		for _, e := range entries {
-			switch {
-			case e.Version != 0:
-			case e.Lost != 0:
-				if causes[e.Cause]++; c.mild && e.Cause != zklock.ErrLeaseOver.Error() && e.Cause != zklock.ErrSessionExpired.Error() {
-					c.t.Errorf("%s: worker %d lost it because of: %s", name, e.Worker, e.Cause)
-				}
-			case e.From != 0 && !strings.HasPrefix(name, "long-"):
-				slowest = max(slowest, time.Duration(e.From-e.Began))
-			}
-		}
+		slowest = max(slowest, time.Duration(h.Granted-h.Asked))
+		r := during(h.Ended)
+		r.turn = max(r.turn, time.Duration(h.Ended-h.Asked))
 	}
-	for _, cause := range slices.Sorted(maps.Keys(causes)) {
-		c.t.Logf("%d entries of lost locks: %s", causes[cause], cause)
-	}
+	c.judgeJournal(events, znode, journal, counts)
 	c.t.Logf("slowest acquire: %.2fs", slowest.Seconds())
+	c.print(rows, counts, f)
 }
 
-func (c *chaos) print(rows map[string]*row, counts map[string]int, r *registers) {
+// late reports whether the only mistake is lost updates of registers that accept all writes: those that a client was stopped in
+// are late, and only the fenced registers refuse them.
+func (c *chaos) late(f judge.Figures) bool {
+	return f.Passed() && f.Refused == 0 && slices.Contains(c.kinds, fault.StopWrite)
+}
+
+// reasons counts why acquisitions and releases failed. While servers are only maintained, each lost lock must have been lost
+// because its lease had run out, or because the session had expired.
+func (c *chaos) reasons(events []past.Event, during func(int64) *row) map[string]int {
+	counts := make(map[string]int)
+	for _, e := range events {
+		if (e.Kind == past.Read || e.Kind == past.Write || e.Kind == past.Reread) && e.Refused {
+			counts["refused by a register"]++
+		}
+		if e.Kind != past.Failed {
+			continue
+		}
+		search("the reason of a failure", []byte(e.Reason))
+		cause, lost := strings.CutPrefix(e.Reason, lostBecause)
+		switch {
+		case strings.HasPrefix(e.Reason, unexpected):
+			c.t.Errorf("worker %d, %s: %s", e.Worker, e.Name, e.Reason)
+		case lost && c.mild && cause != zklock.ErrLeaseOver.Error() && cause != zklock.ErrSessionExpired.Error():
+			c.t.Errorf("%s: worker %d lost it because of: %s", e.Name, e.Worker, cause)
+			fallthrough
+		case lost:
+			during(e.At).lost++
+			fallthrough
+		default:
+			counts[e.Reason]++
+		}
+	}
+	return counts
+}
+
+// judgeJournal checks that each acknowledged write of the register in ZooKeeper is in its version, in the order of tokens, and that
+// each worker that was not killed left nothing behind. The outcome of some writes is not known: of those, and of what a process did
+// that was killed.
+func (c *chaos) judgeJournal(events []past.Event, znode, path string, counts map[string]int) {
+	text, err := os.ReadFile(path)
+	c.must(err)
+	var writes []chaosNote
+	left := 0 // the processes of which something may be left
+	unknown := 0
+	for _, e := range events {
+		switch {
+		case e.Kind == past.Start:
+			left++
+		case e.Kind == past.Kill && e.Reason != "":
+			left--
+			unknown += chaosClients
+		}
+	}
+	for line := range bytes.Lines(text) {
+		var n chaosNote
+		c.must(json.Unmarshal(line, &n))
+		switch {
+		case n.Ended:
+			left--
+		case n.Refused != "":
+			counts["txn: "+n.Refused]++
+		case n.Version == 0:
+			counts["txn: unknown"]++
+			unknown++
+		default:
+			counts["txn: done"]++
+			writes = append(writes, n)
+		}
+	}
+	if left != 0 {
+		c.t.Errorf("%d processes have not ended with nothing left", left)
+	}
+	for _, text := range judgeWrites(writes) {
+		c.t.Errorf("znode: %s", text)
+	}
+	_, err = c.raw.Sync(znode)
+	c.must(err)
+	_, stat, err := c.raw.Get(znode)
+	c.must(err)
+	if v := int(stat.Version); v < len(writes) || v > len(writes)+unknown || v == 0 {
+		c.t.Errorf("the znode's version is %d after %d writes and %d of unknown outcome", v, len(writes), unknown)
+	}
+}
+
+// judgeWrites checks the acknowledged writes of the register in ZooKeeper: no two writes
+// made the same version, and versions follow the order of tokens.
+func judgeWrites(writes []chaosNote) (found []string) {
+	slices.SortFunc(writes, func(a, b chaosNote) int { return cmp.Compare(a.Version, b.Version) })
+	for i, n := range writes[min(1, len(writes)):] {
+		if last := writes[i]; n.Version == last.Version || n.Token.Compare(last.Token) < 0 {
+			found = append(found, fmt.Sprintf("version %d was written with token %v, version %d with token %v", last.Version, last.Token, n.Version, n.Token))
+		}
+	}
+	return found
+}
+
+func TestChaosJudgeFindsWrongWrites(t *testing.T) {
+	write := func(zxid int64, version int32) chaosNote {
+		return chaosNote{Token: zklock.Token{Zxid: zxid}, Version: version}
+	}
+	for want, writes := range map[string][]chaosNote{
+		"":          {write(1, 1), write(2, 4), write(1, 2)},
+		"version 1": {write(1, 1), write(1, 1)},
+		"version 3": {write(1, 3), write(2, 2)},
+	} {
+		found := strings.Join(judgeWrites(writes), "; ")
+		if (found == "") != (want == "") || !strings.Contains(found, want) {
+			t.Errorf("found %q, want %q", found, want)
+		}
+	}
+}
+
+func (c *chaos) print(rows map[fault.Kind]*row, counts map[string]int, f judge.Figures) {
 	var b bytes.Buffer
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(table, "kind of fault\tinjected\tlocks lost\toverlaps\tlongest time to recover\tlongest election\tlongest turn\tcontrol's overlaps\t")
+	fmt.Fprintln(table, "kind of fault\tinjected\tlocks lost\toverlaps\tlongest time to recover\tlongest turn\tcontrol's overlaps\t")
 	var sum row
-	line := func(kind string, r row) {
-		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%.2fs\t%.2fs\t%.2fs\t%d\t\n", kind, r.injected, r.lost, r.overlaps,
-			r.recovery.Seconds(), r.election.Seconds(), r.turn.Seconds(), r.control)
+	line := func(kind fault.Kind, r row) {
+		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%.2fs\t%.2fs\t%d\t\n", kind, r.injected, r.lost, r.overlaps, r.recovery.Seconds(), r.turn.Seconds(), r.control)
+	}
+	for _, k := range c.denied {
+		fmt.Fprintf(table, "%s\tnot allowed\t\t\t\t\t\t\n", k)
 	}
 	for _, k := range c.kinds {
-		r := rows[k.name]
-		if slices.Contains(c.denied, k.name) {
-			fmt.Fprintf(table, "%s\tnot allowed\t\t\t\t\t\t\t\n", k.name)
-			continue
-		}
+		r := rows[k]
 		if r == nil {
-			c.t.Errorf("no fault of the kind: %s", k.name)
+			c.t.Errorf("no fault of the kind: %s", k)
 			continue
 		}
-		line(k.name, *r)
+		line(k, *r)
 		sum.injected += r.injected
 		sum.lost += r.lost
 		sum.overlaps += r.overlaps
 		sum.control += r.control
 		sum.recovery = max(sum.recovery, r.recovery)
-		sum.election = max(sum.election, r.election)
 		sum.turn = max(sum.turn, r.turn)
 	}
 	line("all", sum)
 	_ = table.Flush()
-	cycles := 0
-	for _, v := range c.victims {
-		cycles += v.newest.Cycles
-	}
-	fmt.Fprintf(&b, "%d turns; %d requests refused by the registers as stale, %d updates lost\n", cycles, r.stale, len(r.lost))
+	fmt.Fprintf(&b, "%d turns; %d requests refused by the registers as stale, %d updates lost\n", f.Grants, counts["refused by a register"], f.FencedLost)
 	for _, what := range slices.Sorted(maps.Keys(counts)) {
 		fmt.Fprintf(&b, "%7d  %s\n", counts[what], what)
 	}
 	c.t.Logf("\n%s", b.String())
-	if c.mild || len(c.kinds) < len(kinds) {
+	if c.mild || len(c.kinds)+len(c.denied) < len(chaosKinds()) {
 		return // some kinds alone may be too weak for the checks below
 	}
 	if sum.lost == 0 {

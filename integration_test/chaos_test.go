@@ -3,6 +3,8 @@
 package integration_test
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -12,55 +14,59 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zklock/go-zklock/contrib/locktest"
+	"github.com/zklock/go-zklock/contrib/locktest/fault"
 	"github.com/zklock/go-zklock/internal/testkit/ensemble"
-	"github.com/zklock/go-zklock/internal/testkit/proxy"
 )
 
-// chaos is one run of the chaos test: workers that use an ensemble, each through separate
-// proxies, and faults.
+// The servers of the chaos test expire a session after three seconds. A server that is cut
+// off from its leader notices after six. So for about two seconds it goes on answering a
+// client whose locks other clients have already got.
+const (
+	chaosTick      = 500 * time.Millisecond
+	chaosSyncLimit = 12
+	chaosSession   = 3 * time.Second
+	chaosCut       = chaosSession + 4*chaosTick
+)
+
+// chaosWorkers is the number of processes. The second one keeps names.
+const chaosWorkers = 3
+
+// chaosClients is how many acquisitions of a process are under way at a time, in addition to those of the locks that are held for long.
+const chaosClients = 12
+
+// wholeSync makes the leader send all its data to a server that returns. By default the leader
+// sends only the transactions that the server has missed. Some releases of ZooKeeper then fail
+// to write a few of these to the server's disk (ZOOKEEPER-4785, fixed in 3.8.4 and 3.9.2;
+// ZOOKEEPER-4925, in 3.9.3 only). After its next restart such a server answers its clients for
+// ever from data that no other server has.
+const wholeSync = "forceSnapshotSync=true"
+
+// chaos is one run of the chaos test: locktest runs workers with locks of all kinds on an ensemble, and makes faults.
 type chaos struct {
 	t        *testing.T
 	ensemble *ensemble.Ensemble
+	servers  *breakable
 	root     string
-	raw      *zk.Conn // not behind any proxy
-	kinds    []kind   // the kinds of fault that this run makes
-	victims  []*victim
-	strokes  []*stroke
-	denied   []string // the kinds of fault that need rights this machine does not give
-	mild     bool     // the kinds of fault need not take locks away
+	raw      *zk.Conn                                       // not behind any proxy
+	kinds    []fault.Kind                                   // the kinds of fault that this run makes
+	own      map[fault.Kind]func(ctx context.Context) error // makes those of this run that locktest does not have
+	denied   []fault.Kind                                   // those that need rights this machine does not give
+	mild     bool                                           // the kinds of fault need not take locks away
 
 	as func(url string) string // adds to the workers' URL how they authenticate; nil: they do not
 }
 
-// victim is a worker, with the proxies that carry faults to it.
-type victim struct {
-	index   int
-	process *process
-	links   []*proxy.Proxy // to each server
-
-	mu         sync.Mutex
-	newest     chaosReport // guarded by mu
-	idle       bool        // guarded by mu
-	ended      bool        // guarded by mu
-	violations []string    // guarded by mu
-}
-
-const (
-	chaosWorkers = 3
-
-	// chaosProgress is the time between two lines of progress in the test's log.
-	chaosProgress = 10 * time.Second
-)
-
 // TestChaos starts processes that protect registers with locks of all kinds, on three real
-// servers. It kills, stops, cuts off and slows down servers and clients while they work.
+// servers. Locktest kills, stops, cuts off and slows down servers and clients while they work, and judges exclusion, tokens,
+// registers, and the recovery of each client from each fault. The rest is judged here: writes by Lock.Txn, classes of errors,
+// reasons of losses, what is left behind, and a client that trusts its connection, which must overlap with another.
 // ZKLOCK_CHAOS is the length of the run, and ZKLOCK_SEED repeats a schedule. If ZKLOCK_FAULTS
 // is set, only the kinds of fault whose names match it are used.
 func TestChaos(t *testing.T) {
@@ -68,7 +74,7 @@ func TestChaos(t *testing.T) {
 	ensemble.Require(t)
 	seed := chaosSeed(t)
 	c := &chaos{t: t, root: rootOf(t), kinds: chosenKinds(t)}
-	t.Logf("%d of %d kinds of fault for %v, ZKLOCK_SEED=%d", len(c.kinds), len(kinds), length, seed)
+	t.Logf("%d of %d kinds of fault for %v, ZKLOCK_SEED=%d", len(c.kinds), len(chaosKinds()), length, seed)
 	c.run(seed, length, ensemble.Config{Servers: 3, TickTime: chaosTick, SyncLimit: chaosSyncLimit, Extra: []string{wholeSync}})
 }
 
@@ -84,206 +90,147 @@ func chaosSeed(t *testing.T) uint64 {
 	return seed
 }
 
-// run runs the workers on an ensemble, makes faults, and judges what the workers have
-// recorded. With a length of 0 it makes each kind of fault once.
-func (c *chaos) run(seed uint64, length time.Duration, config ensemble.Config) {
-	t := c.t
-	c.ensemble = ensemble.Start(t, config)
-	c.raw = dialRaw(t, c.ensemble.Hosts(), 10*time.Second)
-	const znode = "/register"
-	if _, err := c.raw.Create(znode, nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
-		t.Fatal(err)
-	}
-	registers, url := serveRegisters(t)
-	for i := range chaosWorkers {
-		c.startVictim(i, url, znode)
-	}
-	for _, v := range c.victims {
-		v.process.await("ready")
-		v.process.start()
-	}
-	var watching sync.WaitGroup
-	for _, v := range c.victims {
-		watching.Go(v.watch)
-	}
-	c.torment(rand.New(rand.NewPCG(seed, 0)), length)
-
-	for _, v := range c.victims {
-		v.process.start() // the second line: the worker stops
-	}
-	c.must(c.until("all workers are idle", func() bool { return c.all(func(v *victim) bool { return v.idle }) }))
-	c.nothingLeft()
-	for _, v := range c.victims {
-		v.process.start() // the third line: the worker closes its client
-	}
-	c.must(c.until("all workers have ended", func() bool { return c.all(func(v *victim) bool { return v.ended }) }))
-	watching.Wait()
-	c.judge(registers, znode)
-}
-
-// startVictim starts a worker with proxies between it and the servers.
-func (c *chaos) startVictim(i int, registers, znode string) {
-	v := &victim{index: i}
-	var hosts []string
-	for _, s := range c.ensemble.Servers() {
-		p, err := proxy.New(s.Addr())
-		if err != nil {
-			c.t.Fatal(err)
-		}
-		c.t.Cleanup(func() { _ = p.Close() })
-		v.links = append(v.links, p)
-		hosts = append(hosts, p.Addr())
-	}
-	params := quick("session_timeout", chaosSession.String(), "tick_time", chaosTick.String())
-	if i%2 == 1 {
-		params.Set("keep", "1s")
-	}
-	url := ensemble.URL(strings.Join(hosts, ","), c.root, params)
-	if c.as != nil {
-		url = c.as(url)
-	}
-	v.process = startWorker(c.t, task{
-		Role: "chaos",
-		URL:  url,
-		Log:  filepath.Join(c.t.TempDir(), fmt.Sprint("journal-", i)),
-		Chaos: &chaosTask{Index: i, Of: chaosWorkers, Registers: registers, Znode: znode,
-			Hosts: hosts, Timeout: chaosSession},
-	})
-	c.victims = append(c.victims, v)
-}
-
-// watch follows the worker's reports until it has ended.
-func (v *victim) watch() {
-	for r := range v.process.reports {
-		v.mu.Lock()
-		if r.Chaos != nil {
-			v.newest = *r.Chaos
-		}
-		switch r.What {
-		case "idle":
-			v.idle = true
-		case "violation", "error":
-			v.violations = append(v.violations, r.Err)
-		case "done":
-			v.ended = true
-		}
-		v.mu.Unlock()
-	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if !v.ended {
-		v.violations = append(v.violations, "it ended too early: "+v.process.stderr.String())
-		v.idle, v.ended = true, true
-	}
+// chaosKinds are locktest's faults, but for those of clocks, which these servers and programs in Go cannot have.
+func chaosKinds() []fault.Kind {
+	return slices.DeleteFunc(slices.Clone(fault.Kinds), func(k fault.Kind) bool { return k == fault.JumpClient || k == fault.JumpServer })
 }
 
 // chosenKinds returns the kinds of fault that ZKLOCK_FAULTS matches.
-func chosenKinds(t *testing.T) []kind {
+func chosenKinds(t *testing.T) []fault.Kind {
 	pattern, err := regexp.Compile(os.Getenv("ZKLOCK_FAULTS"))
 	if err != nil {
 		t.Fatalf("ZKLOCK_FAULTS: %v", err)
 	}
-	some := slices.DeleteFunc(slices.Clone(kinds), func(k kind) bool { return !pattern.MatchString(k.name) })
+	some := slices.DeleteFunc(chaosKinds(), func(k fault.Kind) bool { return !pattern.MatchString(string(k)) })
 	if len(some) == 0 {
 		t.Fatalf("ZKLOCK_FAULTS=%s matches no kind of fault", pattern)
 	}
 	return some
 }
 
-// torment makes faults: all kinds in a random order, and then again until the time is over.
-// Each fault begins when the workers have recovered from the one before.
-func (c *chaos) torment(rng *rand.Rand, length time.Duration) {
-	begun := time.Now()
-	c.must(c.recovered(&stroke{lifted: monotonic()})) // the workers work before the first fault
-	told := begun
-	for round := 0; round == 0 || time.Since(begun) < length; round++ {
+// schedule has all kinds of faults in a random order, and then again until the time is over. Each outlasts a session, so that it takes
+// locks away. In two of three cases, and the first time, a client that cannot flee is on the server that a fault strikes.
+func (c *chaos) schedule(seed uint64, length time.Duration) (faults []fault.Fault) {
+	const recovery = time.Second // about as long as a recovery takes
+	rng := rand.New(rand.NewPCG(seed, 0))
+	for round, total := 0, time.Duration(0); round == 0 || total < length; round++ {
 		for _, i := range rng.Perm(len(c.kinds)) {
-			if round > 0 && time.Since(begun) > length {
+			if round > 0 && total > length {
 				break
 			}
-			s := &stroke{kind: c.kinds[i].name, victim: c.victims[rng.IntN(len(c.victims))], rng: rng, struck: monotonic()}
-			c.strokes = append(c.strokes, s)
-			err := c.kinds[i].strike(c, s)
-			switch {
-			case errors.Is(err, syscall.EPERM):
-				c.t.Logf("%s: not allowed on this machine: %v", s.kind, err)
-				c.denied = append(c.denied, s.kind)
-				s.lift()
-			case err != nil:
-				c.t.Fatalf("%s: %v", s.kind, err)
+			f := fault.Fault{Kind: c.kinds[i], Victim: rng.IntN(chaosWorkers), Lasts: chaosCut}
+			switch f.Kind {
+			case fault.Blink, fault.Rolling:
+				f.Lasts = 0
+			case fault.ResetClient, fault.KillLeader, fault.KillServer, fault.StopLeader:
+				f.Lasts = time.Duration(rng.Int64N(int64(chaosSession)))
+			case fault.CutFollower:
+			default:
+				f.Lasts = chaosSession + 2*chaosTick + time.Duration(rng.Int64N(int64(chaosSession)/3))
 			}
-			if err := c.recovered(s); err != nil {
-				c.queues()
-				c.stacks()
-				c.t.Fatal(err)
+			if confined := f.Kind.OfServer() && (round == 0 || rng.IntN(3) > 0); confined {
+				f.Confined = 1 + rng.IntN(chaosWorkers)
 			}
-			if time.Since(told) > chaosProgress {
-				told = time.Now()
-				c.progress(time.Since(begun))
-			}
+			faults = append(faults, f)
+			total += f.Lasts + recovery
 		}
 	}
+	return faults
 }
 
-// progress logs how far the run is.
-func (c *chaos) progress(after time.Duration) {
-	cycles, lost, violations := 0, 0, 0
-	for _, v := range c.victims {
-		v.mu.Lock()
-		cycles += v.newest.Cycles
-		lost += v.newest.Lost
-		violations += len(v.violations)
-		v.mu.Unlock()
+// chaosLocks are what the clients of a worker ask for, each as often as the others.
+func chaosLocks() (locks []locktest.Lock) {
+	for _, l := range []struct {
+		locktest.Lock
+		n int
+	}{
+		{locktest.Lock{Name: "mutex"}, 2},
+		{locktest.Lock{Name: chaosZnode}, 2},
+		{locktest.Lock{Name: chaosElection}, 1},
+		{locktest.Lock{Name: "rw"}, 1},
+		{locktest.Lock{Name: "rw", Shared: true}, 2},
+		{locktest.Lock{Name: "permits", Permits: 2}, 3},
+		{locktest.Lock{Name: "several-0"}, 1},
+		{locktest.Lock{Name: "several-2"}, 1},
+		{locktest.Lock{Name: "several-0+several-1"}, 1},
+		{locktest.Lock{Name: "several-2+several-1"}, 1},
+		{locktest.Lock{Name: "several-2+several-0"}, 1},
+	} {
+		locks = append(locks, slices.Repeat([]locktest.Lock{l.Lock}, l.n)...)
 	}
-	c.t.Logf("%4.0fs: %d faults, the last one: %s; %d turns, %d locks lost, %d violations",
-		after.Seconds(), len(c.strokes), c.strokes[len(c.strokes)-1].kind, cycles, lost, violations)
+	return locks
 }
 
-// recovered waits until every goroutine of every worker has completed a turn
-// that began after the fault.
-func (c *chaos) recovered(s *stroke) error {
-	return c.until("all workers have recovered from: "+s.kind, func() bool {
-		return c.all(func(v *victim) bool { return v.newest.Since > s.lifted })
+// run runs the workers on an ensemble, makes faults, and judges the history. With a length of 0 it makes each kind of
+// fault once.
+func (c *chaos) run(seed uint64, length time.Duration, config ensemble.Config) {
+	t := c.t
+	c.ensemble = ensemble.Start(t, config)
+	c.servers = newBreakable(c.ensemble)
+	c.raw = dialRaw(t, c.ensemble.Hosts(), 10*time.Second)
+	const znode = "/register"
+	if _, err := c.raw.Create(znode, nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
+		t.Fatal(err)
+	}
+	c.allow()
+	url := ensemble.URL(chaosHosts, c.root, quick("session_timeout", chaosSession.String(), "tick_time", chaosTick.String()))
+	if c.as != nil {
+		url = c.as(url)
+	}
+	dir := t.TempDir()
+	k := task{Role: "chaos", URL: withCanary(url), Log: filepath.Join(dir, "journal"), Chaos: &chaosTask{Znode: znode, Timeout: chaosSession}}
+	text, err := json.Marshal(k)
+	c.must(err)
+	self, err := os.Executable()
+	c.must(err)
+	stderr, err := os.Create(filepath.Join(dir, "stderr"))
+	c.must(err)
+	defer stderr.Close()
+	events, err := locktest.Run(t.Context(), locktest.Config{
+		Worker: []string{self}, Others: [][]string{{self, "keep"}}, Env: []string{workerEnv + "=" + string(text)},
+		Ensemble: c.servers, Workers: chaosWorkers, Clients: chaosClients, Locks: chaosLocks(),
+		Long: []string{"long-0", "long-1", "long-2", chaosControl + "0", chaosControl + "1", chaosControl + "2"},
+		TTL:  chaosSession, Hold: 4 * time.Millisecond, Think: 8 * time.Millisecond,
+		Seed: seed, Faults: c.schedule(seed, length), Own: c.own, Recover: patience, Settle: patience, Recheck: true,
+		Stuck: c.queues, Idle: func(context.Context) error { c.nothingLeft(); return nil },
+		Stderr: stderr, Progress: &chaosLog{t: t},
 	})
-}
-
-// stacks makes the workers that have not ended print the stacks of their goroutines and
-// end.
-func (c *chaos) stacks() {
-	for _, v := range c.victims {
-		_ = v.process.cmd.Process.Signal(syscall.SIGQUIT) // it may have ended
-	}
-	if err := c.until("all workers have printed their stacks", func() bool { return c.all(func(*victim) bool { return false }) }); err != nil {
-		c.t.Error(err)
-	}
-	for _, v := range c.victims {
-		v.mu.Lock()
-		c.t.Logf("worker %d: %s", v.index, strings.Join(v.violations, "\n"))
-		v.mu.Unlock()
-	}
-}
-
-// all reports whether a condition holds for every worker that has not ended.
-func (c *chaos) all(holds func(*victim) bool) bool {
-	for _, v := range c.victims {
-		v.mu.Lock()
-		ok := holds(v) || v.ended
-		v.mu.Unlock()
-		if !ok {
-			return false
+	said, unread := os.ReadFile(stderr.Name())
+	c.must(unread)
+	search("a worker's stderr", said)
+	defer func() {
+		if t.Failed() {
+			t.Logf("the workers have written:\n%s", said)
 		}
-	}
-	return true
+	}()
+	c.must(err)
+	c.judge(events, znode, k.Log)
 }
 
-// neighbour returns the worker that shares the lock which the victim holds for long.
-func (c *chaos) neighbour(v *victim) *victim {
-	return c.victims[(v.index+len(c.victims)-1)%len(c.victims)]
+// allow takes away the kinds of fault that this machine does not allow.
+func (c *chaos) allow() {
+	i := slices.Index(c.kinds, fault.SlowDisk)
+	if i < 0 {
+		return
+	}
+	err := stallLog(c.ensemble.Server(0).PID(), time.Millisecond)
+	if errors.Is(err, syscall.EPERM) {
+		c.t.Logf("%s: not allowed on this machine: %v", fault.SlowDisk, err)
+		c.kinds, c.denied = slices.Delete(slices.Clone(c.kinds), i, i+1), append(c.denied, fault.SlowDisk)
+	}
+}
+
+// chaosLog has the progress of a run in the test's log.
+type chaosLog struct{ t *testing.T }
+
+func (l *chaosLog) Write(p []byte) (int, error) {
+	l.t.Log(strings.TrimRight(string(p), "\n"))
+	return len(p), nil
 }
 
 // until polls a condition until it holds, or patience is over.
 func (c *chaos) until(what string, holds func() bool) error {
-	for giveUp := time.Now().Add(patience); !holds(); c.pause(20 * time.Millisecond) {
+	for giveUp := time.Now().Add(patience); !holds(); <-time.After(20 * time.Millisecond) {
 		if time.Now().After(giveUp) {
 			return fmt.Errorf("not within %v: %s", patience, what)
 		}
@@ -291,61 +238,9 @@ func (c *chaos) until(what string, holds func() bool) error {
 	return nil
 }
 
-func (c *chaos) pause(d time.Duration) { <-time.After(d) }
-
 func (c *chaos) must(err error) {
 	c.t.Helper()
 	if err != nil {
 		c.t.Fatal(err)
 	}
-}
-
-// nothingLeft checks, while all clients are still open, that no contender is left in any
-// queue, and no watch on any server.
-func (c *chaos) nothingLeft() {
-	running := slices.DeleteFunc(c.ensemble.Servers(), func(s *ensemble.Server) bool { return !s.Running() })
-	for _, s := range running {
-		raw := dialRaw(c.t, s.Addr(), 10*time.Second)
-		var left []string
-		err := c.until("no contender is left", func() (done bool) {
-			left, done = c.contenders(raw)
-			return done && len(left) == 0
-		})
-		if err != nil {
-			c.t.Errorf("%v: %v: %q", s, err, left)
-			c.queues()
-		}
-	}
-	watches := make([]float64, len(running))
-	err := c.until("no watch is left", func() bool {
-		for i, s := range running {
-			stats, err := s.Stats()
-			watches[i] = stats["watch_count"]
-			if err != nil {
-				watches[i] = -1
-			}
-		}
-		return slices.Max(watches) == 0 && slices.Min(watches) == 0
-	})
-	if err != nil {
-		c.t.Errorf("%v: %v", err, watches)
-	}
-}
-
-// contenders returns all nodes in all queues, and whether all queues could be listed.
-func (c *chaos) contenders(raw *zk.Conn) (nodes []string, all bool) {
-	names, _, err := raw.Children(c.root)
-	if err != nil {
-		return nil, false
-	}
-	for _, name := range names {
-		queue, _, err := raw.Children(c.root + "/" + name)
-		if err != nil && !errors.Is(err, zk.ErrNoNode) {
-			return nil, false
-		}
-		for _, node := range queue {
-			nodes = append(nodes, name+"/"+node)
-		}
-	}
-	return nodes, true
 }

@@ -1,242 +1,224 @@
 package integration_test
 
 import (
-	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
+	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
+	serving "github.com/zklock/go-zklock/contrib/locktest/worker"
 	"github.com/zklock/go-zklock/internal/testkit/leaks"
 	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/election"
 )
 
 // chaosTask is the part of a task that only workers of the chaos test need.
 type chaosTask struct {
-	Index, Of int           // this worker's index, and the number of workers
-	Registers string        // the registers' URL
-	Znode     string        // the path of the register in ZooKeeper
-	Hosts     []string      // the addresses for the control
-	Timeout   time.Duration // the session timeout of the control
+	Znode   string        // the path of the register in ZooKeeper
+	Timeout time.Duration // the session timeout of the control
 }
 
-// chaosReport is what a worker of the chaos test reports several times a second.
-type chaosReport struct {
-	Since  int64          // each goroutine with short turns has completed one that began at this time or later
-	Cycles int            // the number of completed turns
-	Lost   int            // the number of lost locks
-	Counts map[string]int // the numbers of errors by class, and of acknowledged writes
-	Trusts int64          // the session whose lock the control believes to hold; 0: it does not believe so
-}
-
-// chaosWorker is a worker of the chaos test. Its goroutines acquire locks of all kinds and
-// write to registers under them, until the test stops it. It counts the errors that an
-// application has to expect, and reports all others as violations.
-type chaosWorker struct {
-	*worker
-	client    *zklock.Client
-	registers *registerClient
-	journal   *journal
-	stop      context.Context
-
-	since  []atomic.Int64 // by goroutine: when its newest completed turn began
-	cycles atomic.Int64
-	lost   atomic.Int64
-	trusts atomic.Int64 // see chaosReport.Trusts
-
-	mu     sync.Mutex
-	counts map[string]int // guarded by mu
-}
-
+// The names of the chaos test whose locks are not used like the others.
 const (
-	// reportInterval is the time between two reports of a worker.
-	reportInterval = 100 * time.Millisecond
-
-	// maxThought is the longest pause between two turns of a goroutine.
-	maxThought = 16 * time.Millisecond
+	chaosZnode    = "znode"    // protects the register in ZooKeeper
+	chaosElection = "election" // a term is a hold
+	chaosControl  = "control-" // begins those of the trusting client
 )
 
-// chaos runs a worker of the chaos test. It reads three lines from standard input: at the
-// first it starts, at the second it stops, at the third it closes its client.
-func (w *worker) chaos() error {
-	k := w.task.Chaos
-	client, err := zklock.Open(w.task.URL)
-	if err != nil {
-		return err
-	}
-	defer client.Close()
-	log, err := createJournal(w.task.Log)
-	if err != nil {
-		return err
-	}
-	c := &chaosWorker{worker: w, client: client, registers: newRegisterClient(k.Registers), journal: log, counts: make(map[string]int)}
-	ctx, done := context.WithTimeout(context.Background(), patience)
-	defer done()
-	if err := client.Ping(ctx); err != nil {
-		return err
-	}
-	lines := bufio.NewReader(os.Stdin)
-	w.print(report{What: "ready"})
-	if _, err := lines.ReadString('\n'); err != nil {
-		return fmt.Errorf("read the line for the start: %w", err)
-	}
-	stop, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	c.stop = stop
-	var all, reporting sync.WaitGroup
-	jobs := c.jobs()
-	c.since = make([]atomic.Int64, len(jobs))
-	for g, j := range jobs {
-		all.Go(func() {
-			rng := rand.New(rand.NewPCG(uint64(k.Index), uint64(g)))
-			for stop.Err() == nil {
-				c.turn(g, j, rng)
-			}
-		})
-	}
-	all.Go(func() { c.control(k.Index, c.trust) })
-	all.Go(func() { c.control((k.Index+1)%k.Of, c.covet) })
-	quiet := make(chan struct{})
-	reporting.Go(func() { c.reportUntil(quiet, jobs) })
+// chaosHosts stands for the servers' addresses in the URL of a task. Locktest gives each worker its own.
+const chaosHosts = "hosts"
 
-	if _, err := lines.ReadString('\n'); err != nil {
-		return fmt.Errorf("read the line for the stop: %w", err)
-	}
-	cancel()
-	all.Wait()
-	close(quiet)
-	reporting.Wait()
-	c.registers.http.CloseIdleConnections()
-	w.print(report{What: "idle", Chaos: c.report(jobs)})
-	if _, err := lines.ReadString('\n'); err != nil {
-		return fmt.Errorf("read the line for the close: %w", err)
-	}
-	return errors.Join(client.Close(), log.close(), leaks.Find(nil))
+// unexpected begins the reason of a failure that an application need not expect.
+const unexpected = "violation: "
+
+// chaosNote is a line of a worker's journal: a write of the register in ZooKeeper, or the end.
+type chaosNote struct {
+	Token   zklock.Token
+	Version int32  // after the write, from 1; 0: the outcome is not known
+	Refused string // why the write was refused; "": it was not
+	Ended   bool   // the worker has closed its client and left nothing behind
 }
 
-// reportUntil reports until quiet is closed.
-func (c *chaosWorker) reportUntil(quiet <-chan struct{}, jobs []job) {
-	tick := time.NewTicker(reportInterval)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-			c.print(report{What: "progress", Chaos: c.report(jobs)})
-		case <-quiet:
-			return
+// chaosLibrary is zklock, and the control, as workers of the chaos test use them.
+type chaosLibrary struct {
+	client  *zklock.Client
+	task    *chaosTask
+	hosts   []string
+	journal *os.File
+
+	mu       sync.Mutex
+	controls map[string]*trusting // guarded by mu
+}
+
+// openChaos opens a worker's client.
+func openChaos(t task) func(context.Context, serving.Settings) (serving.Library, error) {
+	return func(_ context.Context, s serving.Settings) (serving.Library, error) {
+		url := strings.Replace(t.URL, chaosHosts, strings.Join(s.Servers, ","), 1)
+		if slices.Contains(os.Args[1:], "keep") {
+			url += "&keep=1s"
 		}
-	}
-}
-
-func (c *chaosWorker) report(jobs []job) *chaosReport {
-	r := &chaosReport{Since: monotonic(), Cycles: int(c.cycles.Load()), Lost: int(c.lost.Load()), Counts: make(map[string]int), Trusts: c.trusts.Load()}
-	for g := range c.since {
-		if !jobs[g].long {
-			r.Since = min(r.Since, c.since[g].Load())
+		client, err := zklock.Open(url)
+		if err != nil {
+			return nil, err
 		}
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for what, n := range c.counts {
-		r.Counts[what] = n
-	}
-	return r
-}
-
-func (c *chaosWorker) count(what string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.counts[what]++
-}
-
-// violation reports something that must not happen.
-func (c *chaosWorker) violation(format string, args ...any) {
-	c.print(report{What: "violation", Err: fmt.Sprintf(format, args...)})
-}
-
-// pause waits for d, or until the worker stops.
-func (c *chaosWorker) pause(d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-c.stop.Done():
+		journal, err := os.OpenFile(t.Log, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		if err != nil {
+			return nil, errors.Join(err, client.Close())
+		}
+		ctx, done := context.WithTimeout(context.Background(), patience)
+		defer done()
+		if err := client.Ping(ctx); err != nil {
+			return nil, errors.Join(err, client.Close())
+		}
+		return &chaosLibrary{client: client, task: t.Chaos, hosts: s.Servers, journal: journal, controls: make(map[string]*trusting)}, nil
 	}
 }
 
-// visit is one turn with a lock.
-type visit struct {
-	*chaosWorker
-	lock     *zklock.Lock
-	rng      *rand.Rand
-	from, to int64 // see entry.From and entry.To
-	writes   []entry
-}
-
-// held reports whether the lock is held now, and records that time if it is. It reads the
-// clock before it calls Valid: if Valid is true, the lock was held when the clock was read.
-func (v *visit) held() bool {
-	now := monotonic()
-	if !v.lock.Valid() {
-		return false
-	}
-	if v.from == 0 {
-		v.from = now
-	}
-	v.to = now
-	return true
-}
-
-// turn acquires a lock, works under it, and releases it. One turn in ten waits for the lock
-// for a short time only.
-func (c *chaosWorker) turn(g int, j job, rng *rand.Rand) {
-	c.pause(time.Duration(rng.Int64N(int64(maxThought))))
-	ctx, cancel := c.stop, context.CancelFunc(func() {})
-	hasty := rng.IntN(10) == 0
-	if hasty {
-		ctx, cancel = context.WithTimeout(ctx, time.Duration(1+rng.IntN(100))*time.Millisecond)
-	}
-	defer cancel()
-	began := monotonic()
-	l, err := j.pick(rng).Acquire(ctx)
+// note writes a line of the journal, with a single write, which the end of the process does not break.
+func (l *chaosLibrary) note(n chaosNote) error {
+	line, err := json.Marshal(n)
 	if err != nil {
-		c.refused(ctx, err)
-		return
+		return err
 	}
-	v := &visit{chaosWorker: c, lock: l, rng: rng}
-	v.held()
-	j.work(v)
-	v.held()
-	switch err := l.Release(context.Background()); {
+	_, err = l.journal.Write(append(line, '\n'))
+	return err
+}
+
+// Acquire acquires what the request asks for. One acquisition in ten waits for the lock for a short time only.
+func (l *chaosLibrary) Acquire(ctx context.Context, name string) (serving.Hold, error) {
+	if strings.HasPrefix(name, chaosControl) {
+		return l.trust(ctx, name)
+	}
+	if !strings.HasPrefix(name, "long-") && rand.IntN(10) == 0 {
+		hasty, cancel := context.WithTimeout(ctx, time.Duration(1+rand.IntN(100))*time.Millisecond)
+		defer cancel()
+		ctx = hasty
+	}
+	var lock *zklock.Lock
+	var err error
+	if name != chaosElection {
+		lock, err = l.acquirer(name, serving.Request(ctx)).Acquire(ctx)
+	} else if term, failed := election.New(l.client, name).Campaign(ctx); failed == nil {
+		lock = term.Lock
+	} else {
+		err = failed
+	}
+	if err != nil {
+		return nil, notAcquired(ctx, err)
+	}
+	h := &chaosHold{library: l, lock: lock}
+	if name == chaosZnode {
+		h.first, h.err = l.txn(lock)
+	}
+	return h, nil
+}
+
+// acquirer is the lock of a request.
+func (l *chaosLibrary) acquirer(name string, asked serving.Message) zklock.Acquirer {
+	names := strings.Split(name, "+")
+	switch {
+	case len(names) > 1:
+		return zklock.All(l.client.Mutex(names[0]), l.client.Mutex(names[1]))
+	case asked.Shared:
+		return l.client.RWMutex(name).Reader()
+	case asked.Permits > 0:
+		return l.client.Semaphore(name, asked.Permits)
+	case name == "rw":
+		return l.client.RWMutex(name).Writer()
+	}
+	return l.client.Mutex(name)
+}
+
+// notAcquired checks the error of an Acquire, and returns its class: a waiter gives up only when its context ends.
+func notAcquired(ctx context.Context, err error) error {
+	switch ended := ctx.Err() != nil && errors.Is(err, ctx.Err()); {
+	case errors.Is(err, zklock.ErrUnavailable):
+		return errors.New("acquire: unavailable")
+	case errors.Is(err, zklock.ErrNotAcquired) && ended:
+		return errors.New("acquire: gave up")
+	}
+	return fmt.Errorf(unexpected+"Acquire: an error of an unexpected class (the context's error is %v): %w", ctx.Err(), err)
+}
+
+// txn writes the register in ZooKeeper, and returns its version after the write, or 0.
+func (l *chaosLibrary) txn(lock *zklock.Lock) (version int32, err error) {
+	results, err := lock.Txn(context.Background(), driver.SetOp(l.task.Znode, []byte(lock.Token().String()), driver.AnyVersion))
+	n := chaosNote{Token: lock.Token()}
+	switch {
 	case err == nil:
-	case errors.Is(err, zklock.ErrReleasePending):
-		c.count("release: pending")
+		n.Version = results[0].Stat.Version
+	case errors.Is(err, zklock.ErrUnknownOutcome):
 	case errors.Is(err, zklock.ErrLost):
-		c.count("release: lost")
+		n.Refused = "lost"
+	case errors.Is(err, zklock.ErrUnavailable):
+		n.Refused = "unavailable"
 	default:
-		c.violation("Release: an error of an unknown class: %v", err)
+		return 0, fmt.Errorf(unexpected+"Txn: an error of an unknown class: %w", err)
 	}
-	e := entry{Worker: c.task.Chaos.Index, Goroutine: g, Mode: l.Mode(), Token: l.Token(), Began: began, Ended: monotonic(),
-		From: v.from, To: v.to}
-	if lost := (*zklock.LostError)(nil); errors.As(l.Err(), &lost) {
-		e.Lost, e.Cause = monotonic()-int64(time.Since(lost.At)), causeOf(lost)
-	}
-	for _, name := range l.Names() {
-		e.Name = name
-		v.writes = append(v.writes, e)
-	}
-	c.journal.note(v.writes...)
-	if e.Lost != 0 {
-		c.lost.Add(1)
-		return
-	}
-	c.cycles.Add(1)
-	c.since[g].Store(began)
+	return n.Version, l.note(n)
 }
+
+// Close closes the clients. It waits until nothing of them is left.
+func (l *chaosLibrary) Close() error {
+	err := l.client.Close()
+	l.mu.Lock()
+	for _, c := range l.controls {
+		c.conn.Close()
+	}
+	l.mu.Unlock()
+	if err := errors.Join(err, leaks.Find(nil)); err != nil {
+		return err
+	}
+	return l.note(chaosNote{Ended: true})
+}
+
+// chaosHold is a lock that was acquired. The lock of the register in ZooKeeper writes to it when it is acquired, and before it
+// is released. The second write must raise the version by exactly one.
+type chaosHold struct {
+	library *chaosLibrary
+	lock    *zklock.Lock
+	first   int32 // the version after the first write; 0: there was none, or its outcome is not known
+	err     error // of the first write
+}
+
+func (h *chaosHold) Token() string         { return h.lock.Token().String() }
+func (h *chaosHold) Held() bool            { return h.lock.Valid() }
+func (h *chaosHold) Lost() <-chan struct{} { return h.lock.Done() }
+
+// Release returns an error with the class of what has happened.
+func (h *chaosHold) Release(context.Context) error {
+	err := h.err
+	if h.first > 0 {
+		var second int32
+		if second, err = h.library.txn(h.lock); err == nil && second > 0 && second != h.first+1 {
+			err = fmt.Errorf(unexpected+"version %d was followed by %d under token %v", h.first, second, h.lock.Token())
+		}
+	}
+	released, lost := h.lock.Release(context.Background()), (*zklock.LostError)(nil)
+	switch {
+	case err != nil:
+		return err
+	case released == nil:
+		return nil
+	case errors.Is(released, zklock.ErrReleasePending):
+		return errors.New("release: pending")
+	case errors.Is(released, zklock.ErrLost) && errors.As(h.lock.Err(), &lost):
+		return errors.New(lostBecause + causeOf(lost))
+	}
+	return fmt.Errorf(unexpected+"Release: an error of an unknown class: %w", released)
+}
+
+// lostBecause begins the reason of a release whose lock was lost.
+const lostBecause = "lost: "
 
 // causeOf returns the class of the reason why a lock was lost.
 func causeOf(lost *zklock.LostError) string {
@@ -248,14 +230,41 @@ func causeOf(lost *zklock.LostError) string {
 	return lost.Cause.Error()
 }
 
-// refused checks the error of an Acquire: a waiter gives up only when its context ends.
-func (c *chaosWorker) refused(ctx context.Context, err error) {
-	switch ended := ctx.Err() != nil && errors.Is(err, ctx.Err()); {
-	case errors.Is(err, zklock.ErrUnavailable):
-		c.count("acquire: unavailable")
-	case errors.Is(err, zklock.ErrNotAcquired) && ended:
-		c.count("acquire: gave up")
-	default:
-		c.violation("Acquire: an error of an unexpected class (the context's error is %v): %v", ctx.Err(), err)
+// trust acquires the lock of the control: the trusting client must overlap with another, or the faults would be too weak
+// to prove anything.
+func (l *chaosLibrary) trust(ctx context.Context, name string) (serving.Hold, error) {
+	l.mu.Lock()
+	c := l.controls[name]
+	if c == nil {
+		var err error
+		if c, err = newTrusting(l.hosts, l.task.Timeout, "/"+name); err != nil {
+			l.mu.Unlock()
+			return nil, err
+		}
+		l.controls[name] = c
 	}
+	l.mu.Unlock()
+	for c.take() != nil {
+		if err := pause(ctx, 20*time.Millisecond); err != nil {
+			return nil, err
+		}
+	}
+	return chaosTrust{c}, nil
+}
+
+// chaosTrust is the lock of the control. It has no token.
+type chaosTrust struct{ client *trusting }
+
+func (t chaosTrust) Token() string         { return "" }
+func (t chaosTrust) Held() bool            { return t.client.believes() }
+func (t chaosTrust) Lost() <-chan struct{} { return nil }
+
+func (t chaosTrust) Release(context.Context) error {
+	if !t.client.believes() {
+		return nil // its session ends, or it takes the lock again
+	}
+	if err := t.client.conn.Delete(t.client.path, -1); err != nil && !errors.Is(err, zk.ErrNoNode) {
+		return fmt.Errorf("control: %w", err)
+	}
+	return nil
 }

@@ -18,6 +18,7 @@ require (
 )
 
 require (
+	github.com/anishathalye/porcupine v1.3.1 // indirect
 	github.com/hashicorp/go-uuid v1.0.3 // indirect
 	github.com/jcmturner/aescts/v2 v2.0.0 // indirect
 	github.com/jcmturner/dnsutils/v2 v2.0.0 // indirect
@@ -33,6 +34,7 @@ require (
 	github.com/go-logr/stdr v1.2.2 // indirect
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/zklock/go-zklock/contrib/kerberos v0.0.0
+	github.com/zklock/go-zklock/contrib/locktest v0.0.0
 	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
 	go.opentelemetry.io/otel/log v1.47.0 // indirect
 	go.opentelemetry.io/otel/metric v1.47.0 // indirect
@@ -53,3 +55,5 @@ replace github.com/zklock/go-zklock/middleware/ginlock => ../middleware/ginlock
 replace github.com/zklock/go-zklock/tracing => ../tracing
 
 replace github.com/zklock/go-zklock/contrib/kerberos => ../contrib/kerberos
+
+replace github.com/zklock/go-zklock/contrib/locktest => ../contrib/locktest

@@ -3,12 +3,15 @@
 package integration_test
 
 import (
+	"context"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/zklock/go-zklock/contrib/locktest/fault"
 	"github.com/zklock/go-zklock/internal/testkit/ensemble"
 	"github.com/zklock/go-zklock/internal/testkit/long"
 )
@@ -28,10 +31,8 @@ func TestRollingRestart(t *testing.T) {
 	long.Parallel(t)
 	long.Test(t, "three servers restart one after the other")
 	ensemble.Require(t)
-	c := &chaos{t: t, root: rootOf(t), mild: true, kinds: []kind{
-		{"rolling restart", restartAll},
-		{"second rolling restart", restartAll},
-	}}
+	c := &chaos{t: t, root: rootOf(t), mild: true}
+	c.only(c.restartAll, "rolling restart", "second rolling restart")
 	c.run(chaosSeed(t), 0, rollingConfig)
 }
 
@@ -49,12 +50,12 @@ func TestRollingUpgrade(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := &chaos{t: t, root: rootOf(t), mild: true}
-	c.kinds = []kind{{"rolling upgrade", func(c *chaos, s *stroke) error {
+	c.only(func(ctx context.Context) error {
 		before := c.versions()
 		for _, server := range c.ensemble.Servers() {
 			server.Upgrade(to)
 		}
-		if err := restartAll(c, s); err != nil {
+		if err := c.restartAll(ctx); err != nil {
 			return err
 		}
 		after := c.versions()
@@ -65,8 +66,26 @@ func TestRollingUpgrade(t *testing.T) {
 			}
 		}
 		return nil
-	}}}
+	}, "rolling upgrade")
 	c.run(chaosSeed(t), 0, rollingConfig)
+}
+
+// only makes a run with faults of its own, which one function makes.
+func (c *chaos) only(strike func(context.Context) error, kinds ...fault.Kind) {
+	c.kinds, c.own = kinds, make(map[fault.Kind]func(context.Context) error)
+	for _, k := range kinds {
+		c.own[k] = strike
+	}
+}
+
+// restartAll restarts each server, one after the other.
+func (c *chaos) restartAll(ctx context.Context) error {
+	for _, i := range rand.Perm(len(c.ensemble.Servers())) {
+		if err := c.servers.Restart(ctx, i); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // versions returns the release that each of the servers runs.
@@ -85,30 +104,29 @@ func TestReconfiguration(t *testing.T) {
 	t.Parallel()
 	long.Test(t, "servers join and leave under load")
 	ensemble.Require(t)
-	c := &chaos{t: t, root: rootOf(t), mild: true, kinds: []kind{{"a server replaced, and replaced back", replaceServer}}}
+	c := &chaos{t: t, root: rootOf(t), mild: true}
+	c.only(c.replaceServer(), "a server replaced", "a server replaced again")
 	config := rollingConfig
 	config.Reconfigurable, config.DirectQuorum = true, true
 	c.run(chaosSeed(t), 0, config)
 }
 
-// replaceServer replaces a server of the ensemble, and undoes that.
-func replaceServer(c *chaos, s *stroke) error {
-	old := c.ensemble.Server(s.rng.IntN(len(c.ensemble.Servers())))
-	added, err := c.ensemble.Add()
-	if err != nil {
-		return err
+// replaceServer returns a function that replaces a server of the ensemble when it is called, and undoes that when it is called again.
+func (c *chaos) replaceServer() func(context.Context) error {
+	var old, added *ensemble.Server
+	return func(context.Context) (err error) {
+		if added != nil {
+			if err := old.Rejoin(); err != nil {
+				return err
+			}
+			return c.reconfigure(old, added)
+		}
+		old = c.ensemble.Server(rand.IntN(len(c.ensemble.Servers())))
+		if added, err = c.ensemble.Add(); err != nil {
+			return err
+		}
+		return c.reconfigure(added, old)
 	}
-	if err := c.reconfigure(added, old); err != nil {
-		return err
-	}
-	s.lift()
-	if err := c.recovered(s); err != nil {
-		return err
-	}
-	if err := old.Rejoin(); err != nil {
-		return err
-	}
-	return c.reconfigure(old, added)
 }
 
 // reconfigure adds a server that runs, and then removes and stops another. In the end the
@@ -133,7 +151,7 @@ func (c *chaos) reconfigure(join, leave *ensemble.Server) error {
 	if err := join.AwaitRole(ensemble.Follower, ensemble.Leader); err != nil {
 		return err
 	}
-	c.pause(time.Second) // the ensemble works with four servers
+	<-time.After(time.Second) // the ensemble works with four servers
 	if err := ask(fmt.Sprintf("%v has left", leave), nil, []string{leave.ID()}); err != nil {
 		return err
 	}

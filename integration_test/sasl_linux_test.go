@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zklock/go-zklock/contrib/locktest/fault"
 	"github.com/zklock/go-zklock/internal/testkit/ensemble"
 	"github.com/zklock/go-zklock/internal/testkit/kdc"
 	"github.com/zklock/go-zklock/internal/testkit/long"
@@ -35,7 +36,7 @@ func TestSASLRollingRestart(t *testing.T) {
 	long.Test(t, "three servers restart one after the other, for each mechanism")
 	ensemble.Require(t)
 	saslRuns(t, func(t *testing.T, config ensemble.Config, as func(string) string) {
-		c := &chaos{t: t, root: rootOf(t), mild: true, kinds: []kind{{"rolling restart", restartAll}}, as: as}
+		c := &chaos{t: t, root: rootOf(t), mild: true, kinds: []fault.Kind{fault.Rolling}, as: as}
 		rolling := rollingConfig
 		rolling.JAAS, rolling.JavaOptions = config.JAAS, config.JavaOptions
 		c.run(chaosSeed(t), 0, rolling)

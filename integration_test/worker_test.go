@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	serving "github.com/zklock/go-zklock/contrib/locktest/worker"
 	"github.com/zklock/go-zklock/zklock"
 )
 
@@ -33,7 +34,7 @@ type task struct {
 	For time.Duration // for mix, cycle and philosopher: how long it runs
 
 	Goroutines int    // for cycle
-	Log        string // for mix and chaos: the file for the locks that it held
+	Log        string // for mix: the file for the locks that it held; for chaos: the journal of all workers
 
 	Register string // for mix: the address of the register that the locks protect
 
@@ -51,7 +52,6 @@ type report struct {
 	Token zklock.Token
 	Err   string
 
-	Chaos *chaosReport `json:",omitempty"`
 	Cycle *cycleReport `json:",omitempty"`
 	Fork  *forkReport  `json:",omitempty"`
 	Call  *callReport  `json:",omitempty"`
@@ -102,7 +102,8 @@ func (w *worker) run() error {
 	case "refuse":
 		return w.refuse()
 	case "chaos":
-		return w.chaos()
+		serving.Main(openChaos(w.task))
+		os.Exit(0) // locktest expects no report
 	case "once":
 		return w.once()
 	case "every":

@@ -2,7 +2,9 @@ package locktest
 
 import (
 	"context"
+	"math"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"github.com/zklock/go-zklock/contrib/locktest/history"
@@ -15,25 +17,33 @@ type client struct {
 	run  *run
 	slot *slot
 	rng  *rand.Rand
+
+	long  string // the lock that it asks for, of Config.Long; "": one of Config.Locks
+	keeps bool   // it has that as long as it can
+
+	newest atomic.Int64 // when its newest cycle began whose lock it has had to the end
 }
 
 // serve does cycles until ctx ends or the run is calm. The cycle that is under way then is finished.
 func (c *client) serve(ctx context.Context) {
 	for {
-		select {
-		case <-c.run.calm:
+		if c.run.isCalm() {
 			return
-		default:
 		}
 		p := c.slot.process(ctx)
 		if p == nil {
 			return
 		}
-		if c.run.config.Philosophers {
+		switch {
+		case c.run.config.Philosophers:
 			c.eat(ctx, p)
-		} else {
-			name := c.run.config.Names[c.rng.IntN(len(c.run.config.Names))]
-			c.cycle(ctx, p, name, c.run.config.hold(c.rng))
+		case c.keeps:
+			c.cycle(ctx, p, Lock{Name: c.long}, math.MaxInt64)
+		case c.long != "":
+			c.cycle(ctx, p, Lock{Name: c.long}, c.run.config.TTL/16)
+		default:
+			l := c.run.config.Locks[c.rng.IntN(len(c.run.config.Locks))]
+			c.cycle(ctx, p, l, c.run.config.hold(c.rng))
 		}
 		if !pause(ctx, about(c.rng, c.run.config.Think)) {
 			return
@@ -41,14 +51,24 @@ func (c *client) serve(ctx context.Context) {
 	}
 }
 
-// probe acquires one name, once, and reports whether it was granted before ctx ended.
-func (c *client) probe(ctx context.Context, name string) bool {
+// isCalm reports whether the faults are over.
+func (r *run) isCalm() bool {
+	select {
+	case <-r.calm:
+		return true
+	default:
+		return false
+	}
+}
+
+// probe acquires one lock, once, and reports whether it was granted before ctx ended.
+func (c *client) probe(ctx context.Context, l Lock) bool {
 	for {
 		p := c.slot.process(ctx)
 		if p == nil {
 			return false
 		}
-		if c.cycle(ctx, p, name, 0) {
+		if c.cycle(ctx, p, l, 0) {
 			return true
 		}
 		if !pause(ctx, c.run.config.TTL/10) {
@@ -58,29 +78,34 @@ func (c *client) probe(ctx context.Context, name string) bool {
 }
 
 // cycle acquires a lock, works for a time, and releases it. It reports whether the lock was granted.
-func (c *client) cycle(ctx context.Context, p *process, name string, hold time.Duration) (granted bool) {
-	l := c.take(ctx, p, name, 0)
+func (c *client) cycle(ctx context.Context, p *process, what Lock, hold time.Duration) (granted bool) {
+	began := c.run.history.Now()
+	l := c.take(ctx, p, what, 0)
 	if l == nil {
 		return false
 	}
-	c.work(ctx, p, l.box, history.Event{Worker: p.number, ID: l.id, Name: name, Token: history.Token(l.token)}, hold)
+	kept := c.work(ctx, p, l, hold)
 	c.give(ctx, p, l)
+	if kept {
+		c.newest.Store(began)
+	}
 	return true
 }
 
 // lock is a lock that a client holds, and must give.
 type lock struct {
+	Lock
 	id    int
 	box   *box
-	token string
+	token history.Token
 }
 
 // take acquires a lock while its client holds that of another acquisition, or none: 0. It returns nil if the
 // lock was not granted.
-func (c *client) take(ctx context.Context, p *process, name string, holding int) *lock {
+func (c *client) take(ctx context.Context, p *process, what Lock, holding int) *lock {
 	id := c.run.ids.next()
-	b := p.open(id, name)
-	p.send(history.Acquire, id, name, holding)
+	b := p.open(id, what.Name)
+	p.send(history.Event{Kind: history.Acquire, ID: id, Name: what.Name, Shared: what.Shared, Permits: what.Permits, Holding: holding})
 	m, ok := p.await(ctx, b)
 	if !ok || m.Op != worker.Granted {
 		p.close(id)
@@ -88,41 +113,49 @@ func (c *client) take(ctx context.Context, p *process, name string, holding int)
 	}
 	c.run.grants.next()
 	p.holds.Add(1)
-	return &lock{id, b, m.Token}
+	return &lock{what, id, b, history.Token(m.Token)}
 }
 
 // give releases a lock.
 func (c *client) give(ctx context.Context, p *process, l *lock) {
 	defer p.close(l.id)
 	defer p.holds.Add(-1)
-	p.send(history.Release, l.id, l.box.name, 0)
+	p.send(history.Event{Kind: history.Release, ID: l.id, Name: l.Name})
 	for m, ok := p.await(ctx, l.box); ok && m.Op != worker.Released && m.Op != worker.Failed; {
 		m, ok = p.await(ctx, l.box)
 	}
 }
 
-// work reads the register, pauses, and writes to it if the worker still holds the lock. A long pause has
-// checks in between, as long work looks now and then. What is lost is given up.
-func (c *client) work(ctx context.Context, p *process, b *box, e history.Event, hold time.Duration) {
-	registers := c.run.registers
-	registers.read(e)
+// work reads the register, pauses, and writes to it if the worker still holds the lock, or reads it again if the lock is shared. A long pause has
+// checks in between, as long work looks now and then. What is lost is given up. It reports whether the lock was kept.
+func (c *client) work(ctx context.Context, p *process, l *lock, hold time.Duration) (kept bool) {
+	c.run.registers.access(history.Read, p, l)
 	for step := min(hold/2+1, c.run.config.TTL/4); hold > 0; hold -= step {
-		if !pause(ctx, min(step, hold)) || !c.holds(ctx, p, b, e) {
-			return
+		if !pause(ctx, min(step, hold)) || !c.holds(ctx, p, l) {
+			return false
+		}
+		if hold > math.MaxInt64/2 && c.run.isCalm() {
+			break
 		}
 	}
-	if c.holds(ctx, p, b, e) {
-		p.beforeWrite(ctx)
-		registers.write(e)
+	if !c.holds(ctx, p, l) {
+		return false
 	}
+	kind := history.Reread
+	if !l.Shared {
+		kind = history.Write
+		p.beforeWrite(ctx)
+	}
+	refused := c.run.registers.access(kind, p, l)
+	return !refused || !c.run.config.Recheck || c.holds(ctx, p, l)
 }
 
 // holds asks the worker whether it holds the lock. An answer that took long is old: then it asks again, so
 // that a write follows a check at once, as it does in a program that looks before it writes.
-func (c *client) holds(ctx context.Context, p *process, b *box, e history.Event) bool {
+func (c *client) holds(ctx context.Context, p *process, l *lock) bool {
 	for {
-		sent := p.send(history.Check, e.ID, e.Name, 0)
-		m, ok := p.await(ctx, b)
+		sent := p.send(history.Event{Kind: history.Check, ID: l.id, Name: l.Name})
+		m, ok := p.await(ctx, l.box)
 		if !ok || m.Op != worker.Held {
 			return false
 		}

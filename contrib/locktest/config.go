@@ -2,6 +2,7 @@ package locktest
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -45,6 +46,14 @@ type Config struct {
 	// it likely that a worker holds a lock when a fault begins.
 	Names []string
 
+	// Locks are what clients ask for, each as often as the others; nil: each of Names for one client alone. Clients that try after the
+	// faults ask for each once.
+	Locks []Lock
+
+	// Long are locks that are held as long as they can be: process n has the n-th until it loses it or the faults are over, and the
+	// others wait for it and then have it for a moment. A client of each process more does that. Recover does not count it.
+	Long []string
+
 	// TTL is the time after which the locks of a dead client are free, as the workers are asked to set
 	// it; 0: 4s.
 	TTL time.Duration
@@ -82,9 +91,27 @@ type Config struct {
 	// Faults are what happens, one after the other: see [fault.Plan].
 	Faults []fault.Fault
 
+	// Own makes the faults of kinds that package fault does not have. Each returns when it is over.
+	Own map[fault.Kind]func(ctx context.Context) error
+
 	// Settle is how long a name may take after the faults until it is granted; 0: 20 seconds and 10
 	// times the TTL.
 	Settle time.Duration
+
+	// Recover is how long each client may take after a fault until it has had a lock since. The next fault waits for that, and if
+	// it takes longer, Run returns an error; 0: faults wait for nothing.
+	Recover time.Duration
+
+	// Recheck asks a worker once more whether it holds a lock when a register has refused its newest access: what the library believes
+	// then counts as Refused in package judge.
+	Recheck bool
+
+	// Stuck is called before Run returns because of Recover. Then the workers get SIGQUIT; nil: only that happens.
+	Stuck func()
+
+	// Idle is called before the workers end, when each client has finished its work; nil: nothing is. Its error is that of
+	// the run.
+	Idle func(ctx context.Context) error
 
 	// Stderr gets what the workers write to their standard error; nil: nothing does.
 	Stderr *os.File
@@ -94,19 +121,34 @@ type Config struct {
 	Progress io.Writer
 }
 
+// Lock is what a client asks for.
+type Lock struct {
+	// Name is the name. Names with + between them are several, which a client holds at once.
+	Name string
+
+	// Shared asks for a lock that others may hold shared at the same time.
+	Shared bool
+
+	// Permits asks for one of so many permits; 0: for the whole lock. Work under a permit uses no register.
+	Permits int
+}
+
 // withDefaults replaces the zero fields and checks the others.
 func (c Config) withDefaults() (Config, error) {
 	if len(c.Worker) == 0 || c.Ensemble == nil || slices.ContainsFunc(c.Others, func(o []string) bool { return len(o) == 0 }) {
 		return c, errors.New("locktest: a run needs a worker and an ensemble")
 	}
 	for _, f := range c.Faults {
-		if victims := c.victims(f.Kind); f.Victim < 0 || f.Victim >= victims {
+		if victims := c.victims(f.Kind); c.Own[f.Kind] == nil && (f.Victim < 0 || f.Victim >= victims) {
 			return c, fmt.Errorf("locktest: the fault %s has victim %d of %d", f, f.Victim, victims)
 		}
 		if f.Kind == fault.JumpClient && slices.ContainsFunc(c.commands(), func(command []string) bool { return child.IsGo(command[0]) }) {
 			return c, fmt.Errorf("locktest: the fault %s has no effect on a worker that is a program in Go", f)
 		}
-		if c.Direct && f.Kind.OfNetwork() {
+		if f.Confined < 0 || f.Confined > cmp.Or(c.Workers, defaultWorkers) {
+			return c, fmt.Errorf("locktest: the fault %s confines client %d", f, f.Confined)
+		}
+		if c.Direct && (f.Kind.OfNetwork() || f.Confined > 0) {
 			return c, fmt.Errorf("locktest: the fault %s needs proxies, and Direct asks for none", f)
 		}
 	}
@@ -124,6 +166,11 @@ func (c Config) withDefaults() (Config, error) {
 	def(&c.Clients, 2)
 	if c.Names == nil {
 		c.Names = []string{"a", "b", "c"}
+	}
+	if c.Locks == nil {
+		for _, name := range c.Names {
+			c.Locks = append(c.Locks, Lock{Name: name})
+		}
 	}
 	if c.Philosophers && len(c.Names) < 2 {
 		return c, errors.New("locktest: philosophers need two names at least")

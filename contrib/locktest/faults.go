@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/zklock/go-zklock/contrib/locktest/fault"
@@ -17,7 +18,11 @@ func (r *run) faults(ctx context.Context) error {
 		if !pause(ctx, f.After) {
 			break
 		}
-		if err := r.fault(ctx, f); err != nil {
+		err := r.fault(ctx, f)
+		if err == nil {
+			err = r.recovered(ctx, r.history.Now())
+		}
+		if err != nil {
 			return fmt.Errorf("locktest: %s: %w", f, err)
 		}
 	}
@@ -31,12 +36,22 @@ func (r *run) fault(ctx context.Context, f fault.Fault) error {
 		r.history.Note(e)
 		r.say("%s", f)
 	}
+	if own := r.config.Own[f.Kind]; own != nil {
+		begin()
+		defer r.history.Note(history.Event{Kind: history.Healed})
+		return own(ctx)
+	}
 	if f.Kind.OfServer() {
 		victim, err := r.victim(ctx, f)
 		if err != nil {
 			return err
 		}
 		e.Server = victim + 1
+		free := r.confine(ctx, f.Confined, victim)
+		defer free()
+		if f.Kind != fault.CutFollower {
+			free()
+		}
 		begin()
 		defer func() { r.history.Note(history.Event{Kind: history.Healed, Server: victim + 1}) }()
 		return r.server(ctx, f, victim)
@@ -71,6 +86,10 @@ func (r *run) fault(ctx context.Context, f fault.Fault) error {
 		}
 		pause(ctx, f.Lasts)
 		return s.clock.Set(0)
+	case fault.SlowClient:
+		s.link.Slow(r.config.TTL / 16)
+		pause(ctx, f.Lasts)
+		s.link.Heal()
 	default:
 		s.link.Break(f.Kind)
 		pause(ctx, f.Lasts)
@@ -109,12 +128,86 @@ func (r *run) holder(ctx context.Context, s *slot) *process {
 	}
 }
 
+// confine makes a client, whose number counts from 1, use one server, and the next client use others, until free is called. If it
+// does not connect within the TTL, the fault strikes it where it is.
+func (r *run) confine(ctx context.Context, client, server int) (free func()) {
+	if client == 0 {
+		return func() {}
+	}
+	l, next := r.slots[client-1].link, r.slots[client%r.config.Workers].link
+	next.Avoid(server)
+	for began := time.Now(); !l.Confine(server) && time.Since(began) < r.config.TTL; {
+		pause(ctx, 10*time.Millisecond)
+	}
+	pause(ctx, r.config.TTL/4) // it acquires what it has lost
+	return func() {
+		l.Heal()
+		next.Heal()
+	}
+}
+
+// recovered waits until each client has had a lock, in a cycle that began after a time, and has not lost it. The run fails
+// if that takes longer than Config.Recover.
+func (r *run) recovered(ctx context.Context, since int64) error {
+	if r.config.Recover == 0 {
+		return nil
+	}
+	limited, cancel := context.WithTimeout(ctx, r.config.Recover)
+	defer cancel()
+	for _, c := range r.clients {
+		for c.newest.Load() < since {
+			if !pause(limited, time.Millisecond) {
+				if ctx.Err() == nil {
+					r.quit()
+				}
+				return cmp.Or(context.Cause(ctx), fmt.Errorf("a client of worker %d has had no lock within %v after it", slices.Index(r.slots, c.slot)+1, r.config.Recover))
+			}
+		}
+	}
+	r.history.Note(history.Event{Kind: history.Recovered})
+	return nil
+}
+
+// quit makes the workers print where they are, if they are programs in Go or in Java, and waits for that.
+func (r *run) quit() {
+	if r.config.Stuck != nil {
+		r.config.Stuck()
+	}
+	for _, s := range r.slots {
+		s.set(func() {
+			if s.paused = true; s.current != nil {
+				_ = s.current.child.Quit() // it may have ended
+			}
+		})
+	}
+	time.Sleep(time.Second)
+}
+
+// succeeded waits until another server leads in place of a leader that is stopped.
+func (r *run) succeeded(ctx context.Context, k fault.Kind, stopped int) error {
+	if k != fault.StopLeader || len(r.config.Ensemble.Addrs()) < 3 {
+		return nil
+	}
+	limited, cancel := context.WithTimeout(ctx, r.config.Settle)
+	defer cancel()
+	for {
+		leader, err := r.config.Ensemble.Leader(limited)
+		if leader >= 0 && leader != stopped {
+			return nil
+		}
+		if !pause(limited, 50*time.Millisecond) {
+			return fmt.Errorf("find the next leader: %w", cmp.Or(err, context.Cause(limited)))
+		}
+	}
+}
+
 // jump is how far a wall clock jumps.
 const jump = time.Hour
 
 // victim returns the server that a fault strikes: the one that leads, one that does not, or the one of the schedule.
 func (r *run) victim(ctx context.Context, f fault.Fault) (int, error) {
-	if f.Kind != fault.KillLeader && f.Kind != fault.CutFollower {
+	ofLeader := f.Kind == fault.KillLeader || f.Kind == fault.StopLeader
+	if !ofLeader && f.Kind != fault.CutFollower && f.Kind != fault.StopFollower {
 		return f.Victim, nil
 	}
 	limited, cancel := context.WithTimeout(ctx, r.config.Settle)
@@ -125,7 +218,7 @@ func (r *run) victim(ctx context.Context, f fault.Fault) (int, error) {
 		case leader < 0 && !pause(limited, 50*time.Millisecond):
 			return 0, fmt.Errorf("find the leader: %w", cmp.Or(err, context.Cause(limited)))
 		case leader < 0:
-		case f.Kind == fault.KillLeader:
+		case ofLeader:
 			return leader, nil
 		case f.Victim != leader:
 			return f.Victim, nil
@@ -137,14 +230,27 @@ func (r *run) victim(ctx context.Context, f fault.Fault) (int, error) {
 
 // server makes a fault of a server.
 func (r *run) server(ctx context.Context, f fault.Fault, victim int) error {
-	ensemble := r.config.Ensemble
+	ensemble, began := r.config.Ensemble, r.history.Now()
 	switch f.Kind {
 	case fault.KillServer, fault.KillLeader:
 		if err := ensemble.Kill(victim); err != nil {
 			return err
 		}
-		pause(ctx, f.Lasts)
+		killed := r.history.Now()
+		if len(ensemble.Addrs()) > 2 { // the others are a quorum
+			if err := r.recovered(ctx, began); err != nil {
+				return err
+			}
+		}
+		pause(ctx, f.Lasts-time.Duration(r.history.Now()-killed))
 		return ensemble.Start(victim)
+	case fault.StopLeader, fault.StopFollower:
+		if err := ensemble.Stop(victim, true); err != nil {
+			return err
+		}
+		err := r.succeeded(ctx, f.Kind, victim)
+		pause(ctx, f.Lasts)
+		return cmp.Or(ensemble.Stop(victim, false), err)
 	case fault.CutFollower:
 		if !ensemble.Cut(victim, true) {
 			return errors.New("these servers have no connections to cut")

@@ -11,7 +11,7 @@ import (
 // kills its process, whose locks are then free after the TTL.
 func (c *client) eat(ctx context.Context, p *process) {
 	order := c.rng.Perm(len(c.run.config.Names))
-	first := c.take(ctx, p, c.run.config.Names[order[0]], 0)
+	first := c.take(ctx, p, Lock{Name: c.run.config.Names[order[0]]}, 0)
 	if first == nil {
 		return
 	}
@@ -21,7 +21,7 @@ func (c *client) eat(ctx context.Context, p *process) {
 	}
 	limited, cancel := context.WithTimeout(ctx, c.run.config.GiveUp)
 	defer cancel()
-	second := c.take(limited, p, c.run.config.Names[order[1]], first.id)
+	second := c.take(limited, p, Lock{Name: c.run.config.Names[order[1]]}, first.id)
 	switch {
 	case second != nil:
 		pause(ctx, about(c.rng, c.run.config.Hold))

@@ -171,14 +171,14 @@ func (p *process) close(id int) {
 	delete(p.boxes, id)
 }
 
-// send notes a request and sends it, with the acquisition whose lock its client holds, or 0. If the process has
-// ended, there is no answer.
-func (p *process) send(kind history.Kind, id int, name string, holding int) (at time.Time) {
+// send notes a request and sends it. If the process has ended, there is no answer.
+func (p *process) send(e history.Event) (at time.Time) {
 	p.writing.Lock()
 	defer p.writing.Unlock()
 	at = time.Now()
-	p.history.Note(history.Event{Kind: kind, Worker: p.number, ID: id, Name: name, Holding: holding})
-	_ = p.out.Encode(worker.Message{Op: string(kind), ID: id, Name: name, Holding: holding})
+	e.Worker = p.number
+	p.history.Note(e)
+	_ = p.out.Encode(worker.Message{Op: string(e.Kind), ID: e.ID, Name: e.Name, Holding: e.Holding, Shared: e.Shared, Permits: e.Permits})
 	return at
 }
 

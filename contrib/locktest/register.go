@@ -1,6 +1,7 @@
 package locktest
 
 import (
+	"strings"
 	"sync"
 
 	"github.com/zklock/go-zklock/contrib/locktest/history"
@@ -8,7 +9,8 @@ import (
 
 // registers are what the locks protect: two registers for each name, whose accesses are not atomic by
 // themselves. Each has the id of the acquisition that wrote last. The plain one accepts all accesses.
-// The fenced one refuses those with a token older than the newest that it has seen.
+// The fenced one refuses those with a token older than the newest that it has seen. It compares the token of a shared
+// hold with those of exclusive holds only.
 type registers struct {
 	history *history.Recorder
 
@@ -18,41 +20,50 @@ type registers struct {
 
 type register struct {
 	plain, fenced int
-	newest        history.Token // the newest token
+	newest, alone history.Token // the newest token, and that of the exclusive holds
 }
 
 func newRegisters(r *history.Recorder) *registers {
 	return &registers{history: r, names: make(map[string]*register)}
 }
 
-// read reads both registers of a name for an acquisition, and notes what was read.
-func (r *registers) read(e history.Event) { r.access(history.Read, e) }
-
-// write writes the id of an acquisition to both registers of a name, and notes that.
-func (r *registers) write(e history.Event) { r.access(history.Write, e) }
-
-// access takes worker, id, name and token from e. The event is noted under the mutex, so that the
-// history has the accesses in the order of the register. That does no I/O.
-func (r *registers) access(kind history.Kind, e history.Event) {
+// access reads both registers of each name of a lock, or writes the id of the acquisition to them, and notes that. It reports
+// whether a register has refused the access. The events are noted under the mutex, so that the history has the accesses in
+// the order of the register. That does no I/O.
+func (r *registers) access(kind history.Kind, p *process, l *lock) (refused bool) {
+	if l.Permits > 0 {
+		return false
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	x := r.names[e.Name]
-	if x == nil {
-		x = new(register)
-		r.names[e.Name] = x
-	}
-	e.Kind = kind
-	e.Refused = e.Token != "" && e.Token.Compare(x.newest) < 0
-	if !e.Refused {
-		x.newest = x.newest.Max(e.Token)
-	}
-	if kind == history.Read {
-		e.Value, e.Fenced = x.plain, x.fenced
-	} else {
-		x.plain = e.ID
-		if !e.Refused {
-			x.fenced = e.ID
+	for name := range strings.SplitSeq(l.Name, "+") {
+		x := r.names[name]
+		if x == nil {
+			x = new(register)
+			r.names[name] = x
 		}
+		e := history.Event{Kind: kind, Worker: p.number, ID: l.id, Name: name, Token: l.token}
+		limit := x.newest
+		if l.Shared {
+			limit = x.alone
+		}
+		e.Refused = e.Token != "" && e.Token.Compare(limit) < 0
+		if !e.Refused {
+			x.newest = x.newest.Max(e.Token)
+			if !l.Shared {
+				x.alone = x.alone.Max(e.Token)
+			}
+		}
+		if kind != history.Write {
+			e.Value, e.Fenced = x.plain, x.fenced
+		} else {
+			x.plain = e.ID
+			if !e.Refused {
+				x.fenced = e.ID
+			}
+		}
+		r.history.Note(e)
+		refused = refused || e.Refused
 	}
-	r.history.Note(e)
+	return refused
 }

@@ -21,6 +21,7 @@ type run struct {
 	history   *history.Recorder
 	registers *registers
 	slots     []*slot
+	clients   []*client     // of the workload
 	clocks    string        // a folder for the clocks of workers; "": no clock jumps
 	calm      chan struct{} // closed when the faults are over and no client begins another cycle
 
@@ -54,9 +55,10 @@ func Run(ctx context.Context, c Config) ([]history.Event, error) {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	var group sync.WaitGroup
+	var group, working sync.WaitGroup
 	join := func() error {
 		cancel(nil)
+		working.Wait()
 		group.Wait()
 		var err error
 		for _, s := range r.slots {
@@ -84,8 +86,13 @@ func Run(ctx context.Context, c Config) ([]history.Event, error) {
 			return nil, cmp.Or(err, join())
 		}
 		for i := range c.Clients {
-			client := &client{r, s, rand.New(rand.NewPCG(c.Seed, uint64(w*c.Clients+i)))}
-			group.Go(func() { client.serve(ctx) })
+			client := &client{run: r, slot: s, rng: rand.New(rand.NewPCG(c.Seed, uint64(w*c.Clients+i)))}
+			r.clients = append(r.clients, client)
+			working.Go(func() { client.serve(ctx) })
+		}
+		for i, name := range c.Long {
+			client := &client{run: r, slot: s, rng: rand.New(rand.NewPCG(c.Seed, uint64(i)<<32+uint64(w))), long: name, keeps: i%c.Workers == w}
+			working.Go(func() { client.serve(ctx) })
 		}
 	}
 	group.Go(func() { r.report(ctx) })
@@ -97,6 +104,9 @@ func Run(ctx context.Context, c Config) ([]history.Event, error) {
 	probes, err := begin(c.Worker)
 	if err == nil {
 		err = r.settle(ctx, probes)
+	}
+	if err == nil && c.Idle != nil {
+		err = r.idle(ctx, &working)
 	}
 	if err != nil {
 		return nil, cmp.Or(err, join())
@@ -125,7 +135,7 @@ func (r *run) workload(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// settle has a new worker acquire each name. A name whose probe is not granted in time is stuck, which the
+// settle has a new worker acquire each lock. A name whose probe is not granted in time is stuck, which the
 // history shows.
 func (r *run) settle(ctx context.Context, probes *slot) error {
 	if probes.process(ctx) == nil {
@@ -134,12 +144,33 @@ func (r *run) settle(ctx context.Context, probes *slot) error {
 	limited, cancel := context.WithTimeout(ctx, r.config.Settle)
 	defer cancel()
 	var group sync.WaitGroup
-	for i, name := range r.config.Names {
-		prober := &client{r, probes, rand.New(rand.NewPCG(r.config.Seed, uint64(i)))}
-		group.Go(func() { prober.probe(limited, name) })
+	locks := slices.Clone(r.config.Locks)
+	for _, name := range r.config.Long {
+		locks = append(locks, Lock{Name: name})
+	}
+	for i, l := range locks {
+		prober := &client{run: r, slot: probes, rng: rand.New(rand.NewPCG(r.config.Seed, uint64(i)))}
+		group.Go(func() { prober.probe(limited, l) })
 	}
 	group.Wait()
 	return context.Cause(ctx)
+}
+
+// idle waits until the clients have finished their cycles, and calls Config.Idle.
+func (r *run) idle(ctx context.Context, working *sync.WaitGroup) error {
+	done := make(chan struct{})
+	go func() { // ends with the clients: see Run
+		working.Wait()
+		close(done)
+	}()
+	limit := time.NewTimer(r.config.Settle)
+	defer limit.Stop()
+	select {
+	case <-done:
+		return cmp.Or(context.Cause(ctx), r.config.Idle(ctx))
+	case <-limit.C:
+		return fmt.Errorf("locktest: a client still waits or works %v after the faults", r.config.Settle)
+	}
 }
 
 // report writes a line of progress every few seconds.

@@ -2,6 +2,7 @@ package locktest_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -35,6 +36,7 @@ func TestMain(m *testing.M) {
 			l, err := openToy(ctx, s)
 			if bug := os.Getenv(bugEnv); bug != "" && err == nil {
 				l.(*toyClient).victims = map[string]int{findsDeadlocks: 1, failsOthers: 1, failsAll: 9}[bug]
+				l.(*toyClient).extra = map[string]int{extraPermit: 1}[bug]
 				l = &buggy{Library: l, bug: bug}
 			}
 			return l, err
@@ -107,8 +109,13 @@ var notForToy = map[fault.Kind]bool{fault.CutFollower: true, fault.JumpClient: t
 func TestRunOfARightLibrary(t *testing.T) {
 	t.Parallel()
 	c := toy(t, "", short)
-	c.LongHolds, c.Hold = 50, 10*time.Millisecond
+	c.LongHolds, c.Hold, c.Recover = 50, 10*time.Millisecond, time.Minute
+	idle := 0
+	c.Idle = func(context.Context) error { idle++; return nil }
+	const own = fault.Kind("a fault of the caller")
+	c.Own = map[fault.Kind]func(context.Context) error{own: func(context.Context) error { return nil }}
 	kinds := slices.DeleteFunc(slices.Clone(fault.Kinds), func(k fault.Kind) bool { return notForToy[k] })
+	kinds = append(kinds, own)
 	for i, k := range kinds {
 		f := fault.Fault{Kind: k, After: c.TTL / 4, Lasts: 3 * c.TTL / 2, Victim: i % 3}
 		if k.OfServer() {
@@ -120,6 +127,15 @@ func TestRunOfARightLibrary(t *testing.T) {
 	if !f.Passed() || f.Grants < c.Grants || f.Faults != len(kinds) || f.Kills != 1 {
 		t.Errorf("%+v, want nothing wrong, %d grants and %d faults", f, c.Grants, len(kinds))
 	}
+	recovered := 0
+	for _, e := range events {
+		if e.Kind == history.Recovered {
+			recovered++
+		}
+	}
+	if recovered != len(kinds) || idle != 1 {
+		t.Errorf("the clients have recovered %d times from %d faults, and were idle %d times", recovered, len(kinds), idle)
+	}
 	for _, k := range []history.Kind{history.Read, history.Write, history.Held, history.Released, history.Calm} {
 		if !slices.ContainsFunc(events, func(e history.Event) bool { return e.Kind == k }) {
 			t.Errorf("the history has no event %s", k)
@@ -128,6 +144,28 @@ func TestRunOfARightLibrary(t *testing.T) {
 	last := events[len(events)-1]
 	if last.Kind != history.Settled {
 		t.Errorf("the history ends with %+v", last)
+	}
+}
+
+// shared are locks that several clients have together.
+var shared = []locktest.Lock{{Name: "a"}, {Name: "a", Shared: true}, {Name: "a", Shared: true}, {Name: "p", Permits: 2}, {Name: "p", Permits: 2}}
+
+// TestRunOfSharedLocks: readers and permits of the toy pass, and are held together.
+func TestRunOfSharedLocks(t *testing.T) {
+	t.Parallel()
+	c := toy(t, "", long)
+	c.Locks, c.Clients = shared, 4
+	f, events := judged(t, c)
+	if !f.Passed() || f.Refused != 0 || f.Lost != 0 {
+		t.Errorf("%+v, want nothing wrong", f)
+	}
+	together, sure := make(map[string]bool), make(map[string]int64)
+	for _, h := range judge.Holds(events) {
+		together[h.Name] = together[h.Name] || h.Granted < sure[h.Name]
+		sure[h.Name] = max(sure[h.Name], h.Sure)
+	}
+	if !together["a"] || !together["p"] {
+		t.Errorf("no two holds were together, only those of %v", together)
 	}
 }
 
@@ -145,6 +183,8 @@ func TestRunFindsBugs(t *testing.T) {
 		{fallingToken, nil, func(f judge.Figures) int { return f.Fell }},
 		{lateLoss, []fault.Fault{stop, stop, stop}, func(f judge.Figures) int { return f.Overlaps }},
 		{lostRelease, nil, func(f judge.Figures) int { return len(f.Stuck) }},
+		{secretReader, nil, func(f judge.Figures) int { return f.Overlaps }},
+		{extraPermit, nil, func(f judge.Figures) int { return f.Overlaps }},
 	} {
 		t.Run(b.bug, func(t *testing.T) {
 			t.Parallel()
@@ -155,6 +195,10 @@ func TestRunFindsBugs(t *testing.T) {
 			c := toy(t, b.bug, ttl)
 			c.Faults, c.Names = b.faults, []string{"a"}
 			switch b.bug {
+			case secretReader:
+				c.Locks = shared
+			case extraPermit:
+				c.Locks = []locktest.Lock{{Name: "p", Permits: 2}}
 			case lostRelease: // the name is stuck from the fifth grant on
 				c.Workers, c.Clients, c.Grants, c.Settle = 1, 1, 5, time.Second
 			case lateLoss: // the fault begins during work, not during a release or between two
@@ -165,6 +209,23 @@ func TestRunFindsBugs(t *testing.T) {
 				t.Errorf("the bug was not found: %+v", f)
 			}
 		})
+	}
+}
+
+// TestRunNeedsRecovery: a run is an error if a client has no lock after a fault, or if the workers leave something behind.
+func TestRunNeedsRecovery(t *testing.T) {
+	t.Parallel()
+	c := toy(t, lostRelease, long)
+	c.Names, c.Recover = []string{"a"}, time.Second
+	c.Faults = slices.Repeat([]fault.Fault{{Kind: fault.Blink}}, 50) // the name is stuck before the clients have had it so often
+	if _, err := locktest.Run(t.Context(), c); err == nil || !strings.Contains(err.Error(), "has had no lock") {
+		t.Errorf("clients without a lock: %v", err)
+	}
+	c = toy(t, "", long)
+	left := errors.New("a node is left")
+	c.Idle = func(context.Context) error { return left }
+	if _, err := locktest.Run(t.Context(), c); !errors.Is(err, left) {
+		t.Errorf("something is left: %v", err)
 	}
 }
 

@@ -71,7 +71,7 @@ func (s *slot) serve(ctx context.Context) error {
 		case <-ctx.Done():
 		}
 		s.set(func() { s.current = nil })
-		if err := p.end(c.TTL); err != nil {
+		if err := p.end(max(c.TTL, c.Recover)); err != nil {
 			return err
 		}
 		s.await(ctx, func() bool { return !s.paused })

@@ -17,6 +17,9 @@ const (
 	noTokens      = "no tokens"      // not a bug: the library has no tokens
 	excludesNever = "excludes never" // each acquisition is granted at once, with a token that rises
 
+	secretReader = "secret reader" // every fifth shared acquisition is granted without a look at the queue
+	extraPermit  = "extra permit"  // there is a permit too many
+
 	findsDeadlocks = "finds deadlocks" // not a bug: one wait of a circle fails
 	failsAll       = "fails all"       // all waits of a circle fail
 	failsOthers    = "fails others"    // one wait of a circle fails, and every fifth wait for a second lock
@@ -34,6 +37,9 @@ func (b *buggy) Acquire(ctx context.Context, name string) (worker.Hold, error) {
 	n := b.calls.Add(1)
 	if b.bug == excludesNever || b.bug == doubleGrant && n%5 == 0 && b.token.Load() > 0 {
 		return &buggyHold{library: b, number: n, token: b.token.Add(1)}, nil
+	}
+	if b.bug == secretReader && n%5 == 0 && worker.Request(ctx).Shared && b.token.Load() > 0 {
+		return &buggyHold{library: b, number: n, token: b.token.Load()}, nil
 	}
 	if b.bug == failsOthers && n%5 == 0 && len(worker.Holding(ctx)) > 0 {
 		return nil, errDeadlock

@@ -19,6 +19,7 @@ type toyClient struct {
 	addr    string
 	ttl     time.Duration
 	victims int // how many waits of a circle fail
+	extra   int // permits that it adds to those that there are
 	end     context.CancelFunc
 	done    sync.WaitGroup
 
@@ -184,11 +185,12 @@ func (c *toyClient) Acquire(ctx context.Context, name string) (worker.Hold, erro
 	for _, h := range worker.Holding(ctx) {
 		holding = append(holding, toyHoldOf(h).call.ID)
 	}
+	asked := worker.Request(ctx)
 	for ctx.Err() == nil {
 		c.mu.Lock()
 		session, call := c.session, (*toyCall)(nil)
 		if !session.ended {
-			call = c.send(toyRequest{Op: "lock", Name: name, Holding: holding, Victims: c.victims})
+			call = c.send(toyRequest{Op: "lock", Name: name, Holding: holding, Victims: c.victims, Shared: asked.Shared, Permits: asked.Permits + c.extra})
 		}
 		c.mu.Unlock()
 		if call == nil {

@@ -21,6 +21,8 @@ type toyRequest struct {
 	Op            string // open, ping, lock, unlock
 	Holding       []int  // lock: the ids of the locks that its client holds
 	Victims       int    // lock: how many waits of a circle that it closes fail
+	Shared        bool   // lock: others may have it shared, too
+	Permits       int    // lock: so many may have it; 0: one
 }
 
 // toyReply is what a server sends.
@@ -156,16 +158,22 @@ func (s *toyServer) waitOf(held *toyEntry) *toyEntry {
 	return nil
 }
 
-// grant grants each lock to the head of its queue. Its caller holds mu.
+// grant grants each lock to the head of its queue, and to those behind it that may share it. Its caller holds mu.
 func (s *toyServer) grant() {
 	if time.Now().Before(s.quiet) {
 		return
 	}
 	for _, queue := range s.queues {
-		if len(queue) > 0 && queue[0].token == 0 {
+		for i, e := range queue {
+			if i > 0 && i >= e.Permits && !(e.Shared && queue[i-1].Shared) {
+				break
+			}
+			if e.token != 0 {
+				continue
+			}
 			s.token++
-			queue[0].token = s.token
-			_ = s.sessions[queue[0].Session].out.Encode(toyReply{Session: queue[0].Session, ID: queue[0].ID, Op: "granted", Token: s.token})
+			e.token = s.token
+			_ = s.sessions[e.Session].out.Encode(toyReply{Session: e.Session, ID: e.ID, Op: "granted", Token: s.token})
 		}
 	}
 }

@@ -47,9 +47,28 @@ func (l *Link) Break(k Kind) {
 	}
 }
 
+// Slow makes all bytes take longer in either direction.
+func (l *Link) Slow(by time.Duration) {
+	for _, p := range l.proxies {
+		p.slow(by)
+	}
+}
+
+// Avoid makes the client use all servers but one.
+func (l *Link) Avoid(server int) { l.proxies[server].refuse(true) }
+
+// Confine makes the client use one server, and reports whether it is connected to that.
+func (l *Link) Confine(server int) bool {
+	for i, p := range l.proxies {
+		p.refuse(i != server)
+	}
+	return l.proxies[server].connected()
+}
+
 // Heal ends all faults of the network.
 func (l *Link) Heal() {
 	for _, p := range l.proxies {
+		p.slow(0)
 		p.refuse(false)
 		p.hold(false, false)
 	}

@@ -3,6 +3,7 @@ package fault
 import (
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -14,6 +15,7 @@ type proxy struct {
 	target   string
 	patience time.Duration // how long a connection is kept while the server does not listen
 	up, down gate
+	delay    atomic.Int64 // see slow
 	group    sync.WaitGroup
 
 	mu      sync.Mutex
@@ -35,6 +37,9 @@ func newProxy(target string, patience time.Duration) (*proxy, error) {
 // addr is the address to use in place of the server's.
 func (p *proxy) addr() string { return p.listener.Addr().String() }
 
+// slow makes all bytes take longer in either direction; 0: they take no longer than the network needs.
+func (p *proxy) slow(by time.Duration) { p.delay.Store(int64(by)) }
+
 // hold holds back the bytes from the client to the server, from the server to the client, or both,
 // until a call with false passes them on. The client can connect, and has no answer. Bytes that the
 // proxy has taken already may still pass.
@@ -51,6 +56,13 @@ func (p *proxy) refuse(refuses bool) {
 	if refuses {
 		p.resetLocked()
 	}
+}
+
+// connected reports whether there is a connection.
+func (p *proxy) connected() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.conns) > 0
 }
 
 // reset resets all connections. New ones pass.
@@ -108,18 +120,21 @@ func (p *proxy) pass(client net.Conn) {
 	}
 	defer p.remove(server)
 	var group sync.WaitGroup
-	group.Go(func() { pump(server, client, &p.up) })
-	group.Go(func() { pump(client, server, &p.down) })
+	group.Go(func() { p.pump(server, client, &p.up) })
+	group.Go(func() { p.pump(client, server, &p.down) })
 	group.Wait()
 }
 
 // pump passes bytes on as long as the gate is open. At its end it closes both connections.
-func pump(to, from net.Conn, g *gate) {
+func (p *proxy) pump(to, from net.Conn, g *gate) {
 	defer closeNow(to)
 	defer closeNow(from)
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(buf)
+		if d := time.Duration(p.delay.Load()); n > 0 && d > 0 {
+			time.Sleep(d)
+		}
 		g.wait()
 		if n > 0 {
 			if _, err := to.Write(buf[:n]); err != nil {

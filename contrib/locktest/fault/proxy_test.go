@@ -169,3 +169,46 @@ func TestProxyCloses(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestSlowLink: bytes take longer in each direction, until the link is healed.
+func TestSlowLink(t *testing.T) {
+	link := newLink(t, newEcho(t).Addr().String())
+	c := dial(t, link)
+	const by = 20 * time.Millisecond
+	link.Slow(by)
+	began := time.Now()
+	exchange(t, c, 1)
+	if took := time.Since(began); took < 2*by {
+		t.Errorf("a byte was back after %v, want %v at least", took, 2*by)
+	}
+	link.Heal()
+	exchange(t, c, 2)
+}
+
+// TestConfine: a confined client reaches one server, and no other one.
+func TestConfine(t *testing.T) {
+	link, err := fault.NewLink([]string{newEcho(t).Addr().String(), newEcho(t).Addr().String()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { link.Close() })
+	other := dial(t, link)
+	exchange(t, other, 1)
+	if link.Confine(1) {
+		t.Error("the client is connected to the second server already")
+	}
+	if _, err := io.ReadFull(other, make([]byte, 1)); err == nil {
+		t.Error("the connection to the first server has survived")
+	}
+	c, err := net.Dial("tcp", link.Addrs()[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	exchange(t, c, 2)
+	if !link.Confine(1) {
+		t.Error("the client is not connected to the second server")
+	}
+	link.Heal()
+	exchange(t, dial(t, link), 3)
+}

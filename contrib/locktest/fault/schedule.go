@@ -20,16 +20,19 @@ const (
 	HalfUp      Kind = "client heard by no server" // bytes from the client do not pass
 	HalfDown    Kind = "client hears no server"    // bytes to the client do not pass
 	ResetClient Kind = "client refused"            // its connections are reset, and new ones refused
+	SlowClient  Kind = "client's link slow"        // bytes take a sixteenth of the TTL longer in either direction
 )
 
 // The faults of servers.
 const (
-	KillServer  Kind = "server killed"       // SIGKILL; it starts again when the fault is over
-	KillLeader  Kind = "leader killed"       // the same for the server that leads the others
-	CutFollower Kind = "follower cut off"    // no byte passes between a server that does not lead and the others
-	Rolling     Kind = "rolling restart"     // SIGTERM, start, and wait until it serves, for one server after the other
-	SlowDisk    Kind = "fsync delayed"       // each call of fsync and fdatasync takes longer
-	Blink       Kind = "connections dropped" // of all clients to one server: reset, and accepted again at once
+	KillServer   Kind = "server killed"       // SIGKILL; it starts again when the fault is over
+	KillLeader   Kind = "leader killed"       // the same for the server that leads the others
+	StopLeader   Kind = "leader stopped"      // SIGSTOP until another server leads, and SIGCONT when the fault is over
+	StopFollower Kind = "follower stopped"    // SIGSTOP, and SIGCONT when the fault is over, of a server that does not lead
+	CutFollower  Kind = "follower cut off"    // no byte passes between a server that does not lead and the others
+	Rolling      Kind = "rolling restart"     // SIGTERM, start, and wait until it serves, for one server after the other
+	SlowDisk     Kind = "fsync delayed"       // each call of fsync and fdatasync takes longer
+	Blink        Kind = "connections dropped" // of all clients to one server: reset, and accepted again at once
 )
 
 // The faults of wall clocks: an hour forward when the fault begins, and back when it is over. Clocks that
@@ -41,14 +44,14 @@ const (
 
 // Kinds are all kinds of faults.
 var Kinds = []Kind{
-	KillClient, StopClient, StopWrite, CutClient, HalfUp, HalfDown, ResetClient, JumpClient,
-	KillServer, KillLeader, CutFollower, Rolling, SlowDisk, Blink, JumpServer,
+	KillClient, StopClient, StopWrite, CutClient, HalfUp, HalfDown, ResetClient, SlowClient, JumpClient,
+	KillServer, KillLeader, StopLeader, StopFollower, CutFollower, Rolling, SlowDisk, Blink, JumpServer,
 }
 
 // OfServer reports whether the victim is a server.
 func (k Kind) OfServer() bool {
 	switch k {
-	case KillServer, KillLeader, CutFollower, Rolling, SlowDisk, Blink, JumpServer:
+	case KillServer, KillLeader, StopLeader, StopFollower, CutFollower, Rolling, SlowDisk, Blink, JumpServer:
 		return true
 	}
 	return false
@@ -57,7 +60,7 @@ func (k Kind) OfServer() bool {
 // OfNetwork reports whether the fault needs proxies between clients and servers.
 func (k Kind) OfNetwork() bool {
 	switch k {
-	case CutClient, HalfUp, HalfDown, ResetClient, Blink:
+	case CutClient, HalfUp, HalfDown, ResetClient, SlowClient, Blink:
 		return true
 	}
 	return false
@@ -76,6 +79,11 @@ type Fault struct {
 
 	// Victim is the index of the client or the server.
 	Victim int
+
+	// Confined is the number of a client, from 1, that can reach no server but the one that a fault of a server strikes, until that
+	// begins, or until it is over if a follower is cut off; 0: each client can reach all. Meanwhile the next client cannot
+	// reach that server.
+	Confined int
 }
 
 // String returns the fault as text, such as "client stopped for 1.2s".

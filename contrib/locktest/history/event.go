@@ -22,6 +22,7 @@ const (
 	Held     Kind = "held"     // the worker has answered the newest check that it does
 	Lost     Kind = "lost"     // the worker has reported that it does not
 	Write    Kind = "write"    // the work has written its id to the register: refused
+	Reread   Kind = "reread"   // the work of a shared hold has read the register again: value, fenced, refused
 	Release  Kind = "release"  // the request to release was sent
 	Released Kind = "released" // the worker has answered that the release is over
 	Failed   Kind = "failed"   // the worker has answered that the acquire or the release failed
@@ -29,12 +30,13 @@ const (
 
 // Faults and the course of the run.
 const (
-	Start   Kind = "start"   // a process of a worker was started
-	Kill    Kind = "kill"    // a process of a worker was killed, or ended by itself
-	Fault   Kind = "fault"   // a fault begins: reason has its text, worker or server the victim
-	Healed  Kind = "healed"  // the fault is over
-	Calm    Kind = "calm"    // the faults are over; names that are not granted from now on are stuck
-	Settled Kind = "settled" // the run ends: each name was granted since, or the time for that is over
+	Start     Kind = "start"     // a process of a worker was started
+	Kill      Kind = "kill"      // a process of a worker was killed, or ended by itself
+	Fault     Kind = "fault"     // a fault begins: reason has its text, worker or server the victim
+	Healed    Kind = "healed"    // the fault is over
+	Recovered Kind = "recovered" // each client has had a lock since the fault was over, or since a server was killed
+	Calm      Kind = "calm"      // the faults are over; names that are not granted from now on are stuck
+	Settled   Kind = "settled"   // the run ends: each name was granted since, or the time for that is over
 )
 
 // GivenUp is the reason of a kill because a client has waited for a second lock too long.
@@ -57,12 +59,19 @@ type Event struct {
 	// ID is the number of the acquisition.
 	ID int `json:"id,omitempty"`
 
-	// Name is the name of the lock, and of the register that it protects.
+	// Name is the name of the lock, and of the register that it protects. An acquisition of several locks at once has all names,
+	// with + between them.
 	Name string `json:"name,omitempty"`
 
 	// Holding is the number of the acquisition whose lock the client of an acquire holds while it waits; 0:
 	// it holds none.
 	Holding int `json:"holding,omitempty"`
+
+	// Shared reports that an acquire asks for a lock that others may hold shared at the same time.
+	Shared bool `json:"shared,omitempty"`
+
+	// Permits is of how many permits an acquire asks for one; 0: it asks for the whole lock.
+	Permits int `json:"permits,omitempty"`
 
 	// Token is the fencing token; "": none.
 	Token Token `json:"token,omitempty"`

@@ -2,6 +2,7 @@ package judge_test
 
 import (
 	"cmp"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -15,6 +16,13 @@ type moment struct {
 	at float64
 	history.Event
 }
+
+// The names of the generated locks that several holds share, and the permits of one of them.
+const (
+	readers = "readers"
+	permits = "permits"
+	most    = 2
+)
 
 // generated is a history of one hold after the other, for mutations.
 type generated struct {
@@ -67,21 +75,79 @@ func generate(rng *rand.Rand) *generated {
 			}
 		}
 	}
+	for _, name := range []string{readers, permits} {
+		for range rng.IntN(4) {
+			id, token = g.together(name, id, token)
+		}
+	}
 	return g
+}
+
+// together adds a group of holds that have a lock together, or one that has it alone, after all events so far. It takes and returns the
+// newest id and token.
+func (g *generated) together(name string, id int, token int64) (int, int64) {
+	now := 0.0
+	for _, m := range g.moments {
+		now = max(now, m.at+10)
+	}
+	n, proto := most, history.Event{Name: name, Permits: most}
+	if name == readers {
+		if n, proto = 1+g.rng.IntN(3), (history.Event{Name: name, Shared: true}); g.rng.IntN(3) == 0 {
+			n, proto.Shared = 1, false
+		}
+	}
+	add := func(id int, kind history.Kind) float64 {
+		now += 0.1 + g.rng.Float64()
+		e := proto
+		e.Kind, e.ID, e.Worker = kind, id, 1+id%3
+		if kind == history.Granted && g.tokens {
+			e.Token = history.Token(strconv.FormatInt(token, 10))
+		}
+		g.moments = append(g.moments, moment{now, e})
+		return now
+	}
+	for range n {
+		id++
+		token += 1 + g.rng.Int64N(3)
+		g.ids = append(g.ids, id)
+		add(id, history.Acquire)
+		g.moments[len(g.moments)-1].at -= g.rng.Float64() * 5
+		add(id, history.Granted)
+		if name == readers {
+			add(id, history.Read)
+		}
+	}
+	for _, id := range g.ids[len(g.ids)-n:] {
+		for range g.rng.IntN(3) {
+			add(id, history.Check)
+			add(id, history.Held)
+		}
+		switch {
+		case proto.Shared:
+			add(id, history.Reread)
+		case name == readers:
+			add(id, history.Write)
+		}
+		if g.rng.IntN(5) > 0 {
+			add(id, history.Release)
+			add(id, history.Released)
+		}
+	}
+	return id, token
 }
 
 // events are the history with what the registers have answered.
 func (g *generated) events() []history.Event {
 	slices.SortStableFunc(g.moments, func(a, b moment) int { return cmp.Compare(a.at, b.at) })
 	type register struct {
-		last, fenced int
-		token        history.Token
+		last, fenced  int
+		newest, alone history.Token
 	}
-	registers, tokens := make(map[string]*register), make(map[int]history.Token)
+	registers, tokens, shared := make(map[string]*register), make(map[int]history.Token), make(map[int]bool)
 	for _, m := range g.moments {
 		registers[m.Name] = new(register)
 		if m.Kind == history.Granted {
-			tokens[m.ID] = m.Token
+			tokens[m.ID], shared[m.ID] = m.Token, m.Shared
 		}
 	}
 	var events []history.Event
@@ -89,13 +155,20 @@ func (g *generated) events() []history.Event {
 		e, r := m.Event, registers[m.Name]
 		e.At = int64(i + 1)
 		switch e.Kind {
-		case history.Read, history.Write:
+		case history.Read, history.Reread, history.Write:
 			e.Token = tokens[e.ID]
-			e.Refused = e.Token.Compare(r.token) < 0
-			if !e.Refused {
-				r.token = e.Token
+			if shared[e.ID] {
+				e.Refused = e.Token.Compare(r.alone) < 0
+			} else {
+				e.Refused = e.Token.Compare(r.newest) < 0
 			}
-			if e.Kind == history.Read {
+			if !e.Refused {
+				r.newest = r.newest.Max(e.Token)
+			}
+			if !e.Refused && !shared[e.ID] {
+				r.alone = e.Token
+			}
+			if e.Kind != history.Write {
 				e.Value, e.Fenced = r.last, r.fenced
 				break
 			}
@@ -123,11 +196,12 @@ func (g *generated) find(id int, kind history.Kind) *moment {
 // A mutation makes a mistake in a history. It reports whether it found a place for it.
 type mutation func(g *generated) bool
 
-// pair calls f with two holds of a name that follow each other, until f reports success.
+// pair calls f with two holds of a name that follow each other and exclude each other, until f reports success.
 func (g *generated) pair(f func(first, second int) bool) bool {
 	for _, i := range g.rng.Perm(len(g.ids) - 1) {
 		a, b := g.ids[i], g.ids[i+1]
-		if g.find(a, history.Granted).Name == g.find(b, history.Granted).Name && f(a, b) {
+		first, second := g.find(a, history.Granted), g.find(b, history.Granted)
+		if first.Name == second.Name && first.Permits == 0 && !(first.Shared && second.Shared) && f(a, b) {
 			return true
 		}
 	}
@@ -157,6 +231,40 @@ func lostUpdate(g *generated) bool {
 		g.find(b, history.Read).at = write.at - 0.001
 		return true
 	})
+}
+
+// changedRead lets a shared hold read again after the hold behind it has written.
+func changedRead(g *generated) bool {
+	return g.pair(func(a, b int) bool {
+		again, write := g.find(a, history.Reread), g.find(b, history.Write)
+		if again == nil || write == nil {
+			return false
+		}
+		again.at = write.at + 0.001
+		return true
+	})
+}
+
+// thirdPermit grants a permit before the newest checks of two holds that have one, and lets the new hold be sure.
+func thirdPermit(g *generated) bool {
+	for i := range len(g.ids) - most {
+		third, until := g.ids[i+most], math.Inf(1)
+		ok := g.find(third, history.Granted).Permits > 0 && g.find(third, history.Check) != nil
+		for _, id := range g.ids[i : i+most] {
+			check := g.find(id, history.Check)
+			if ok = ok && check != nil && g.find(id, history.Granted).Permits > 0; ok {
+				until = min(until, check.at)
+			}
+		}
+		for _, id := range g.ids[i : i+most] {
+			ok = ok && g.find(id, history.Granted).at < until-0.001
+		}
+		if ok {
+			g.find(third, history.Granted).at, g.find(third, history.Acquire).at = until-0.001, until-5
+			return true
+		}
+	}
+	return false
 }
 
 // fallingToken gives the later of two sure holds the older token.

@@ -65,14 +65,16 @@ func TestJudgesAgree(t *testing.T) {
 		{"overlap", overlap, func(v judge.Verdict) int { return v.Overlaps }},
 		{"lost update", lostUpdate, func(v judge.Verdict) int { return v.Lost }},
 		{"falling token", fallingToken, func(v judge.Verdict) int { return v.Fell }},
+		{"changed read", changedRead, func(v judge.Verdict) int { return v.Lost }},
+		{"third permit", thirdPermit, func(v judge.Verdict) int { return v.Overlaps }},
 	}
 	made := make(map[string]int)
-	for seed := range uint64(3000) {
+	for seed := range uint64(4000) {
 		g := generate(rand.New(rand.NewPCG(seed, 1)))
 		if v := both(t, g.events()); v != (judge.Verdict{}) {
 			t.Fatalf("seed %d: a right history was judged %+v", seed, v)
 		}
-		kind := kinds[seed%3]
+		kind := kinds[seed%5]
 		if kind.make(g) {
 			made[kind.name]++
 			if v := both(t, g.events()); kind.found(v) == 0 {
@@ -89,7 +91,7 @@ func TestJudgesAgree(t *testing.T) {
 			made["moved, wrong"]++
 		}
 	}
-	for _, kind := range []string{"overlap", "lost update", "falling token", "moved, right", "moved, wrong"} {
+	for _, kind := range []string{"overlap", "lost update", "falling token", "changed read", "third permit", "moved, right", "moved, wrong"} {
 		if made[kind] < 100 {
 			t.Errorf("only %d histories of the kind %s", made[kind], kind)
 		}

@@ -8,81 +8,106 @@ import (
 	"github.com/zklock/go-zklock/contrib/locktest/history"
 )
 
-// Verdict is what is wrong with a history. The zero value says that nothing is.
-type Verdict struct {
-	// Overlaps is how many holds began, or existed, while the sure part of another hold of the name
-	// lasted.
-	Overlaps int
-
-	// Fell is how many tokens were not greater than that of the hold before.
-	Fell int
-
-	// Lost is how many updates of a plain register were lost.
-	Lost int
-
-	// FencedOverlaps is how many works another hold interrupted, although the register is fenced: the
-	// register accepted their read, then the other hold's, then their write.
-	FencedOverlaps int
-
-	// FencedLost is how many updates of a fenced register were lost, or had a token that was not
-	// greater than that of the update before.
-	FencedLost int
-}
-
-// Safe reports whether the locks excluded each other and their tokens rose: then a fenced register loses
-// nothing.
-func (v Verdict) Safe() bool {
-	return v.Overlaps == 0 && v.Fell == 0 && v.FencedOverlaps == 0 && v.FencedLost == 0
-}
-
-// Plain judges holds by counting.
+// Plain counts what is wrong with holds.
 func Plain(holds []Hold) Verdict {
 	var v Verdict
 	for _, of := range byName(holds) {
-		v.exclusion(of)
+		v.Overlaps += len(overlaps(of))
+		v.tokens(of)
 		v.register(of)
 		v.fenced(of)
 	}
 	return v
 }
 
-// exclusion looks at the sure parts of the holds of a name, in the order in which they began. Holds
-// without a sure part existed at a moment between request and grant, which must not lie whole in the
-// sure part of another hold.
-func (v *Verdict) exclusion(holds []Hold) {
-	var sure []Hold
-	var until []int64 // the latest end of the first sure parts
-	last, token := int64(0), history.Token("")
+// spans are when the sure parts of holds began, in their order, and of the parts up to each, the one that ends last.
+type spans struct {
+	began []int64
+	last  []Hold
+}
+
+// add adds the hold that was granted last.
+func (s *spans) add(h Hold) {
+	s.began = append(s.began, h.Granted)
+	if n := len(s.last); n > 0 && s.last[n-1].Sure > h.Sure {
+		h = s.last[n-1]
+	}
+	s.last = append(s.last, h)
+}
+
+// before returns the hold whose sure part ends last of those that began before a time.
+func (s *spans) before(at int64) (h Hold) {
+	if i := sort.Search(len(s.began), func(i int) bool { return s.began[i] >= at }); i > 0 {
+		h = s.last[i-1]
+	}
+	return h
+}
+
+// overlaps looks at the sure parts of the holds of a name, in the order in which they began. It returns what another hold
+// overlapped, once for each overlap. Holds without a sure part existed at a moment between request and grant, which must not lie
+// whole in the sure part of another hold. Those of permits are left out.
+func overlaps(holds []Hold) (overlapped []Hold) {
+	var alone, all spans
+	excluding := func(h Hold) *spans {
+		if h.Shared || h.Permits > 0 {
+			return &alone
+		}
+		return &all
+	}
+	var permits []Hold // whose sure parts may last
 	for _, h := range holds {
 		if h.Sure == 0 {
 			continue
 		}
-		if h.Granted <= last {
-			v.Overlaps++
+		permits = slices.DeleteFunc(permits, func(o Hold) bool { return o.Sure < h.Granted })
+		if o := excluding(h).before(h.Granted); h.Granted <= o.Sure {
+			overlapped = append(overlapped, o)
+		} else if h.Permits > 0 && len(permits) >= h.Permits {
+			overlapped = append(overlapped, permits[0])
 		}
-		if h.Token != "" && h.Token.Compare(token) <= 0 {
-			v.Fell++
+		switch all.add(h); {
+		case h.Permits > 0:
+			permits = append(permits, h)
+		case !h.Shared:
+			alone.add(h)
 		}
-		last, token = max(last, h.Sure), token.Max(h.Token)
-		sure, until = append(sure, h), append(until, last)
 	}
 	for _, h := range holds {
-		before := sort.Search(len(sure), func(i int) bool { return sure[i].Granted >= h.Asked })
-		if h.Sure == 0 && before > 0 && h.Granted < until[before-1] {
-			v.Overlaps++
+		if o := excluding(h).before(h.Asked); h.Sure == 0 && h.Permits == 0 && h.Granted < o.Sure {
+			overlapped = append(overlapped, o)
+		}
+	}
+	return overlapped
+}
+
+// tokens looks at the tokens of holds with a sure part. That of a shared hold must be newer than those of exclusive holds before it,
+// and that of an exclusive hold newer than all before it. Those of permits are not compared.
+func (v *Verdict) tokens(holds []Hold) {
+	var alone, newest history.Token
+	for _, h := range holds {
+		if h.Sure == 0 || h.Token == "" || h.Permits > 0 {
+			continue
+		}
+		if !h.Shared && h.Token.Compare(newest) <= 0 || h.Token.Compare(alone) <= 0 {
+			v.Fell++
+		}
+		if newest = newest.Max(h.Token); !h.Shared {
+			alone = alone.Max(h.Token)
 		}
 	}
 }
 
 // register looks at the works on a name's plain register, in the order of their writes. Each must have
-// read what the one before has written.
+// read what the one before has written. A shared hold must read the same twice.
 func (v *Verdict) register(holds []Hold) {
 	last := 0
 	for _, h := range inOrderOfWrites(holds) {
-		if h.Saw != last {
+		if h.Shared && h.Saw != h.Again || !h.Shared && h.Saw != last {
 			v.Lost++
 		}
-		last = h.ID
+		if !h.Shared {
+			last = h.ID
+		}
 	}
 }
 
@@ -93,16 +118,26 @@ func (v *Verdict) fenced(holds []Hold) {
 		if h.ReadRefused || h.WriteRefused {
 			continue
 		}
-		if h.SawFenced != last || h.Token != "" && h.Token.Compare(token) <= 0 {
+		falls := h.Token != "" && h.Token.Compare(token) <= 0
+		if h.Shared && h.SawFenced != h.AgainFenced || !h.Shared && (h.SawFenced != last || falls) {
 			v.FencedLost++
 		}
-		last, token = h.ID, token.Max(h.Token)
+		if !h.Shared {
+			last, token = h.ID, token.Max(h.Token)
+		}
 	}
 	reads := slices.DeleteFunc(slices.Clone(holds), func(h Hold) bool { return h.Read == 0 || h.ReadRefused })
 	slices.SortFunc(reads, func(a, b Hold) int { return cmp.Compare(a.Read, b.Read) })
 	for i, h := range reads {
-		if i+1 < len(reads) && !h.WriteRefused && reads[i+1].Read < h.Write {
+		interrupts := func(o Hold) bool { return o.Read >= h.Write || !h.Shared || !o.Shared }
+		next := slices.IndexFunc(reads[i+1:], interrupts)
+		if next >= 0 && !h.WriteRefused && reads[i+1+next].Read < h.Write {
 			v.FencedOverlaps++
+		}
+	}
+	for _, h := range holds {
+		if h.ReadRefused && h.Read < h.Sure || h.WriteRefused && h.Write < h.Sure {
+			v.Refused++
 		}
 	}
 }

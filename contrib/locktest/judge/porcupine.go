@@ -11,7 +11,7 @@ import (
 
 // Opinion is what porcupine says of a history.
 type Opinion struct {
-	// Exclusion reports whether the holds are those of a mutex whose tokens rise.
+	// Exclusion reports whether the holds are those of a lock for one, or for several that share it, whose tokens rise.
 	Exclusion bool
 
 	// Register reports whether the works are those of a register without lost updates.
@@ -38,7 +38,7 @@ func Porcupine(holds []Hold, limit time.Duration) (o Opinion, known bool) {
 			model   porcupine.Model
 			history []porcupine.Operation
 		}{
-			{&o.Exclusion, mutexModel, mutexHistory(of)},
+			{&o.Exclusion, lockModel, lockHistory(of)},
 			{&o.Register, registerModel, registerHistory(of)},
 			{&o.Fenced, registerModel, fencedHistory(of)},
 		} {
@@ -57,48 +57,80 @@ func Porcupine(holds []Hold, limit time.Duration) (o Opinion, known bool) {
 	return o, true
 }
 
-// mutexState is a mutex: the id of the hold that has it, or 0, and the newest token.
-type mutexState struct {
-	holder int
-	token  history.Token
+// lockState is a lock: the id of the hold that has it alone, or 0; the number of holds that share it; the newest token, and
+// that of the holds that had it alone.
+type lockState struct {
+	holder, sharing int
+	newest, alone   history.Token
 }
 
-// mutexInput is an operation of a mutex: to lock it, or to unlock it.
-type mutexInput struct {
-	lock  bool
-	id    int
-	token history.Token
+// lockInput is an operation of a lock.
+type lockInput struct {
+	does    int // lock, unlock, or pass
+	id      int
+	shared  bool
+	permits int
+	token   history.Token // "": not judged
 }
 
-var mutexModel = porcupine.Model{
-	Init: func() any { return mutexState{} },
+// What an operation does: pass locks and unlocks at one moment.
+const (
+	lock = iota
+	unlock
+	pass
+)
+
+var lockModel = porcupine.Model{
+	Init: func() any { return lockState{} },
 	Step: func(state, input, _ any) (bool, any) {
-		s, in := state.(mutexState), input.(mutexInput)
+		s, in := state.(lockState), input.(lockInput)
+		together := in.shared || in.permits > 0
 		switch {
-		case !in.lock:
-			return s.holder == in.id, mutexState{token: s.token}
-		case s.holder != 0 || in.token != "" && in.token.Compare(s.token) <= 0:
+		case in.does == unlock && together: // it has locked before, as its sure part ends after the grant
+			s.sharing--
+			return true, s
+		case in.does == unlock:
+			ok := s.holder == in.id
+			s.holder = 0
+			return ok, s
+		case s.holder != 0, !together && s.sharing > 0, in.permits > 0 && s.sharing >= in.permits:
+			return false, s
+		case in.does == pass:
+			return true, s
+		case in.token == "":
+		case in.shared && in.token.Compare(s.alone) <= 0, !in.shared && in.token.Compare(s.newest) <= 0:
 			return false, s
 		}
-		return true, mutexState{holder: in.id, token: s.token.Max(in.token)}
+		s.newest = s.newest.Max(in.token)
+		if together {
+			s.sharing++
+		} else {
+			s.holder, s.alone = in.id, s.alone.Max(in.token)
+		}
+		return true, s
 	},
 }
 
-// mutexHistory has two operations for each hold. The mutex was locked between the request and its
-// answer. It was unlocked at the end of the sure part, or later; the answer to the release is the latest
-// time. A loss, or a kill, has no latest time: the servers notice it when they do. The token of a
-// hold without a sure part is not judged, as the time of that hold is not known.
-func mutexHistory(holds []Hold) []porcupine.Operation {
+// lockHistory has two operations for each hold with a sure part. The lock was locked between the request and its
+// answer. It was unlocked at the end of the sure part, or later: there is no latest time, as the servers notice a loss, or a kill,
+// when they do. A hold without a sure part has one operation, at a moment between request and answer that is not known. So its
+// token is not judged; if it is that of a permit, it is left out.
+func lockHistory(holds []Hold) []porcupine.Operation {
 	var ops []porcupine.Operation
 	for _, h := range holds {
-		lock, unlock := mutexInput{lock: true, id: h.ID, token: h.Token}, mutexInput{id: h.ID}
-		from := h.Sure
-		if from == 0 {
-			lock.token, from = "", h.Asked
+		in := lockInput{id: h.ID, shared: h.Shared, permits: h.Permits, token: h.Token}
+		if h.Permits > 0 {
+			in.token = ""
 		}
-		ops = append(ops,
-			porcupine.Operation{ClientId: h.Worker, Input: lock, Call: h.Asked, Return: h.Granted},
-			porcupine.Operation{ClientId: h.Worker, Input: unlock, Call: from, Return: math.MaxInt64})
+		if h.Sure == 0 {
+			if in.does, in.token = pass, ""; h.Permits == 0 {
+				ops = append(ops, porcupine.Operation{ClientId: h.Worker, Input: in, Call: h.Asked, Return: h.Granted})
+			}
+			continue
+		}
+		ops = append(ops, porcupine.Operation{ClientId: h.Worker, Input: in, Call: h.Asked, Return: h.Granted})
+		in.does = unlock
+		ops = append(ops, porcupine.Operation{ClientId: h.Worker, Input: in, Call: h.Sure, Return: math.MaxInt64})
 	}
 	return ops
 }
@@ -109,16 +141,21 @@ type registerState struct {
 	token history.Token
 }
 
-// work is one read and the write after it, which a register does as one step.
+// work is one read and the write after it, which a register does as one step; or two reads.
 type work struct {
 	saw, id int
 	token   history.Token
+	shared  bool
+	again   int
 }
 
 var registerModel = porcupine.Model{
 	Init: func() any { return registerState{} },
 	Step: func(state, input, _ any) (bool, any) {
 		s, w := state.(registerState), input.(work)
+		if w.shared {
+			return w.saw == s.last && w.again == s.last, s
+		}
 		if w.saw != s.last || w.token != "" && w.token.Compare(s.token) <= 0 {
 			return false, s
 		}
@@ -131,7 +168,7 @@ func registerHistory(holds []Hold) []porcupine.Operation {
 	var ops []porcupine.Operation
 	for _, h := range holds {
 		if h.Write != 0 {
-			ops = append(ops, porcupine.Operation{ClientId: h.Worker, Input: work{saw: h.Saw, id: h.ID}, Call: h.Read, Return: h.Write})
+			ops = append(ops, porcupine.Operation{ClientId: h.Worker, Input: work{saw: h.Saw, id: h.ID, shared: h.Shared, again: h.Again}, Call: h.Read, Return: h.Write})
 		}
 	}
 	return ops
@@ -142,7 +179,7 @@ func fencedHistory(holds []Hold) []porcupine.Operation {
 	var ops []porcupine.Operation
 	for _, h := range holds {
 		if h.Write != 0 && !h.ReadRefused && !h.WriteRefused {
-			ops = append(ops, porcupine.Operation{ClientId: h.Worker, Input: work{h.SawFenced, h.ID, h.Token}, Call: h.Read, Return: h.Write})
+			ops = append(ops, porcupine.Operation{ClientId: h.Worker, Input: work{h.SawFenced, h.ID, h.Token, h.Shared, h.AgainFenced}, Call: h.Read, Return: h.Write})
 		}
 	}
 	return ops

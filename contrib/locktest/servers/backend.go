@@ -49,7 +49,7 @@ func Named(name string) (Backend, error) {
 // Supports returns why n servers of the backend cannot have a fault, or no error.
 func (b Backend) Supports(k fault.Kind, n int) error {
 	switch k {
-	case fault.KillLeader, fault.CutFollower:
+	case fault.KillLeader, fault.StopLeader, fault.StopFollower, fault.CutFollower:
 		if !b.Leads {
 			return fmt.Errorf("%s: no server of %s leads the others", k, b.Name)
 		}

@@ -16,6 +16,9 @@ type Ensemble interface {
 	// Kill ends a server at once and waits for its end.
 	Kill(server int) error
 
+	// Stop suspends a server, or lets it go on.
+	Stop(server int, stopped bool) error
+
 	// Start starts a server that was killed, with the data that it had. It does not wait until the
 	// server serves.
 	Start(server int) error
@@ -48,6 +51,9 @@ func (g Given) Addrs() []string { return g }
 
 // Kill returns an error.
 func (g Given) Kill(int) error { return errGiven }
+
+// Stop returns an error.
+func (g Given) Stop(int, bool) error { return errGiven }
 
 // Start returns an error.
 func (g Given) Start(int) error { return errGiven }

@@ -80,6 +80,18 @@ func (p *Processes) Kill(server int) error {
 	return nil
 }
 
+// Stop sends SIGSTOP or SIGCONT.
+func (p *Processes) Stop(server int, stopped bool) error {
+	switch r := p.running[server]; {
+	case r == nil:
+		return nil
+	case stopped:
+		return r.Stop()
+	default:
+		return r.Continue()
+	}
+}
+
 // Start starts a server that does not run.
 func (p *Processes) Start(server int) error {
 	if r := p.running[server]; r != nil && !r.Over() {

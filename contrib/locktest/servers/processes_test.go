@@ -141,6 +141,8 @@ func TestBackends(t *testing.T) {
 				t.Errorf("a server was cut off from the others: %v", cut)
 			}
 			p.Cut(2, false)
+			must("stop", p.Stop(0, true))
+			must("continue", p.Stop(0, false))
 			must("wait", p.Await(ctx))
 			if b.Supports(fault.SlowDisk, 3) == nil {
 				must("slow", p.Slow(0, 50*time.Millisecond))

@@ -81,3 +81,25 @@ func ExampleHolding() {
 	// {"op":"granted","id":7,"name":"a"}
 	// {"op":"failed","id":8,"name":"b","reason":"b would not be the only lock"}
 }
+
+// A library with locks for readers, which asks the request for that.
+func ExampleRequest() {
+	n := new(nested)
+	n.acquire = func(ctx context.Context, name string) (worker.Hold, error) {
+		return nil, fmt.Errorf("%s is asked for by a reader: %v", name, worker.Request(ctx).Shared)
+	}
+	in, requests := io.Pipe()
+	answers, out := io.Pipe()
+	result := make(chan error, 1)
+	go func() { result <- worker.Serve(n, in, out) }()
+	lines := bufio.NewScanner(answers)
+	lines.Scan()
+	fmt.Fprintln(requests, `{"op":"acquire","id":7,"name":"a","shared":true}`)
+	lines.Scan()
+	fmt.Println(lines.Text())
+	requests.Close()
+	if err := <-result; err != nil {
+		panic(err)
+	}
+	// Output: {"op":"failed","id":7,"name":"a","reason":"a is asked for by a reader: true"}
+}

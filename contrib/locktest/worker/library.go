@@ -13,7 +13,7 @@ import (
 // Library is a lock library, as a worker uses it. Its methods are called concurrently.
 type Library interface {
 	// Acquire waits for a lock. It returns an error when ctx ends, or when Close is called. Holding(ctx) has
-	// the locks that its caller holds meanwhile.
+	// the locks that its caller holds meanwhile, and Request(ctx) what else the caller asks for.
 	Acquire(ctx context.Context, name string) (Hold, error)
 
 	// Close ends the library's connections. Calls that wait must return then.
@@ -33,6 +33,15 @@ type Hold interface {
 
 	// Release gives the lock back.
 	Release(ctx context.Context) error
+}
+
+// requestKey is the context key of the request.
+type requestKey struct{}
+
+// Request returns the request that the caller of Acquire serves: whether it asks for a shared lock, or for a permit.
+func Request(ctx context.Context) Message {
+	m, _ := ctx.Value(requestKey{}).(Message)
+	return m
 }
 
 // holdingKey is the context key of the holds of a client.

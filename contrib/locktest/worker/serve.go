@@ -104,7 +104,7 @@ func (s *server) acquire(ctx context.Context, request Message, inbox <-chan stri
 		}
 		s.write(m)
 	}
-	hold, err := s.library.Acquire(s.within(ctx, request.Holding), name)
+	hold, err := s.library.Acquire(context.WithValue(s.within(ctx, request.Holding), requestKey{}, request), name)
 	if err != nil {
 		over(Failed, err)
 		return

@@ -82,6 +82,13 @@ func (o options) compare(ctx context.Context) error {
 	return writeDocument(o.comparison.document, cells)
 }
 
+// compared are those of some faults that the document has: all but those that only the chaos test of zklock needs.
+func compared(kinds []fault.Kind) []fault.Kind {
+	return slices.DeleteFunc(slices.Clone(kinds), func(k fault.Kind) bool {
+		return k == fault.StopLeader || k == fault.StopFollower || k == fault.SlowClient
+	})
+}
+
 // fill runs the cells of a library that are missing in a run.
 func (o options) fill(ctx context.Context, l library, run int, have []cell) error {
 	o.library, o.worker, o.backend = l.name, "", l.backend
@@ -89,6 +96,7 @@ func (o options) fill(ctx context.Context, l library, run int, have []cell) erro
 	if err != nil {
 		return err
 	}
+	kinds = compared(kinds)
 	first := quiet
 	if o.philosophers > 0 {
 		first, kinds = philosophers, nil
@@ -135,7 +143,7 @@ func (o options) fill(ctx context.Context, l library, run int, have []cell) erro
 		if kind == quiet || kind == philosophers {
 			c.Faults, c.LongHolds = nil, 0 // these runs measure speed, and what a library does by itself
 		}
-		c.Names = nil
+		c.Names, c.Locks = nil, nil
 		for n := range o.config.Names {
 			c.Names = append(c.Names, fmt.Sprintf("%s-%d-%d", strings.ReplaceAll(string(kind), " ", "-"), run, n+1))
 		}

@@ -240,7 +240,7 @@ func byFault(all []sum) string {
 		fmt.Fprintf(&b, " %s |", s.title)
 	}
 	fmt.Fprintf(&b, "\n|---|%s\n", strings.Repeat("---|", len(all)))
-	for _, k := range append([]fault.Kind{quiet}, fault.Kinds...) {
+	for _, k := range append([]fault.Kind{quiet}, compared(fault.Kinds)...) {
 		fmt.Fprintf(&b, "| %s |", k)
 		for _, s := range all {
 			var total cell
@@ -268,7 +268,7 @@ func byFault(all []sum) string {
 // seen says in words what the results of a library have.
 func seen(s sum) string {
 	var wrong []string
-	for _, k := range append([]fault.Kind{quiet}, fault.Kinds...) {
+	for _, k := range append([]fault.Kind{quiet}, compared(fault.Kinds)...) {
 		var total cell
 		for _, c := range s.cells {
 			if c.Fault == k {

@@ -71,6 +71,8 @@ func parse(args []string) (o options, err error) {
 	f.IntVar(&o.config.Workers, "workers", 3, "processes of the worker")
 	f.IntVar(&o.config.Clients, "clients", 2, "acquisitions of a process at a time")
 	names := f.Int("names", 3, "the number of locks")
+	share := f.Bool("shared", false, "half of the acquisitions ask for a shared lock; zklock: with the mode writer")
+	permits := f.Int("permits", 0, "each acquisition asks for one of so many permits; 0: for the whole lock")
 	f.DurationVar(&o.config.TTL, "ttl", 4*time.Second, "when the locks of a dead client must be free")
 	f.DurationVar(&o.config.Hold, "hold", 10*time.Millisecond, "the mean time of work")
 	f.DurationVar(&o.config.Think, "think", 10*time.Millisecond, "the mean pause between two acquisitions")
@@ -95,7 +97,12 @@ func parse(args []string) (o options, err error) {
 		return o, errors.New("-names, -servers, -workers, -clients and -ttl must be above 0")
 	}
 	for i := range *names {
-		o.config.Names = append(o.config.Names, fmt.Sprintf("lock-%d", i+1))
+		name := fmt.Sprintf("lock-%d", i+1)
+		o.config.Names = append(o.config.Names, name)
+		o.config.Locks = append(o.config.Locks, locktest.Lock{Name: name, Permits: *permits})
+		if *share {
+			o.config.Locks = append(o.config.Locks, locktest.Lock{Name: name, Shared: true})
+		}
 	}
 	o.config.Progress = os.Stderr
 	// Clients with a session_dir compare the addresses of servers.

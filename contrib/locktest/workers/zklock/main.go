@@ -44,7 +44,16 @@ func (l library) Acquire(ctx context.Context, name string) (worker.Hold, error) 
 		defer cancel()
 		ctx = inner
 	}
-	lock, err := l.acquire(ctx, l.client, name)
+	var lock *zklock.Lock
+	var err error
+	switch asked := worker.Request(ctx); {
+	case asked.Shared:
+		lock, err = l.client.RWMutex(name).Reader().Acquire(ctx)
+	case asked.Permits > 0:
+		lock, err = l.client.Semaphore(name, asked.Permits).Acquire(ctx)
+	default:
+		lock, err = l.acquire(ctx, l.client, name)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/election"
 )
 
-// acquire waits for a lock that one client at a time has.
+// acquire waits for a lock that one client at a time has, and no reader.
 type acquire func(ctx context.Context, c *zklock.Client, name string) (*zklock.Lock, error)
 
 // mode is a way to use zklock.
