@@ -293,6 +293,7 @@ func TestTryBehindAWaiterThatIsCutOff(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 			if freed {
 				cancel()
+				synctest.Wait() // the waiter has given up
 				mustRelease(t, held)
 			}
 			began := time.Now() // in the bubble's time
