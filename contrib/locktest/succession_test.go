@@ -67,7 +67,7 @@ func TestKilledHoldersExclude(t *testing.T) {
 func TestKilledHoldersMayHaveNoSuccessor(t *testing.T) {
 	t.Parallel()
 	c := toy(t, "", long)
-	c.Kills, c.Beat, c.Names, c.Settle = 1, time.Millisecond, []string{"a"}, 3 * time.Second
+	c.Kills, c.Beat, c.Names, c.Settle = 1, time.Millisecond, []string{"a"}, 3*time.Second
 	if _, err := locktest.Run(t.Context(), c); err == nil || !strings.Contains(err.Error(), "worker 2 was not granted the lock within 3s") {
 		t.Errorf("a lock that stays: %v", err)
 	}

@@ -2,11 +2,15 @@
 //
 // It uses mutexes as README.md shows them, or what else its argument names: see modes.go. The signal of loss
 // is Lock.Done; before it writes, work asks Lock.Valid, as docs/guarantees.md says under "Holding". The
-// environment variable LOCKTEST_ZKLOCK has further keys of the URL, such as handover_limit=0.
+// environment variable LOCKTEST_ZKLOCK has further keys of the URL, such as handover_limit=0&tick_time=2s, which replace
+// the worker's.
 package main
 
 import (
 	"context"
+	"fmt"
+	"maps"
+	"net/url"
 	"os"
 	"strings"
 
@@ -23,11 +27,16 @@ func open(_ context.Context, s worker.Settings) (worker.Library, error) {
 	if err != nil {
 		return nil, err
 	}
-	url := "zk://" + strings.Join(s.Servers, ",") + m.root + "?tick_time=500ms&session_timeout=" + s.TTL.String() + m.keys
-	if more := os.Getenv("LOCKTEST_ZKLOCK"); more != "" {
-		url += "&" + more
+	keys, err := url.ParseQuery("tick_time=500ms&session_timeout=" + s.TTL.String() + m.keys)
+	if err != nil {
+		return nil, err
 	}
-	client, err := zklock.Open(url)
+	more, err := url.ParseQuery(os.Getenv("LOCKTEST_ZKLOCK"))
+	if err != nil {
+		return nil, fmt.Errorf("LOCKTEST_ZKLOCK: %w", err)
+	}
+	maps.Copy(keys, more)
+	client, err := zklock.Open("zk://" + strings.Join(s.Servers, ",") + m.root + "?" + keys.Encode())
 	return library{client, m.acquire}, err
 }
 
