@@ -82,6 +82,15 @@ func failover(ctx context.Context, o options, pattern *regexp.Regexp, out io.Wri
 	if o.zk != "" {
 		counts = []int{strings.Count(o.zk, ",") + 1}
 	}
+	dir, err := os.MkdirTemp("", "zklock-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	t, err := buildTools(ctx, dir)
+	if err != nil {
+		return err
+	}
 	var rep report
 	for _, n := range counts {
 		b, versions, leave, err := begin(ctx, o, n)
@@ -89,7 +98,7 @@ func failover(ctx context.Context, o options, pattern *regexp.Regexp, out io.Wri
 			return err
 		}
 		rep.Head = machine(b, versions, counts...)
-		res, err := b.killAll(ctx, n, pattern, o.kills)
+		res, err := b.killAll(ctx, t, n, pattern, o.kills)
 		leave()
 		if err != nil {
 			return err
@@ -101,17 +110,13 @@ func failover(ctx context.Context, o options, pattern *regexp.Regexp, out io.Wri
 }
 
 // killAll measures the successions whose names match a pattern.
-func (b *runner) killAll(ctx context.Context, n int, pattern *regexp.Regexp, kills int) (result, error) {
+func (b *runner) killAll(ctx context.Context, t tools, n int, pattern *regexp.Regexp, kills int) (result, error) {
 	res := result{Row: killed(n).name, Rounds: 1, Turns: make(map[string][]figures), Absent: make(map[string]string), row: killed(n)}
 	dir, err := os.MkdirTemp("", "zklock-bench-")
 	if err != nil {
 		return res, err
 	}
 	defer os.RemoveAll(dir)
-	tool, err := buildJudge(ctx, dir)
-	if err != nil {
-		return res, err
-	}
 	for i, side := range successions() {
 		side = slices.DeleteFunc(side, func(s succession) bool { return !pattern.MatchString(s.name) })
 		seconds, errs := make([][]float64, len(side)), make([]error, len(side))
@@ -119,7 +124,7 @@ func (b *runner) killAll(ctx context.Context, n int, pattern *regexp.Regexp, kil
 		for j, s := range side {
 			b.say("%s: %s ...", res.Row, s.name)
 			wg.Go(func() {
-				seconds[j], errs[j] = b.kill(ctx, tool, s, filepath.Join(dir, fmt.Sprintf("row-%d-%d", i, j)), kills)
+				seconds[j], errs[j] = b.kill(ctx, t, s, filepath.Join(dir, fmt.Sprintf("row-%d-%d", i, j)), kills)
 			})
 		}
 		wg.Wait()

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"errors"
+	"os"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"runtime"
@@ -30,7 +33,12 @@ func TestKilledHoldersAreFollowed(t *testing.T) {
 	if long.On() {
 		pattern += "|^zk"
 	}
-	res, err := killer(t).killAll(t.Context(), 1, regexp.MustCompile(pattern), kills)
+	b := killer(t)
+	programs, err := buildTools(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := b.killAll(t.Context(), programs, 1, regexp.MustCompile(pattern), kills)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,6 +50,25 @@ func TestKilledHoldersAreFollowed(t *testing.T) {
 			t.Errorf("%s: %v (%s), want figures of %d kills", s.name, f, res.Absent[s.name], kills)
 		} else if s.dirs > 0 && f[0]["p99"] > 8 {
 			t.Errorf("%s: %v, want each sooner than a session of 10 s expires", s.name, f)
+		}
+	}
+}
+
+// TestLibrariesThatDoNotExcludeFailTheRun: a tool that cannot measure a library leaves its row out. If the judge says that a
+// library failed, there is no table.
+func TestLibrariesThatDoNotExcludeFailTheRun(t *testing.T) {
+	b := &runner{servers: &servers{hosts: "127.0.0.1:1"}, say: t.Logf}
+	for status, broken := range map[string]bool{"1": true, "2": false} {
+		tool := filepath.Join(t.TempDir(), "tool")
+		if err := os.WriteFile(tool, []byte("#!/bin/sh\nexit "+status+"\n"), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		res, err := b.killAll(t.Context(), tools{locktest: tool}, 1, regexp.MustCompile("^(zk.Lock|redsync)$"), 1)
+		if errors.Is(err, errBroken) != broken || err != nil && !broken {
+			t.Errorf("exit status %s: %v", status, err)
+		}
+		if want := map[bool]int{false: 2}[broken]; len(res.Absent) != want || len(res.Who) > 0 {
+			t.Errorf("exit status %s: without %v, and with %v", status, res.Absent, res.Who)
 		}
 	}
 }

@@ -22,8 +22,8 @@ type tools struct{ locktest, worker, zklock string }
 // project is where the programs are.
 const project = "github.com/zklock/go-zklock/"
 
-// buildJudge builds the programs into dir.
-func buildJudge(ctx context.Context, dir string) (t tools, err error) {
+// buildTools builds the programs into dir.
+func buildTools(ctx context.Context, dir string) (t tools, err error) {
 	for path, of := range map[*string]string{&t.locktest: "contrib/locktest/cmd/locktest", &t.worker: "contrib/locktest/workers/zklock", &t.zklock: "cmd/zklock"} {
 		*path = filepath.Join(dir, strings.ReplaceAll(of, "/", "-"))
 		if out, err := exec.CommandContext(ctx, "go", "build", "-o", *path, project+of).CombinedOutput(); err != nil {
