@@ -27,17 +27,26 @@ func open(_ context.Context, s worker.Settings) (worker.Library, error) {
 	if err != nil {
 		return nil, err
 	}
-	keys, err := url.ParseQuery("tick_time=500ms&session_timeout=" + s.TTL.String() + m.keys)
+	url, err := urlOf(s, m, os.Getenv("LOCKTEST_ZKLOCK"))
 	if err != nil {
 		return nil, err
 	}
-	more, err := url.ParseQuery(os.Getenv("LOCKTEST_ZKLOCK"))
-	if err != nil {
-		return nil, fmt.Errorf("LOCKTEST_ZKLOCK: %w", err)
-	}
-	maps.Copy(keys, more)
-	client, err := zklock.Open("zk://" + strings.Join(s.Servers, ",") + m.root + "?" + keys.Encode())
+	client, err := zklock.Open(url)
 	return library{client, m.acquire}, err
+}
+
+// urlOf is the URL of a mode, with more keys.
+func urlOf(s worker.Settings, m mode, more string) (string, error) {
+	keys, err := url.ParseQuery("tick_time=500ms&session_timeout=" + s.TTL.String() + m.keys)
+	if err != nil {
+		return "", err
+	}
+	others, err := url.ParseQuery(more)
+	if err != nil {
+		return "", fmt.Errorf("LOCKTEST_ZKLOCK: %w", err)
+	}
+	maps.Copy(keys, others)
+	return "zk://" + strings.Join(s.Servers, ",") + m.root + "?" + keys.Encode(), nil
 }
 
 type library struct {
