@@ -81,7 +81,7 @@ func (l *line) kill(ctx context.Context, kills int) (err error) {
 				return err
 			}
 		}
-		if !pause(ctx, queueing+rand.N(l.run.config.Beat)) {
+		if !pause(ctx, queueing+time.Duration(l.rng.Int64N(max(1, int64(l.run.config.Beat))))) {
 			return context.Cause(ctx)
 		}
 		// The judge sees it if the process that waits has been granted the lock before this check.

@@ -56,7 +56,7 @@ func TestKilledHoldersHaveSuccessors(t *testing.T) {
 func TestKilledHoldersExclude(t *testing.T) {
 	t.Parallel()
 	c := toy(t, excludesNever, long)
-	c.Kills, c.Beat, c.Names = 2, time.Millisecond, []string{"a"}
+	c.Kills, c.Beat, c.Names = 1, 10*time.Second, []string{"a"}
 	f, events := judged(t, c)
 	if times := judge.Successions(events); f.Passed() || f.Overlaps == 0 || len(times) > 0 {
 		t.Errorf("%+v and %v, want overlaps and no time", f.Verdict, times)
