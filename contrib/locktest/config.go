@@ -73,6 +73,19 @@ type Config struct {
 	// 0: 10s.
 	GiveUp time.Duration
 
+	// Kills is how many holders are killed, of all Names together, in place of a workload; 0: there is a workload. Each name has one
+	// process that holds it, and another one that waits for it. The first one is killed, the other one is the next holder, and so
+	// on. The processes of a name run Worker and Others in turn, with the servers' own addresses. There are no registers and no
+	// faults. [judge.Successions] has the times until the next grants.
+	Kills int
+
+	// Beat is the time between two heartbeats of the library: a holder is killed at a random moment of such a time; 0: a
+	// third of the TTL.
+	Beat time.Duration
+
+	// Restart has no process wait for a name while another one holds it: the next one is started after the kill.
+	Restart bool
+
 	// LongHolds is how many works there are for one that lasts up to twice the TTL; 0: none does.
 	LongHolds int
 
@@ -175,7 +188,11 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Philosophers && len(c.Names) < 2 {
 		return c, errors.New("locktest: philosophers need two names at least")
 	}
+	if c.Kills > 0 && len(c.Faults) > 0 {
+		return c, errors.New("locktest: a run that kills holders has no faults")
+	}
 	wait(&c.TTL, 4*time.Second)
+	wait(&c.Beat, c.TTL/3)
 	wait(&c.Hold, 10*time.Millisecond)
 	wait(&c.Think, 10*time.Millisecond)
 	wait(&c.GiveUp, 10*time.Second)

@@ -47,6 +47,9 @@ func Run(ctx context.Context, c Config) ([]history.Event, error) {
 	}
 	h := history.NewRecorder()
 	r := &run{config: c, history: h, registers: newRegisters(h), calm: make(chan struct{})}
+	if c.Kills > 0 {
+		return r.kill(ctx)
+	}
 	if slices.ContainsFunc(c.Faults, func(f fault.Fault) bool { return f.Kind == fault.JumpClient }) {
 		if r.clocks, err = os.MkdirTemp("", "locktest-clocks"); err != nil {
 			return nil, err

@@ -48,22 +48,9 @@ func newSlot(r *run, command []string) (*slot, error) {
 func (s *slot) serve(ctx context.Context) error {
 	c := s.run.config
 	for ctx.Err() == nil {
-		p, err := startProcess(c, s.command, s.clock.Env(), s.addrs(), s.run.numbers.next(), s.run.history)
+		p, err := s.run.start(ctx, s.command, s.clock.Env(), s.addrs())
 		if err != nil {
 			return err
-		}
-		limit := time.NewTimer(startLimit)
-		select {
-		case <-p.ready:
-		case <-p.ended:
-			err = errors.New("it has ended before it was ready")
-		case <-limit.C:
-			err = fmt.Errorf("it was not ready after %v", startLimit)
-		case <-ctx.Done():
-		}
-		limit.Stop()
-		if err != nil {
-			return cmp.Or(p.end(0), fmt.Errorf("start worker %s: %w", s.command[0], err))
 		}
 		s.set(func() { s.current = p })
 		select {
@@ -77,6 +64,28 @@ func (s *slot) serve(ctx context.Context) error {
 		s.await(ctx, func() bool { return !s.paused })
 	}
 	return nil
+}
+
+// start starts a process of a worker and waits until it is ready, or until ctx ends.
+func (r *run) start(ctx context.Context, command, more, addrs []string) (*process, error) {
+	p, err := startProcess(r.config, command, more, addrs, r.numbers.next(), r.history)
+	if err != nil {
+		return nil, err
+	}
+	limit := time.NewTimer(startLimit)
+	defer limit.Stop()
+	select {
+	case <-p.ready:
+	case <-p.ended:
+		err = errors.New("it has ended before it was ready")
+	case <-limit.C:
+		err = fmt.Errorf("it was not ready after %v", startLimit)
+	case <-ctx.Done():
+	}
+	if err != nil {
+		return nil, cmp.Or(p.end(0), fmt.Errorf("start worker %s: %w", command[0], err))
+	}
+	return p, nil
 }
 
 // set changes the slot and wakes what waits for a change.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -20,7 +19,9 @@ import (
 type succession struct {
 	name    string        // in the tables
 	timeout string        // how long the servers keep a dead holder's lock, by the library's documentation
-	library string        // the contestant; zklock's may be followed by a setting: see openLocker
+	library string        // as contrib/locktest calls it
+	ttl     time.Duration // the time-out without what the servers make of it
+	servers string        // the contestant whose servers it uses; "": ZooKeeper
 	dirs    int           // the number of session directories, which the holders use in turn
 	reaped  bool          // a process that locks nothing watches each directory
 	restart bool          // no process waits: the killed one is started again
@@ -35,20 +36,25 @@ const inSight = "zklock, session_dir, another process waits"
 // for most of the time.
 func successions() [][]succession {
 	const moment, session = 300 * time.Millisecond, "session 10s"
+	dir := succession{timeout: session, library: "zklock", ttl: 10 * time.Second, dirs: 1, chains: 1, beat: moment}
+	waits, restarted, reaped := dir, dir, dir
+	waits.name = inSight
+	restarted.name, restarted.restart = "zklock, session_dir, the killed process is restarted", true
+	// No holder watches the directory of the one before it.
+	reaped.name, reaped.dirs, reaped.reaped = "zklock, session_dir, only zklock reap --wait watches", 2, true
 	return [][]succession{
-		{{name: inSight, timeout: session, library: ours, dirs: 1, chains: 1, beat: moment}},
-		{{name: "zklock, session_dir, the killed process is restarted", timeout: session, library: ours, dirs: 1, restart: true, chains: 1, beat: moment}},
-		// No holder watches the directory of the one before it.
-		{{name: "zklock, session_dir, only zklock reap --wait watches", timeout: session, library: ours, dirs: 2, reaped: true, chains: 1, beat: moment}},
+		{waits},
+		{restarted},
+		{reaped},
 		{
-			{name: zkLock, timeout: "session 1s (granted: 4s)", library: zkLockExample, chains: 10, beat: 1300 * time.Millisecond},
-			{name: redsync, timeout: "key 8s", library: redsync, chains: 10, beat: 4 * time.Second},
+			{name: zkLock, timeout: "session 1s (granted: 4s)", library: "zk", ttl: time.Second, chains: 10, beat: 1300 * time.Millisecond},
+			{name: redsync, timeout: "key 8s", library: "redsync", servers: redsync, ttl: 8 * time.Second, chains: 10, beat: 8 * time.Second / 3},
 		},
 		{
-			{name: ours, timeout: session, library: ours, chains: 10, beat: 3 * time.Second},
-			{name: curator, timeout: "session 60s (granted: 40s)", library: curator, chains: 17, beat: 13 * time.Second},
-			{name: kazooLock, timeout: session, library: kazooLock, chains: 10, beat: 3 * time.Second},
-			{name: etcd, timeout: "lease 60s", library: etcd, chains: 25, beat: 20 * time.Second},
+			{name: ours, timeout: session, library: "zklock", ttl: 10 * time.Second, chains: 10, beat: 3 * time.Second},
+			{name: curator, timeout: "session 60s (granted: 40s)", library: "curator", ttl: time.Minute, chains: 17, beat: 13 * time.Second},
+			{name: kazooLock, timeout: session, library: "kazoo", ttl: 10 * time.Second, chains: 10, beat: 3 * time.Second},
+			{name: etcd, timeout: "lease 60s", library: "etcd", servers: etcd, ttl: time.Minute, chains: 25, beat: 20 * time.Second},
 		},
 	}
 }
@@ -76,6 +82,15 @@ func failover(ctx context.Context, o options, pattern *regexp.Regexp, out io.Wri
 	if o.zk != "" {
 		counts = []int{strings.Count(o.zk, ",") + 1}
 	}
+	dir, err := os.MkdirTemp("", "zklock-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	t, err := buildTools(ctx, dir)
+	if err != nil {
+		return err
+	}
 	var rep report
 	for _, n := range counts {
 		b, versions, leave, err := begin(ctx, o, n)
@@ -83,7 +98,7 @@ func failover(ctx context.Context, o options, pattern *regexp.Regexp, out io.Wri
 			return err
 		}
 		rep.Head = machine(b, versions, counts...)
-		res, err := b.killAll(ctx, n, pattern, o.kills)
+		res, err := b.killAll(ctx, t, n, pattern, o.kills)
 		leave()
 		if err != nil {
 			return err
@@ -95,7 +110,7 @@ func failover(ctx context.Context, o options, pattern *regexp.Regexp, out io.Wri
 }
 
 // killAll measures the successions whose names match a pattern.
-func (b *runner) killAll(ctx context.Context, n int, pattern *regexp.Regexp, kills int) (result, error) {
+func (b *runner) killAll(ctx context.Context, t tools, n int, pattern *regexp.Regexp, kills int) (result, error) {
 	res := result{Row: killed(n).name, Rounds: 1, Turns: make(map[string][]figures), Absent: make(map[string]string), row: killed(n)}
 	dir, err := os.MkdirTemp("", "zklock-bench-")
 	if err != nil {
@@ -109,7 +124,7 @@ func (b *runner) killAll(ctx context.Context, n int, pattern *regexp.Regexp, kil
 		for j, s := range side {
 			b.say("%s: %s ...", res.Row, s.name)
 			wg.Go(func() {
-				seconds[j], errs[j] = b.kill(ctx, s, filepath.Join(dir, fmt.Sprintf("sessions-%d-%d", i, j)), kills)
+				seconds[j], errs[j] = b.kill(ctx, t, s, filepath.Join(dir, fmt.Sprintf("row-%d-%d", i, j)), kills)
 			})
 		}
 		wg.Wait()
@@ -117,6 +132,9 @@ func (b *runner) killAll(ctx context.Context, n int, pattern *regexp.Regexp, kil
 			return res, ctx.Err()
 		}
 		for j, s := range side {
+			if errors.Is(errs[j], errBroken) {
+				return res, fmt.Errorf("%s: %w", s.name, errs[j])
+			}
 			if errs[j] != nil {
 				b.say("%s: without %s: %v", res.Row, s.name, errs[j])
 				res.Absent[s.name] = errs[j].Error()
@@ -154,148 +172,4 @@ func successors(results []result) (head []string, lines [][]string) {
 		}
 	}
 	return head, lines
-}
-
-// kill kills holders and returns the seconds until each had a successor. The session directories'
-// paths begin with dir.
-func (b *runner) kill(ctx context.Context, s succession, dir string, kills int) ([]float64, error) {
-	var reapers team
-	defer func() { reapers.close() }()
-	var dirs []string
-	for i := range s.dirs {
-		dirs = append(dirs, fmt.Sprintf("%s-%d", dir, i))
-		if !s.reaped {
-			continue
-		}
-		cmd, err := b.ours(reaping + dirs[i])()
-		if err != nil {
-			return nil, err
-		}
-		p, err := startProcess("reaper", cmd)
-		if err != nil {
-			return nil, err
-		}
-		reapers = append(reapers, p)
-	}
-	chains := min(s.chains, kills)
-	seconds, errs := make([][]float64, chains), make([]error, chains)
-	var wg sync.WaitGroup
-	for i := range chains {
-		c := chain{b: b, succession: s, dirs: dirs, lock: fmt.Sprintf("%s-%d", filepath.Base(dir), i)}
-		wg.Go(func() { seconds[i], errs[i] = c.run(ctx, (kills+i)/chains) })
-	}
-	wg.Wait()
-	return slices.Concat(seconds...), errors.Join(errs...)
-}
-
-// chain is a series of holders of one name.
-type chain struct {
-	b *runner
-	succession
-	dirs    []string
-	lock    string // the name
-	holders int    // the number of holders so far
-}
-
-// run kills so many holders.
-func (c *chain) run(ctx context.Context, kills int) (seconds []float64, err error) {
-	holder, err := c.next()
-	if err != nil {
-		return nil, err
-	}
-	defer func() { holder.close() }()
-	if _, err := holder.answer("done", patience); err != nil {
-		return nil, err
-	}
-	for lost := 0; len(seconds) < kills; {
-		next, took, err := c.succeed(ctx, holder)
-		if next != nil {
-			holder.close()
-			holder = next
-		}
-		switch {
-		case errors.Is(err, errLost) && lost < kills:
-			lost++
-			c.b.say("%s: %v", c.name, err)
-		case err != nil:
-			return nil, err
-		default:
-			seconds = append(seconds, took)
-		}
-	}
-	return seconds, nil
-}
-
-// errLost is the error if a holder that lives has lost the lock, because the machine was too busy for
-// its heartbeats. Its successor is the holder then, and nothing was measured.
-var errLost = errors.New("a holder had lost the lock before it was killed")
-
-// queued is how long a process that waits gets until it is in the queue.
-const queued = 300 * time.Millisecond
-
-// succeed kills the holder at a random moment, and returns the next one and the seconds until that
-// has the lock.
-func (c *chain) succeed(ctx context.Context, holder *process) (next *process, seconds float64, err error) {
-	if !c.restart {
-		if next, err = c.next(); err != nil {
-			return nil, 0, err
-		}
-	}
-	select {
-	case <-time.After(queued + rand.N(c.beat)):
-	case <-ctx.Done():
-		return next, 0, ctx.Err()
-	}
-	if next != nil && len(next.lines) > 0 {
-		if _, err := next.answer("done", patience); err != nil {
-			return next, 0, err
-		}
-		if _, err := holder.ask("release"); err != nil {
-			return next, 0, fmt.Errorf("%w: %w", errLost, err)
-		}
-		return next, 0, fmt.Errorf("%s: two processes had the lock at once", c.name)
-	}
-	died := time.Now()
-	if err := holder.cmd.Process.Kill(); err != nil {
-		return next, 0, fmt.Errorf("%s has ended by itself: %w: %s", holder.name, err, holder.stderr.String())
-	}
-	if c.restart {
-		holder.close() // as a supervisor waits for the end
-		if next, err = c.next(); err != nil {
-			return nil, 0, err
-		}
-	}
-	_, err = next.answer("done", patience)
-	return next, time.Since(died).Seconds(), err
-}
-
-// next starts a process that acquires the lock.
-func (c *chain) next() (*process, error) {
-	start := c.b.start[c.library]
-	if c.dirs != nil {
-		start = c.b.ours(c.library + ", session_dir=" + c.dirs[c.holders%len(c.dirs)])
-	}
-	if start == nil {
-		return nil, errors.New("there is no program that measures it: see -peers")
-	}
-	c.holders++
-	cmd, err := start()
-	if err != nil {
-		return nil, err
-	}
-	p, err := startProcess(c.name, cmd)
-	if err != nil {
-		return nil, err
-	}
-	if !c.restart {
-		_, err = p.ask("versions") // it answers when it has its session
-	}
-	if err == nil {
-		err = p.send("hold %s", c.lock)
-	}
-	if err != nil {
-		p.close()
-		return nil, err
-	}
-	return p, nil
 }

@@ -1,12 +1,13 @@
 package main
 
 import (
-	"os/exec"
+	"errors"
+	"os"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"runtime"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -18,14 +19,10 @@ import (
 func killer(t *testing.T) *runner {
 	ensemble.Require(t)
 	zk := ensemble.Start(t, ensemble.Config{TickTime: 500 * time.Millisecond})
-	b := &runner{servers: &servers{hosts: zk.Hosts()}, say: t.Logf, start: make(map[string]func() (*exec.Cmd, error))}
-	for _, library := range inside {
-		b.start[library] = b.ours(library)
-	}
-	return b
+	return &runner{servers: &servers{hosts: zk.Hosts()}, say: t.Logf}
 }
 
-// TestKilledHoldersAreFollowed kills a few holders of the contestants that are part of this program.
+// TestKilledHoldersAreFollowed kills a few holders of the libraries that are written in Go, with ZooKeeper.
 func TestKilledHoldersAreFollowed(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("session directories work on Linux only")
@@ -36,7 +33,12 @@ func TestKilledHoldersAreFollowed(t *testing.T) {
 	if long.On() {
 		pattern += "|^zk"
 	}
-	res, err := killer(t).killAll(t.Context(), 1, regexp.MustCompile(pattern), kills)
+	b := killer(t)
+	programs, err := buildTools(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := b.killAll(t.Context(), programs, 1, regexp.MustCompile(pattern), kills)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,13 +54,22 @@ func TestKilledHoldersAreFollowed(t *testing.T) {
 	}
 }
 
-// TestNextHolderHasToWait: if two processes have the lock at once, there is nothing to
-// measure.
-func TestNextHolderHasToWait(t *testing.T) {
-	t.Parallel()
-	seconds, err := killer(t).kill(t.Context(), succession{name: floor, library: floor, chains: 2, beat: 1}, t.TempDir(), 2)
-	if err == nil || !strings.Contains(err.Error(), "at once") {
-		t.Errorf("%v, %v, want an error: nothing excludes the next process", seconds, err)
+// TestLibrariesThatDoNotExcludeFailTheRun: a tool that cannot measure a library leaves its row out. If the judge says that a
+// library failed, there is no table.
+func TestLibrariesThatDoNotExcludeFailTheRun(t *testing.T) {
+	b := &runner{servers: &servers{hosts: "127.0.0.1:1"}, say: t.Logf}
+	for status, broken := range map[string]bool{"1": true, "2": false} {
+		tool := filepath.Join(t.TempDir(), "tool")
+		if err := os.WriteFile(tool, []byte("#!/bin/sh\nexit "+status+"\n"), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		res, err := b.killAll(t.Context(), tools{locktest: tool}, 1, regexp.MustCompile("^(zk.Lock|redsync)$"), 1)
+		if errors.Is(err, errBroken) != broken || err != nil && !broken {
+			t.Errorf("exit status %s: %v", status, err)
+		}
+		if want := map[bool]int{false: 2}[broken]; len(res.Absent) != want || len(res.Who) > 0 {
+			t.Errorf("exit status %s: without %v, and with %v", status, res.Absent, res.Who)
+		}
 	}
 }
 

@@ -28,25 +28,17 @@ const (
 var roots = map[string]string{ours: zklockRoot, zkLock: zkLockRoot}
 
 // openLocker opens one of the contestants that are part of this program. A setting may follow the
-// library's name after a comma: with zklock a key of the URL and its value, or the number of
-// sessions; with zk.Lock the timeout of the session.
+// name of zklock after a comma: a key of the URL and its value, or the number of sessions.
 func openLocker(contestant, hosts string) (worker.Locker, error) {
 	library, setting, _ := strings.Cut(contestant, ", ")
 	switch library {
 	case ours:
 		return openZklock(hosts, setting)
 	case zkLock:
-		timeout := sessionTimeout
-		if setting != "" {
-			var err error
-			if timeout, err = time.ParseDuration(setting); err != nil {
-				return nil, err
-			}
-		}
-		conn, err := connect(hosts, zkLockRoot, timeout)
+		conn, err := connect(hosts, zkLockRoot)
 		return zkLocker{conn}, err
 	case floor:
-		conn, err := connect(hosts, rawRoot, sessionTimeout)
+		conn, err := connect(hosts, rawRoot)
 		return rawLocker{conn}, err
 	}
 	return nil, fmt.Errorf("unknown contestant %q", contestant)
@@ -132,12 +124,12 @@ func (l zklockLocker) Close() {
 	_ = l.keeping.Close()
 }
 
-// sessionTimeout is that of sessions of go-zookeeper, if the workload is not about it.
+// sessionTimeout is that of sessions of go-zookeeper.
 const sessionTimeout = 10 * time.Second
 
 // connect opens a session with go-zookeeper and creates the nodes down to root.
-func connect(hosts, root string, timeout time.Duration) (*zk.Conn, error) {
-	conn, _, err := zk.Connect(strings.Split(hosts, ","), timeout, zk.WithLogInfo(false))
+func connect(hosts, root string) (*zk.Conn, error) {
+	conn, _, err := zk.Connect(strings.Split(hosts, ","), sessionTimeout, zk.WithLogInfo(false))
 	if err != nil {
 		return nil, err
 	}

@@ -70,7 +70,7 @@ func main() {
 	flag.StringVar(&o.growth, "growth", "", "measure growth instead of the workloads, and draw it into this file (SVG)")
 	flag.StringVar(&o.peers, "peers", "", "the program that measures etcd and redsync (see make bench-peers)")
 	flag.BoolVar(&o.everyone, "all", false, "measure Curator and kazoo in every workload with plain locks")
-	flag.IntVar(&o.kills, "kills", 0, "measure how soon the lock of a killed process has its next holder instead of the workloads, on one server and on three, with so many kills of each library")
+	flag.IntVar(&o.kills, "kills", 0, "measure how soon the lock of a killed process has its next holder, by contrib/locktest, instead of the workloads, on one server and on three, with so many kills of each library")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -88,9 +88,6 @@ func exit(err error) {
 // work runs this program as a worker.
 func work(text string) error {
 	hosts, library, _ := strings.Cut(text, " ")
-	if dir, ok := strings.CutPrefix(library, reaping); ok {
-		return reap(dir, os.Stdin)
-	}
 	l, err := openLocker(library, hosts)
 	if err != nil {
 		return err
@@ -131,7 +128,7 @@ func begin(ctx context.Context, o options, n int) (b *runner, versions map[strin
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	b = &runner{servers: s, rounds: o.rounds, length: o.length, warmed: o.warm, start: make(map[string]func() (*exec.Cmd, error)),
+	b = &runner{servers: s, rounds: o.rounds, length: o.length, warmed: o.warm, start: make(map[string]func() (*exec.Cmd, error)), addrs: make(map[string]string),
 		say: func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }}
 	for _, library := range inside {
 		b.start[library] = b.ours(library)
@@ -222,6 +219,7 @@ func (b *runner) invite(ctx context.Context, o options, n int) (versions map[str
 		}
 		addr, v, _ := strings.Cut(line, " ")
 		versions[name] = v
+		b.addrs[name] = addr
 		b.start[name] = func() (*exec.Cmd, error) { return exec.Command(o.peers, "work", name, addr), nil }
 	}
 	return versions, cleanup, nil

@@ -10,21 +10,20 @@ import (
 
 // Contestants. The others are compared with the first one.
 const (
-	ours          = "zklock"
-	zkLock        = "zk.Lock"
-	zkLockExample = "zk.Lock, 1s" // the session timeout of go-zookeeper's example
-	keeping       = "zklock, keep=2s"
-	twice         = "zklock, 2 sessions"
-	fourfold      = "zklock, 4 sessions"
-	floor         = "create+delete" // one create and one delete a cycle, without a lock
-	curator       = "Curator"
-	kazooLock     = "kazoo"
-	etcd          = "etcd"
-	redsync       = "redsync"
+	ours      = "zklock"
+	zkLock    = "zk.Lock"
+	keeping   = "zklock, keep=2s"
+	twice     = "zklock, 2 sessions"
+	fourfold  = "zklock, 4 sessions"
+	floor     = "create+delete" // one create and one delete a cycle, without a lock
+	curator   = "Curator"
+	kazooLock = "kazoo"
+	etcd      = "etcd"
+	redsync   = "redsync"
 )
 
 // inside are the contestants that are part of this program.
-var inside = []string{ours, keeping, twice, fourfold, zkLock, zkLockExample, floor}
+var inside = []string{ours, keeping, twice, fourfold, zkLock, floor}
 
 // foreign are the contestants in other languages that are clients of ZooKeeper. Each has a
 // function that prepares its worker in a folder, and returns a function that makes the

@@ -22,6 +22,7 @@ type runner struct {
 	length  time.Duration
 	warmed  time.Duration                        // how long the servers had worked before the first row
 	start   map[string]func() (*exec.Cmd, error) // how to start a worker, by contestant
+	addrs   map[string]string                    // the servers of those that do not use ZooKeeper
 	say     func(format string, args ...any)     // progress
 	rows    int                                  // the number of rows so far, over all runs
 }
@@ -252,7 +253,7 @@ func combine(each []figures) figures {
 // leftovers counts the znodes that a row's names have left behind. It gives zklock, which
 // removes idle znodes, up to a minute to do so.
 func (b *runner) leftovers(prefix string, res result) {
-	conn, err := connect(b.servers.hosts, rawRoot, sessionTimeout)
+	conn, err := connect(b.servers.hosts, rawRoot)
 	if err != nil {
 		b.say("%s: cannot count the znodes that are left behind: %v", res.Row, err)
 		return
@@ -276,7 +277,7 @@ func (b *runner) leftovers(prefix string, res result) {
 // sweep removes the znodes of a row's names. There may be a hundred thousand, and the servers would
 // remove the containers among them during the next rows.
 func (b *runner) sweep(prefix string) error {
-	conn, err := connect(b.servers.hosts, rawRoot, sessionTimeout)
+	conn, err := connect(b.servers.hosts, rawRoot)
 	if err != nil {
 		return err
 	}

@@ -55,7 +55,7 @@ func (b *runner) wait(who string, t team, name string, length time.Duration) (fi
 
 // queued waits until a znode has n children.
 func (b *runner) queued(path string, n int) error {
-	conn, err := connect(b.servers.hosts, rawRoot, sessionTimeout)
+	conn, err := connect(b.servers.hosts, rawRoot)
 	if err != nil {
 		return err
 	}

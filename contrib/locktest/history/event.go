@@ -42,6 +42,9 @@ const (
 // GivenUp is the reason of a kill because a client has waited for a second lock too long.
 const GivenUp = "given up"
 
+// HolderKilled is the reason of a kill that measures how soon the lock of a process has its next holder.
+const HolderKilled = "holder killed"
+
 // Event is a line of a history.
 type Event struct {
 	// At is the time since the beginning of the run in nanoseconds.

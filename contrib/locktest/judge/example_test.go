@@ -44,6 +44,19 @@ func ExampleOverlapped() {
 	// Output: map[./one:1 ./two:0]
 }
 
+// The second process waits for the lock of the first one, which is killed.
+func ExampleSuccessions() {
+	events := []history.Event{
+		{At: 1, Kind: history.Acquire, Worker: 1, ID: 1, Name: "a"},
+		{At: 2, Kind: history.Granted, Worker: 1, ID: 1, Name: "a"},
+		{At: 3, Kind: history.Acquire, Worker: 2, ID: 2, Name: "a"},
+		{At: 4, Kind: history.Kill, Worker: 1, Reason: history.HolderKilled},
+		{At: 1_000_000_004, Kind: history.Granted, Worker: 2, ID: 2, Name: "a"},
+	}
+	fmt.Println(judge.Successions(events))
+	// Output: [1s]
+}
+
 // Two clients take two locks in opposite order. The library fails the second one's wait.
 func ExampleMeasureDeadlocks() {
 	events := []history.Event{

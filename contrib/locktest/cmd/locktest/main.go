@@ -56,7 +56,7 @@ type options struct {
 func parse(args []string) (o options, err error) {
 	f := flag.NewFlagSet("locktest", flag.ContinueOnError)
 	f.StringVar(&o.library, "library", "", "a library with a worker in this project: zklock, zk, curator, kazoo, etcd or redsync; zklock:keep: a mode of its worker; zklock:zk+zk: two that share locks; for -comparison a regular expression")
-	f.StringVar(&o.worker, "worker", "", "the command of a worker of another library")
+	f.StringVar(&o.worker, "worker", "", "the command of a worker of another library; 'A + B': two that share locks")
 	f.StringVar(&o.backend, "backend", "zookeeper", "the servers to start for -worker: zookeeper, etcd or redis")
 	f.StringVar(&o.comparison.document, "comparison", "", "compare the libraries, and write the document to this file, and its picture next to it")
 	f.StringVar(&o.comparison.results, "results", "comparison.ndjson", "the file with the results of -comparison: what it has is not run again")
@@ -80,12 +80,18 @@ func parse(args []string) (o options, err error) {
 	f.Uint64Var(&o.config.Seed, "seed", 1, "what decides about names, pauses and faults")
 	f.DurationVar(&o.philosophers, "philosophers", 0, "for so long, clients take two locks at a time in random order, and wait in circles; without other flags 5 workers with a client each, 5 names, no faults")
 	f.DurationVar(&o.config.GiveUp, "give-up", 10*time.Second, "how long a client of -philosophers waits for its second lock until its process is killed")
+	f.IntVar(&o.config.Kills, "kills", 0, "kill so many holders, each of which has a process that waits for its lock, and measure the time until the next grant, in place of a workload; without -names, of one name")
+	f.DurationVar(&o.config.Beat, "beat", 0, "-kills: a holder is killed at a random moment of such a time, that between two heartbeats; 0: a third of the ttl")
+	f.BoolVar(&o.config.Restart, "restart", false, "-kills: no process waits; the next one is started after a kill")
 	f.DurationVar(&o.config.For, "for", 30*time.Second, "the length of the workload; up to a minute is added until all names are free")
 	if err := f.Parse(args); err != nil {
 		return o, err
 	}
 	if o.philosophers > 0 {
 		o.seatPhilosophers(f, names)
+	}
+	if o.config.Kills > 0 {
+		o.killHolders(f, names)
 	}
 	if f.NArg() > 0 {
 		return o, fmt.Errorf("unexpected argument %q", f.Arg(0))
@@ -157,7 +163,8 @@ func (o options) kinds() ([]fault.Kind, error) {
 
 // refuses returns why a fault cannot be made; nil: it can.
 func (o options) refuses(k fault.Kind) (why, err error) {
-	inGo, name := o.worker != "" && child.IsGo(command(o.worker)[0]), o.backend
+	goes := func(command []string) bool { return len(command) > 0 && child.IsGo(command[0]) }
+	inGo, name := slices.ContainsFunc(commands(o.worker), goes), o.backend
 	if o.library != "" {
 		all, err := chosen(o.library)
 		if err != nil {
@@ -237,21 +244,22 @@ func (o options) play(ctx context.Context) (events []history.Event, err error) {
 		return nil, err
 	}
 	defer c.Stderr.Close()
-	if c.Worker = command(o.worker); o.library != "" {
+	programs := commands(o.worker)
+	if o.library != "" {
 		all, err := chosen(o.library)
 		if err != nil {
 			return nil, err
 		}
-		var commands [][]string
+		programs, o.backend = nil, all[0].backend
 		for _, l := range all {
 			command, err := l.command(ctx, dir)
 			if err != nil {
 				return nil, err
 			}
-			commands = append(commands, command)
+			programs = append(programs, command)
 		}
-		c.Worker, c.Others, o.backend = commands[0], commands[1:], all[0].backend
 	}
+	c.Worker, c.Others = programs[0], programs[1:]
 	c.Ensemble = servers.Given(strings.Split(o.addrs, ","))
 	if o.addrs == "" {
 		if c.Ensemble, err = o.start(ctx, dir, c.Faults); err != nil {
@@ -272,8 +280,14 @@ func (o options) start(ctx context.Context, dir string, faults []fault.Fault) (*
 	return backend.Run(ctx, dir, o.servers, servers.Options{Clocks: clocks})
 }
 
-// command splits the command of a worker at its spaces.
-func command(text string) []string { return strings.Fields(text) }
+// commands splits a text at each + between spaces, and each command of a worker at its spaces.
+func commands(text string) [][]string {
+	var all [][]string
+	for command := range strings.SplitSeq(text, " + ") {
+		all = append(all, strings.Fields(command))
+	}
+	return all
+}
 
 // judgeLimit is how long the linearizability checker may take.
 const judgeLimit = 2 * time.Minute
@@ -295,6 +309,9 @@ func verdict(title string, events []history.Event) (passed bool, err error) {
 		return false, fmt.Errorf("the judges differ: porcupine says %+v: this is a mistake of locktest", o)
 	default:
 		fmt.Println("\nporcupine agrees")
+	}
+	if slices.ContainsFunc(events, func(e history.Event) bool { return e.Reason == history.HolderKilled }) {
+		fmt.Println("\n" + successions(events))
 	}
 	if !slices.ContainsFunc(events, func(e history.Event) bool { return e.Holding != 0 }) {
 		return f.Passed(), nil

@@ -2,11 +2,15 @@
 //
 // It uses mutexes as README.md shows them, or what else its argument names: see modes.go. The signal of loss
 // is Lock.Done; before it writes, work asks Lock.Valid, as docs/guarantees.md says under "Holding". The
-// environment variable LOCKTEST_ZKLOCK has further keys of the URL, such as handover_limit=0.
+// environment variable LOCKTEST_ZKLOCK has further keys of the URL, such as handover_limit=0&tick_time=2s, which replace
+// the worker's.
 package main
 
 import (
 	"context"
+	"fmt"
+	"maps"
+	"net/url"
 	"os"
 	"strings"
 
@@ -23,12 +27,26 @@ func open(_ context.Context, s worker.Settings) (worker.Library, error) {
 	if err != nil {
 		return nil, err
 	}
-	url := "zk://" + strings.Join(s.Servers, ",") + m.root + "?tick_time=500ms&session_timeout=" + s.TTL.String() + m.keys
-	if more := os.Getenv("LOCKTEST_ZKLOCK"); more != "" {
-		url += "&" + more
+	url, err := urlOf(s, m, os.Getenv("LOCKTEST_ZKLOCK"))
+	if err != nil {
+		return nil, err
 	}
 	client, err := zklock.Open(url)
 	return library{client, m.acquire}, err
+}
+
+// urlOf is the URL of a mode, with more keys.
+func urlOf(s worker.Settings, m mode, more string) (string, error) {
+	keys, err := url.ParseQuery("tick_time=500ms&session_timeout=" + s.TTL.String() + m.keys)
+	if err != nil {
+		return "", err
+	}
+	others, err := url.ParseQuery(more)
+	if err != nil {
+		return "", fmt.Errorf("LOCKTEST_ZKLOCK: %w", err)
+	}
+	maps.Copy(keys, others)
+	return "zk://" + strings.Join(s.Servers, ",") + m.root + "?" + keys.Encode(), nil
 }
 
 type library struct {
