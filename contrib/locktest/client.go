@@ -24,8 +24,13 @@ type client struct {
 	newest atomic.Int64 // when its newest cycle began whose lock it has had to the end
 }
 
-// serve does cycles until ctx ends or the run is calm. The cycle that is under way then is finished.
+// serve does cycles from when all workers are ready until ctx ends or the run is calm. The cycle that is under way then is finished.
 func (c *client) serve(ctx context.Context) {
+	select {
+	case <-c.run.begun:
+	case <-ctx.Done():
+		return
+	}
 	for {
 		if c.run.isCalm() {
 			return

@@ -23,6 +23,7 @@ type run struct {
 	slots     []*slot
 	clients   []*client     // of the workload
 	clocks    string        // a folder for the clocks of workers; "": no clock jumps
+	begun     chan struct{} // closed when all workers are ready, and the clients begin
 	calm      chan struct{} // closed when the faults are over and no client begins another cycle
 
 	ids, numbers counter // of acquisitions, and of processes
@@ -46,7 +47,7 @@ func Run(ctx context.Context, c Config) ([]history.Event, error) {
 		return nil, err
 	}
 	h := history.NewRecorder()
-	r := &run{config: c, history: h, registers: newRegisters(h), calm: make(chan struct{})}
+	r := &run{config: c, history: h, registers: newRegisters(h), begun: make(chan struct{}), calm: make(chan struct{})}
 	if c.Kills > 0 {
 		return r.kill(ctx)
 	}
@@ -127,6 +128,7 @@ func (r *run) workload(ctx context.Context) error {
 			return context.Cause(ctx)
 		}
 	}
+	close(r.begun)
 	began := time.Now()
 	if err := r.faults(ctx); err != nil {
 		return err
