@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/memcontrol"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/faultdriver"
 	"github.com/zklock/go-zklock/zklock/memdriver"
@@ -192,40 +193,46 @@ func TestCircleThatClosesInABusyQueue(t *testing.T) {
 	}
 }
 
-// TestCircleBehindRequestsThatGiveUp: a wait of a circle stands behind requests of its process which give up one
-// after the other. So what it stands behind changes all the time, and the circle stays.
+// TestCircleBehindRequestsThatGiveUp: a wait of a circle has lost its node and queued again. The requests ahead of it
+// give up one after the other, from the nearest on. So what it stands behind changes all the time, and the circle stays.
 func TestCircleBehindRequestsThatGiveUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
 		a, b, x, y := pair(t, e.Connector(), e.Connector())
+		c := connect(t, e.Connector(), nil)
 		for i := range 100 {
 			go func() {
-				if _, err := a.Mutex("y").Acquire(t.Context(), zklock.WithWait(time.Duration(i+1)*300*time.Millisecond)); err == nil {
+				if _, err := c.Mutex("y").Acquire(t.Context(), zklock.WithoutHandover(), zklock.WithWait(time.Duration(100-i)*300*time.Millisecond)); err == nil {
 					t.Error("acquired")
 				}
 			}()
 			synctest.Wait()
 		}
 		first := nested(t, x, a.Mutex("y"))
-		time.Sleep(1300 * time.Millisecond)
+		time.Sleep(1200 * time.Millisecond)
+		queue, err := b.Contenders(t.Context(), "y")
+		if err != nil || len(queue) < 90 {
+			t.Fatal(queue, err)
+		}
+		if err := memcontrol.Of(e).Delete("/zklock/y/" + queue[len(queue)-1].Node); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
 		last := nested(t, y, b.Mutex("x"))
-		time.Sleep(20 * time.Second)
+		time.Sleep(12 * time.Second)
 		ended := 0
 		for _, w := range []<-chan outcome{first, last} {
 			select {
 			case o := <-w:
 				ended++
-				var d *zklock.DeadlockError
-				if !errors.As(o.err, &d) {
-					t.Error(o.err)
-				}
+				wantDeadlock(t, o, "x>y", "y>x")
 			default:
 			}
 		}
 		if ended != 1 {
 			t.Errorf("%d waits of the circle have ended, want 1", ended)
 		}
-		time.Sleep(15 * time.Second) // those that give up have given up
+		time.Sleep(20 * time.Second) // those that give up have given up
 		mustRelease(t, y)
 		mustRelease(t, x)
 	})
