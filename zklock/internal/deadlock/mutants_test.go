@@ -335,4 +335,13 @@ var _ = []mutant.Mutant{
 		Tests:  []string{"TestAllocationsOfANestedAcquisition"},
 		By:     "zklock",
 	},
+	{
+		Name:   "odd-name-is-forgotten",
+		Breaks: "a client does not delete a registration whose name it does not understand",
+		In:     (*wait).named,
+		Find:   "w.node = node",
+		Put:    "if _, ok := $parse(node); ok { w.node = node }",
+		With:   map[string]any{"parse": parse},
+		Tests:  []string{"TestNameThatIsNotUnderstoodIsKept"},
+	},
 }
