@@ -82,6 +82,7 @@ func (d *Detector) round() {
 			fresh = append(fresh, r)
 		}
 	}
+	d.removeAll(registrations(old))
 	withdraw(old, time.After(patience))
 	fresh = slices.DeleteFunc(fresh, func(r *listing) bool { return !d.adopt(r) })
 	if len(fresh) > 0 {
@@ -191,11 +192,7 @@ func (d *Detector) registerAll(fresh []*listing) {
 		}
 		return
 	}
-	regs := make([]*registration, len(fresh))
-	for i, r := range fresh {
-		regs[i] = r.registration
-	}
-	doubt, denied := d.create(ctx, regs)
+	doubt, denied := d.create(ctx, registrations(fresh))
 	if doubt {
 		now := time.Now()
 		d.doubtUntil, d.doubtNext = now.Add(2*d.cfg.SessionTimeout+lateCreate), now
@@ -203,6 +200,15 @@ func (d *Detector) registerAll(fresh []*listing) {
 	if denied != nil {
 		d.refuse(denied)
 	}
+}
+
+// registrations returns what the register knows of some registrations.
+func registrations(all []*listing) []*registration {
+	regs := make([]*registration, len(all))
+	for i, r := range all {
+		regs[i] = r.registration
+	}
+	return regs
 }
 
 // errAbsent means that a wait is not listed.
