@@ -108,8 +108,7 @@ func (b *busy) counts() (grants, victims int) {
 }
 
 // TestRegistrationsOfABusyQueue: each grant changes what many waits stand behind. A wait is registered when it has
-// lasted for deadlock_timeout, and again only a few times. Rounds, and so lists, are no more frequent for many waits
-// than for a few.
+// lasted for deadlock_timeout, and again only a few times. More waits cause no more rounds, and so no more lists.
 func TestRegistrationsOfABusyQueue(t *testing.T) {
 	for _, c := range []struct{ clients, each int }{{1, 100}, {2, 10}, {2, 100}} {
 		t.Run(fmt.Sprint(c.clients, "clients", c.each, "waits each"), func(t *testing.T) {
