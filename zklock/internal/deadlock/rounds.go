@@ -67,7 +67,7 @@ func (d *Detector) round() {
 		r.past.note(&r.nested, now)
 		due := holds && r.past.due(now, d.timeout)
 		if holds && r.before != nil && !r.before.over() && (r.before.wait.node == "") == d.refused() &&
-			(r.before.nested.equal(&r.nested) || !due && !r.before.misleads(r)) {
+			(r.before.nested.equal(&r.nested) || !due && r.before.own == r.own && !r.before.nested.misleads(&r.nested)) {
 			registered = true
 			continue
 		}
