@@ -40,7 +40,7 @@ type listing struct {
 	*registration
 	waiter Waiter
 	holds  []Hold       // the locks that the waiter's context carries
-	own    *place.Place // with which the wait stood in ZooKeeper's queue
+	own    *place.Place // with which the wait stood in the queue of ZooKeeper; another one has other points
 	before *listing     // of the same wait, until this one takes its place; nil: there was none
 	past   *history     // of the wait
 	by     *Detector    // that has registered it
