@@ -169,3 +169,83 @@ func TestRightToDeleteThatComesLate(t *testing.T) {
 		wantVictims(t, settle(t, e, []*zklock.Lock{x, y}, []<-chan outcome{first, second}), 1)
 	})
 }
+
+// nth injects a fault into some requests, by their number from 1 on.
+type nth struct {
+	seen   atomic.Int32
+	faults map[int32]faultdriver.Fault
+}
+
+// Inject implements faultdriver.Injector.
+func (n *nth) Inject(faultdriver.Op) faultdriver.Fault { return n.faults[n.seen.Add(1)] }
+
+// String implements faultdriver.Injector.
+func (n *nth) String() string { return "some requests" }
+
+// TestRegisterThatGoesWhileACreateIsInDoubt: the creates of many registrations need two transactions. The reply to one
+// of these is lost. For the other one, the register is missing, so its creates are sent again, and only these.
+func TestRegisterThatGoesWhileACreateIsInDoubt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const waits = 600 // with labels of this size they do not fit into one transaction
+		label := strings.Repeat("l", 256)
+		e := memdriver.New()
+		makeRegister(t, e, driver.PermAll)
+		faults := &nth{faults: map[int32]faultdriver.Fault{2: faultdriver.LoseReply(), 3: faultdriver.Fail(driver.ErrNoNode)}}
+		inj := onRegister(faultdriver.On(faultdriver.Multi, faults))
+		a, _, x, y := pair(t, faultdriver.Wrap(e.Connector(), inj), e.Connector())
+		ctx, cancel := x.Context(t.Context())
+		defer cancel()
+		done := make(chan error, waits)
+		for range waits {
+			go func() {
+				_, err := a.Mutex("y").Acquire(ctx, zklock.WithLabel(label), zklock.WithWait(20*time.Second))
+				done <- err
+			}()
+		}
+		time.Sleep(1200 * time.Millisecond)
+		if n := faults.seen.Load(); n < 4 {
+			t.Fatalf("%d transactions, want the two that fail and one more", n)
+		}
+		if n := registered(e); n != waits {
+			t.Errorf("%d registrations of %d waits", n, waits)
+		}
+		for range waits {
+			if err := <-done; !errors.Is(err, zklock.ErrNotAcquired) || errors.Is(err, zklock.ErrDeadlock) {
+				t.Error(err)
+			}
+		}
+		time.Sleep(time.Second)
+		if n := registered(e); n != 0 {
+			t.Errorf("%d waits are registered after they have ended", n)
+		}
+		mustRelease(t, x)
+		mustRelease(t, y)
+	})
+}
+
+// TestDeleteThatFailsIsRepeated: a delete fails with an error that does not say that the servers refuse it. The client
+// repeats it, says nothing of rights, and registers its next waits.
+func TestDeleteThatFailsIsRepeated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		var log bytes.Buffer
+		inj := onRegister(faultdriver.On(faultdriver.Delete, faultdriver.First(2, faultdriver.Fail(driver.ErrReplyTooLarge))))
+		a := connect(t, faultdriver.Wrap(e.Connector(), inj), nil, zklock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		b := connect(t, e.Connector(), nil)
+		x, y := apart(t, a, b)
+		if o := <-nested(t, x, a.Mutex("y"), zklock.WithWait(2*time.Second)); !errors.Is(o.err, zklock.ErrNotAcquired) {
+			t.Error(o.err)
+		}
+		for _, want := range []int{1, 0} {
+			if n := registered(e); n != want {
+				t.Errorf("%d waits are registered, want %d", n, want)
+			}
+			time.Sleep(3 * time.Second)
+		}
+		if log.Len() > 0 {
+			t.Error(log.String())
+		}
+		first, second := nested(t, x, a.Mutex("y")), nested(t, y, b.Mutex("x"))
+		wantVictims(t, settle(t, e, []*zklock.Lock{x, y}, []<-chan outcome{first, second}), 1)
+	})
+}

@@ -263,3 +263,41 @@ func TestAllOfMixedModesIsNoPhantom(t *testing.T) {
 		wantVictims(t, settle(t, e, []*zklock.Lock{x, r}, []<-chan outcome{first, second}), 0)
 	})
 }
+
+// TestCallerLockWithoutMode: a caller's lock whose mode was left out, or which a later version knows, counts as
+// exclusive. The waits of such a context are registered once, and their registrations go.
+func TestCallerLockWithoutMode(t *testing.T) {
+	for _, mode := range []zklock.Mode{0, 99} {
+		t.Run(mode.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e := memdriver.New()
+				a, b, x, y := pair(t, e.Connector(), e.Connector())
+				locks := []zklock.CallerLock{{Name: "x", Mode: mode, Token: x.Token()}}
+				ctx := zklock.ContextWithCallerLocks(t.Context(), locks...)
+				if locks[0].Mode != mode {
+					t.Errorf("the caller's slice has the mode %v", locks[0].Mode)
+				}
+				for _, wanted := range []zklock.Acquirer{b.Mutex("x"), b.RWMutex("x").Reader()} {
+					if _, err := wanted.Acquire(ctx, zklock.WithWait(time.Second)); !errors.Is(err, zklock.ErrDeadlock) {
+						t.Error(err)
+					}
+				}
+				ended := nestedIn(ctx, a.Mutex("y"), zklock.WithWait(10*time.Second))
+				for range 9 {
+					time.Sleep(1010 * time.Millisecond)
+					if n := registered(e); n != 1 {
+						t.Errorf("%d waits are registered, want 1", n)
+					}
+				}
+				if o := <-ended; !errors.Is(o.err, zklock.ErrNotAcquired) {
+					t.Error(o.err)
+				}
+				if n := registered(e); n != 0 {
+					t.Errorf("%d waits are registered after the acquisition has returned", n)
+				}
+				mustRelease(t, x)
+				mustRelease(t, y)
+			})
+		})
+	}
+}

@@ -5,6 +5,8 @@ import (
 	"context"
 	"iter"
 	"slices"
+
+	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
 // carriedKey is the context key of the innermost lock that a context carries.
@@ -95,7 +97,7 @@ func carriesLocks(ctx context.Context) bool {
 // CallerLock is a lock that a caller of this process holds while it waits for the answer to its request.
 type CallerLock struct {
 	Name  string // the lock's name
-	Mode  Mode   // how the caller holds it
+	Mode  Mode   // how the caller holds it; one that is left out or unknown counts as Exclusive
 	Token Token  // the token with which the caller holds it
 }
 
@@ -112,6 +114,15 @@ type CallerLock struct {
 func ContextWithCallerLocks(ctx context.Context, locks ...CallerLock) context.Context {
 	if len(locks) == 0 {
 		return ctx
+	}
+	unknown := func(l CallerLock) bool { return !queue.Mode(l.Mode).Known() }
+	if slices.ContainsFunc(locks, unknown) {
+		locks = slices.Clone(locks) // the caller's stay as they are
+		for i := range locks {
+			if unknown(locks[i]) {
+				locks[i].Mode = Exclusive
+			}
+		}
 	}
 	outer, _ := ctx.Value(carriedKey{}).(*carriedLock)
 	return context.WithValue(ctx, carriedKey{}, &carriedLock{callers: locks, outer: outer})

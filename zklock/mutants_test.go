@@ -90,4 +90,12 @@ var _ = []mutant.Mutant{
 		Tests:  []string{"TestOrder"},
 		By:     "zklock/zklocktest",
 	},
+	{
+		Name:   "caller-lock-without-mode",
+		Breaks: "a caller's lock whose mode was left out excludes nothing",
+		In:     ContextWithCallerLocks,
+		Find:   "slices.ContainsFunc(locks, unknown)",
+		Put:    "false && unknown(locks[0])",
+		Tests:  []string{"TestCallerLockWithoutMode"},
+	},
 }

@@ -39,9 +39,11 @@ type Hold struct {
 type listing struct {
 	*registration
 	waiter Waiter
-	holds  []Hold    // the locks that the waiter's context carries
-	before *listing  // of the same wait, until this one takes its place; nil: there was none
-	by     *Detector // that has registered it
+	holds  []Hold       // the locks that the waiter's context carries
+	own    *place.Place // with which the wait stood in the queue of ZooKeeper; another one has other points
+	before *listing     // of the same wait, until this one takes its place; nil: there was none
+	past   *history     // of the wait
+	by     *Detector    // that has registered it
 }
 
 // Detector finds deadlocks for one client. One goroutine registers the client's nested waits, looks at the
@@ -53,7 +55,9 @@ type listing struct {
 //   - The removal is confirmed, too, before a lock that it lists is passed on to another hold: see
 //     Released. So while it exists and the node exists, the wait's context holds the lock.
 //   - A wait has at most one registration. When what it waits for or holds changes, it is registered
-//     again, behind all others.
+//     again, behind all others, but not at once and not each time: see history. Until then its
+//     registration may have a point that it stands behind no longer, which the second look finds.
+//     What that cannot find out ends a registration in the next round: see misleads.
 //   - A wait ends if a circle was seen twice, the second time after a Sync, and the wait is the last of
 //     the circle that was registered. All that was seen twice has existed together at the Sync: see
 //     confirm.
@@ -93,6 +97,7 @@ type Detector struct {
 	lookAt     time.Time // when the register is looked at next, if no wait is registered before that
 	doubtUntil time.Time // until then the register may have registrations of this client that no wait has
 	doubtNext  time.Time // when it is read next for that
+	lastRound  time.Time // when the last one has ended
 }
 
 // nestedWait is what a detector keeps of a waiter. It has at most 128 bytes: a map allocates larger elements one by
@@ -102,6 +107,7 @@ type nestedWait struct {
 	own     *place.Place    // see local.Queues.Behind
 	nearest place.Contender // as own
 	reg     *listing        // nil: it has none
+	past    *history        // nil before the first round after deadlock_timeout
 	unknown bool            // it was counted in Detector.Unknown
 }
 
@@ -110,7 +116,7 @@ const (
 	lookAgain  = 10 * time.Second      // how often the register is looked at while waits last
 	patience   = time.Second           // how long a release waits for the removal of a registration, and how long a wait that changes does
 	promptly   = 10 * time.Millisecond // how long a wait that has ended does
-	leastTick  = 10 * time.Millisecond // how often the waits of a client are looked at, at most
+	leastTick  = 10 * time.Millisecond // the least time between two rounds
 	lateCreate = 10 * time.Second      // with two session timeouts: when no create is applied late any more; see package place
 )
 

@@ -109,8 +109,8 @@ func (g *register) create(ctx context.Context, all []*registration) (doubt bool,
 	return doubt, nil
 }
 
-// submit sends the creates of the registrations that have no znode yet. missing reports that there is no
-// register.
+// submit sends the creates of the registrations that have no znode yet, and certainly none. missing reports that
+// there is no register.
 func (g *register) submit(ctx context.Context, s *place.Session, regs []*registration, doubt *bool, denied *error) (missing bool) {
 	writes := make([]*session.Write, len(regs))
 	for i, r := range regs {
@@ -121,7 +121,7 @@ func (g *register) submit(ctx context.Context, s *place.Session, regs []*registr
 			s.Rest() // a registration needs no lease
 			r.on = s
 		}
-		if r.wait.node == "" {
+		if r.wait.node == "" && !r.doubtful {
 			writes[i] = &session.Write{Kind: "register", Ctx: ctx,
 				Ops: []driver.Op{driver.CreateOp(g.path+"/"+r.wait.encode(), r.data, driver.EphemeralSequential, g.cfg.ACL)}}
 			s.Submit(writes[i])
@@ -177,6 +177,19 @@ func (g *register) remove(r *registration) (first bool) {
 	return first
 }
 
+// removeAll is remove for several registrations. Their deletes share transactions.
+func (g *register) removeAll(all []*registration) {
+	var mine []*registration
+	for _, r := range all {
+		r.removal.Do(func() { mine = append(mine, r) })
+	}
+	if len(mine) > 0 && !g.pool.Spawn(func() { g.deleteAll(mine) }) {
+		for _, r := range mine {
+			r.end()
+		}
+	}
+}
+
 // end notes that the znode is gone, or goes with its session. Only then the locks that it lists may be passed on.
 func (r *registration) end() {
 	close(r.gone)
@@ -185,8 +198,39 @@ func (r *registration) end() {
 	}
 }
 
-// delete deletes the znode of a registration. If the servers refuse that, it tries again now and then, and until
-// that succeeds, or the session has ended, the registration counts.
+// leave leaves the session at once: one that retires ends, and its registrations with it.
+func (r *registration) leave() {
+	r.on.Stir()
+	r.on.Leave()
+}
+
+// deleteAll deletes the znodes of some registrations with as few requests as possible. What that has not deleted
+// it deletes one by one.
+func (g *register) deleteAll(all []*registration) {
+	writes := make([]*session.Write, len(all))
+	for i, r := range all {
+		<-r.made
+		if r.on != nil && r.wait.node != "" && len(all) > 1 {
+			writes[i] = &session.Write{Kind: "unregister", Ctx: r.on.Context(), Ops: []driver.Op{driver.DeleteOp(g.path+"/"+r.wait.node, driver.AnyVersion)}}
+			r.on.Submit(writes[i])
+		}
+	}
+	for i, r := range all {
+		if w := writes[i]; w != nil {
+			if <-w.Done; w.Err == nil {
+				r.leave()
+				r.end()
+				continue
+			}
+		}
+		if !g.pool.Spawn(func() { g.delete(r) }) {
+			r.end()
+		}
+	}
+}
+
+// delete deletes the znode of a registration. It tries until that succeeds, or the session has ended: until then the
+// registration counts. Only a refusal means that the servers refuse registrations.
 func (g *register) delete(r *registration) {
 	defer r.end()
 	<-r.made
@@ -194,11 +238,14 @@ func (g *register) delete(r *registration) {
 		return
 	}
 	err := g.deleteOnce(r)
-	r.on.Stir()
-	r.on.Leave() // now: a session that retires ends, and its registrations with it
+	r.leave()
 	for err != nil && !errors.Is(err, errs.ErrSessionOver) {
-		g.refuse(err)
-		if !session.Sleep(g.pool.Ctx, refusedPause/2, r.on.Context().Done()) {
+		pause := patience
+		if errors.Is(err, driver.ErrNoAuth) || session.Permanent(err) {
+			g.refuse(err)
+			pause = refusedPause / 2
+		}
+		if !session.Sleep(g.pool.Ctx, pause, r.on.Context().Done()) {
 			return
 		}
 		err = g.deleteOnce(r)

@@ -121,10 +121,12 @@ func (w *wait) encode() string {
 	return prefix + base64.RawURLEncoding.EncodeToString(b) + "-"
 }
 
-// named takes over the name that the server has given the registration.
+// named takes over the name that the server has given the registration. It keeps one that it does not
+// understand, too: else the znode would not be deleted.
 func (w *wait) named(node string) {
+	w.node = node
 	if made, ok := parse(node); ok {
-		w.node, w.order = node, made.order
+		w.order = made.order
 	}
 }
 

@@ -32,6 +32,16 @@ func TestNameOfARegistration(t *testing.T) {
 	}
 }
 
+// A client deletes its znode by the name that the server has given it, whatever that is.
+func TestNameThatIsNotUnderstoodIsKept(t *testing.T) {
+	for name, order := range map[string]int64{"w2-x-0000000008": 0, (&wait{}).encode() + "0000000008": 8} {
+		var w wait
+		if w.named(name); w.node != name || w.order != order {
+			t.Errorf("%+v, want the name %s and the order %d", w, name, order)
+		}
+	}
+}
+
 func TestDataOfARegistration(t *testing.T) {
 	n := Nested{Behind: []local.Behind{{Node: node("y", 20), Itself: true}}, Held: []local.Node{node("x", 10)}, Label: strings.Repeat("l", 1000)}
 	w, _ := newWait("/root", id{1, 2}, &n)

@@ -21,6 +21,7 @@ func (d *Detector) run() {
 		select {
 		case <-timer.C:
 			d.round()
+			d.lastRound = time.Now()
 		case <-d.wake:
 		case <-d.pool.Ctx.Done():
 			return
@@ -33,7 +34,8 @@ func (d *Detector) run() {
 	}
 }
 
-// due returns when a wait has to be looked at next; the zero time if there is none.
+// due returns when the next round is; the zero time if there is nothing to look at. A round serves all waits, so
+// there are no more of them when more waits begin.
 func (d *Detector) due() (due time.Time) {
 	sooner := func(t time.Time) {
 		if due.IsZero() || t.Before(due) {
@@ -45,36 +47,42 @@ func (d *Detector) due() (due time.Time) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	now := time.Now()
 	for _, n := range d.waits {
-		at := n.since.Add(d.timeout)
-		if !at.After(now) {
-			at = now.Add(max(d.timeout, leastTick)) // it was looked at just now
-		}
-		sooner(at)
+		sooner(n.since.Add(d.timeout))
+	}
+	if least := d.lastRound.Add(min(max(d.timeout/2, leastTick), lookAgain/2)); !due.IsZero() && due.Before(least) {
+		return least
 	}
 	return due
 }
 
-// round registers the waits that last, and again those whose registrations say no longer what is so. Then
-// it looks at the register, if a wait is new or the last look was long ago. One look serves all waits.
+// round registers the waits that last, and again those whose registrations say no longer what is so: see history.
+// Then it looks at the register, if a wait is new or the last look was long ago. One look serves all waits.
 func (d *Detector) round() {
 	now := time.Now()
 	var fresh, old []*listing
 	registered := false
 	for _, r := range d.nested(now) {
 		holds := len(r.nested.Held) > 0
-		switch {
-		case holds && r.before != nil && !r.before.over() && (r.before.wait.node == "") == d.refused() && r.before.nested.equal(&r.nested):
+		r.past.note(&r.nested, now)
+		due := holds && r.past.due(now, d.timeout)
+		if holds && r.before != nil && !r.before.over() && (r.before.wait.node == "") == d.refused() &&
+			(r.before.nested.equal(&r.nested) || !due && r.before.own == r.own && !r.before.nested.misleads(&r.nested)) {
 			registered = true
 			continue
-		case r.before != nil:
+		}
+		if r.before != nil {
 			old = append(old, r.before)
 		}
-		if holds && d.prepare(r) {
+		if !due {
+			continue
+		}
+		r.past.registers(now, d.timeout)
+		if d.prepare(r) {
 			fresh = append(fresh, r)
 		}
 	}
+	d.removeAll(registrations(old))
 	withdraw(old, time.After(patience))
 	fresh = slices.DeleteFunc(fresh, func(r *listing) bool { return !d.adopt(r) })
 	if len(fresh) > 0 {
@@ -96,7 +104,11 @@ func (d *Detector) nested(at time.Time) (all []*listing) {
 	d.mu.Lock()
 	for w, n := range d.waits {
 		if !at.Before(n.since.Add(d.timeout)) {
-			all = append(all, &listing{registration: newRegistration(), waiter: w, before: n.reg, by: d})
+			if n.past == nil {
+				n.past = new(history)
+				d.waits[w] = n
+			}
+			all = append(all, &listing{registration: newRegistration(), waiter: w, own: n.own, before: n.reg, past: n.past, by: d})
 			stand = append(stand, local.Waiting{Request: w.Wanted(), Own: n.own, Nearest: n.nearest})
 		}
 	}
@@ -180,11 +192,7 @@ func (d *Detector) registerAll(fresh []*listing) {
 		}
 		return
 	}
-	regs := make([]*registration, len(fresh))
-	for i, r := range fresh {
-		regs[i] = r.registration
-	}
-	doubt, denied := d.create(ctx, regs)
+	doubt, denied := d.create(ctx, registrations(fresh))
 	if doubt {
 		now := time.Now()
 		d.doubtUntil, d.doubtNext = now.Add(2*d.cfg.SessionTimeout+lateCreate), now
@@ -192,6 +200,15 @@ func (d *Detector) registerAll(fresh []*listing) {
 	if denied != nil {
 		d.refuse(denied)
 	}
+}
+
+// registrations returns what the register knows of some registrations.
+func registrations(all []*listing) []*registration {
+	regs := make([]*registration, len(all))
+	for i, r := range all {
+		regs[i] = r.registration
+	}
+	return regs
 }
 
 // errAbsent means that a wait is not listed.
