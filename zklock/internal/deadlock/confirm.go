@@ -82,6 +82,11 @@ func (v *view) confirm(ctx context.Context, circle []step) (links []Link, err er
 			return nil, v.drop(ctx, c.wait)
 		}
 	}
+	if len(circle) > 1 {
+		if ends, err := v.endsAlone(ctx, circle, about); err != nil || ends {
+			return nil, err
+		}
+	}
 	for i, c := range circle {
 		behind, held := about[i].Behind[c.behind], about[(i+1)%len(about)].Held[c.held]
 		if ok, err := v.stands(ctx, c, behind, held); err != nil || !ok {
@@ -98,6 +103,24 @@ func (v *view) confirm(ctx context.Context, circle []step) (links []Link, err er
 		return nil, errMoved
 	}
 	return links, nil
+}
+
+// endsAlone reports whether one of the waits of a circle seems to be a circle by itself, too. If it is one, that wait
+// ends, and with it this circle: so another one does not end as well. The graph does not have that wait from then on,
+// or else the step to itself.
+func (v *view) endsAlone(ctx context.Context, circle []step, about []description) (bool, error) {
+	for i, c := range circle {
+		s, ok := v.g.alone(c.wait)
+		if !ok {
+			continue
+		}
+		stands, err := v.stands(ctx, s, about[i].Behind[s.behind], about[i].Held[s.held])
+		if stands {
+			v.g.drop(part{c.wait, theWhole, 0})
+		}
+		return true, err // else the graph does not have that step any more
+	}
+	return false, nil
 }
 
 // drop takes a wait whose registration is gone out of the graph. The first time it lists the register again,

@@ -10,8 +10,8 @@ const (
 )
 
 // circle returns the shortest circle of waits that last is in and in which it was registered last;
-// nil if there is none. The first step is that of last. bounded reports that the search has reached a
-// bound.
+// nil if there is none. The first step is that of last. A wait that waits for itself is a circle of one step.
+// bounded reports that the search has reached a bound.
 //
 // Each step of a circle waits until all others have ended: a wait needs every node that is ahead of it to
 // go, and a node goes after the wait of its holder only. So any circle is a deadlock, whatever else its
@@ -47,7 +47,7 @@ func (g *graph) circle(last *wait) (found []step, bounded bool) {
 				for _, h := range g.lanes[l][min(first, n):n] {
 					g.visited++
 					s := step{w, i, h.wait, h.held}
-					if h.wait == w || g.component[h.wait] != g.component[last] || g.dropped[part{h.wait, theWhole, 0}] || g.dropped[part{h.wait, oneNode, h.held}] || slices.Contains(g.refuted[w], s) {
+					if g.component[h.wait] != g.component[last] || g.dropped[part{h.wait, theWhole, 0}] || g.dropped[part{h.wait, oneNode, h.held}] || slices.Contains(g.refuted[w], s) {
 						continue
 					}
 					if s.next == last {

@@ -42,7 +42,11 @@ func TestCircle(t *testing.T) {
 			waitOf(3, []mark{exclusive(z, 20), exclusive(4, 20)}, []mark{exclusive(5, 10)}),
 			waitOf(4, []mark{exclusive(5, 20)}, []mark{exclusive(x, 10)}),
 		}, 2, 0},
-		"a wait for what it holds": {[]*wait{waitOf(1, []mark{exclusive(x, 20)}, []mark{exclusive(x, 10)})}, 0, 0},
+		"a wait for what it holds":               {[]*wait{waitOf(1, []mark{exclusive(x, 20)}, []mark{exclusive(x, 10)})}, 0, 1},
+		"a wait for what it holds over a writer": {[]*wait{waitOf(1, []mark{{x, 30, queue.Shared}, exclusive(x, 20)}, []mark{{x, 10, queue.Shared}})}, 0, 1},
+		"a reader of what it reads":              {[]*wait{waitOf(1, []mark{{x, 30, queue.Shared}}, []mark{{x, 10, queue.Shared}})}, 0, 0},
+		"a writer behind what it holds":          {[]*wait{waitOf(1, []mark{{x, 30, queue.Shared}, exclusive(x, 9)}, []mark{{x, 10, queue.Shared}})}, 0, 0},
+		"a circle of a wait for itself":          {[]*wait{waitOf(1, []mark{exclusive(x, 20)}, []mark{exclusive(x, 10)}), waitOf(2, []mark{exclusive(x, 30)}, []mark{exclusive(z, 10)})}, 1, 0},
 	} {
 		found, bounded := newGraph(c.waits).circle(c.waits[c.last])
 		if len(found) != c.steps || bounded {
@@ -111,7 +115,7 @@ func stepsOf(waits []*wait, w *wait) (all []step) {
 	for i, b := range w.behind {
 		for _, o := range waits {
 			for j, held := range o.held {
-				if o != w && held.lock == b.lock && held.zxid < b.zxid && b.mode.Excludes(held.mode) {
+				if held.lock == b.lock && held.zxid < b.zxid && b.mode.Excludes(held.mode) {
 					all = append(all, step{w, i, o, j})
 				}
 			}

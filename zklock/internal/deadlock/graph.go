@@ -50,7 +50,7 @@ type graph struct {
 	waits     []*wait
 	byID      map[id][]*wait    // more than one if another program has made a copy
 	lanes     map[lane][]holder // in the order of the queue
-	component map[*wait]int     // the same for waits that wait for each other, perhaps over others; 0: a wait is in no circle
+	component map[*wait]int     // the same for waits that wait for each other, perhaps over others, and one's own for a wait for itself; 0: a wait is in no circle
 	dropped   map[part]bool     // what a closer look has found to be gone
 	refuted   map[*wait][]step  // single steps that it has found to be wrong
 	visited   int               // steps that were followed
@@ -97,6 +97,26 @@ func laneOf(holders []holder, mode queue.Mode) []holder {
 }
 
 func (h holder) zxid() int64 { return h.wait.held[h.held].zxid }
+
+// alone returns the step of a wait to itself: a wait of which the context holds what is ahead of it, over a wait of
+// another between the two, or over another client. ok is false if there is none.
+func (g *graph) alone(w *wait) (s step, ok bool) {
+	for i, b := range w.behind {
+		for j, h := range w.held {
+			s = step{w, i, w, j}
+			if h.lock == b.lock && h.zxid < b.zxid && b.mode.Excludes(h.mode) && !g.wrong(s) {
+				return s, true
+			}
+		}
+	}
+	return step{}, false
+}
+
+// wrong reports whether a closer look has found that a step is none.
+func (g *graph) wrong(s step) bool {
+	return g.dropped[part{s.wait, theWhole, 0}] || g.dropped[part{s.wait, onePoint, s.behind}] ||
+		g.dropped[part{s.next, theWhole, 0}] || g.dropped[part{s.next, oneNode, s.held}] || slices.Contains(g.refuted[s.wait], s)
+}
 
 // find returns the wait of a registration; nil if there is none.
 func (g *graph) find(r *registration) *wait {
@@ -149,8 +169,9 @@ func (g *graph) connect() {
 	}
 }
 
-// components returns the strongly connected components of a graph that have two or more of its first
-// vertices, and these of them. out has where each vertex leads.
+// components returns the strongly connected components of a graph that have two or more vertices, of which
+// one at least is of the first ones, and these of them. out has where each vertex leads. A vertex does not
+// lead to itself: a wait for itself leads there over a node.
 func (g *graph) components(out [][]int, first int) (found [][]int) {
 	type visit struct{ vertex, next int }
 	number, low := make([]int, len(out)), make([]int, len(out)) // 0: not visited
@@ -190,14 +211,15 @@ func (g *graph) components(out [][]int, first int) (found [][]int) {
 				continue
 			}
 			var members []int
-			for last := -1; last != v; {
+			size := 0
+			for last := -1; last != v; size++ {
 				last = stack[len(stack)-1]
 				stack = stack[:len(stack)-1]
 				if left[last] = true; last < first {
 					members = append(members, last)
 				}
 			}
-			if len(members) > 1 {
+			if size > 1 {
 				found = append(found, members)
 			}
 		}
