@@ -62,7 +62,8 @@ func (v *view) search(ctx context.Context, last *wait) ([]step, []Link, error) {
 
 // confirm looks at a circle for the second time, after a Sync of this look. It returns what is known of each
 // wait; nil if something is wrong, which the graph does not have from then on. What is gone takes all of its
-// steps with it: else a search would find circle after circle through it, up to its bound.
+// steps with it, and a node or a point those of all waits that list it: else a search would find circle after
+// circle through it, up to its bound.
 //
 // What it reads was so at the Sync: all of it was made before, no registration and no node comes back, and
 // no node excludes more than before. Without a Sync a server that lags shows what is over. The list of
@@ -116,7 +117,7 @@ func (v *view) endsAlone(ctx context.Context, circle []step, about []description
 		}
 		stands, err := v.stands(ctx, s, about[i].Behind[s.behind], about[i].Held[s.held])
 		if stands {
-			v.g.drop(part{c.wait, theWhole, 0})
+			v.g.over[c.wait] = true
 		}
 		return true, err // else the graph does not have that step any more
 	}
@@ -126,7 +127,7 @@ func (v *view) endsAlone(ctx context.Context, circle []step, about []description
 // drop takes a wait whose registration is gone out of the graph. The first time it lists the register again,
 // and takes out all whose registrations are gone.
 func (v *view) drop(ctx context.Context, w *wait) error {
-	v.g.drop(part{w, theWhole, 0})
+	v.g.over[w] = true
 	if v.listed || w.node == "" {
 		return nil
 	}
@@ -141,7 +142,7 @@ func (v *view) drop(ctx context.Context, w *wait) error {
 	}
 	for _, w := range v.g.waits {
 		if !there[w.node] {
-			v.g.drop(part{w, theWhole, 0})
+			v.g.over[w] = true
 		}
 	}
 	return nil
@@ -194,7 +195,7 @@ func (v *view) stands(ctx context.Context, s step, behind, held described) (bool
 	case err != nil:
 		return false, err
 	case n.Stat.Czxid == 0 || n.Stat.Czxid != node.zxid:
-		v.g.drop(part{s.next, oneNode, s.held})
+		v.g.nodes[node.node()] = true
 		return false, nil
 	case !at.mode.Excludes(mode), behind.Node == held.Node && at.zxid != node.zxid+1:
 		v.g.refute(s)
@@ -208,7 +209,7 @@ func (v *view) stands(ctx context.Context, s step, behind, held described) (bool
 	}
 	listed, _, _ := v.cfg.Dialect.Parse(behind.Node)
 	if n.Stat.Czxid != at.zxid && n.Stat.Czxid+1 != at.zxid || listed.Kind.Mode == at.mode && mode != at.mode { // or a writer's that has become a reader's
-		v.g.drop(part{s.wait, onePoint, s.behind})
+		v.g.points[at] = true
 		return false, nil
 	}
 	return true, nil

@@ -29,21 +29,6 @@ type lane struct {
 	mode queue.Mode
 }
 
-// part is a registration, or one of its points or nodes.
-type part struct {
-	wait *wait
-	what partKind
-	i    int // index of the point or node
-}
-
-type partKind int
-
-const (
-	theWhole partKind = iota
-	onePoint
-	oneNode
-)
-
 // graph has the waits of a register, and which of them wait for which. Its size is that of the register:
 // waits behind one node share what is ahead of it.
 type graph struct {
@@ -51,14 +36,17 @@ type graph struct {
 	byID      map[id][]*wait    // more than one if another program has made a copy
 	lanes     map[lane][]holder // in the order of the queue
 	component map[*wait]int     // the same for waits that wait for each other, perhaps over others, and one's own for a wait for itself; 0: a wait is in no circle
-	dropped   map[part]bool     // what a closer look has found to be gone
+	over      map[*wait]bool    // the registrations that a closer look has found to be gone
+	nodes     map[mark]bool     // the held nodes that it has found to be gone, without their modes: see mark.node
+	points    map[mark]bool     // the points that it has found to be gone
 	refuted   map[*wait][]step  // single steps that it has found to be wrong
 	visited   int               // steps that were followed
 }
 
 // newGraph returns the graph of some waits.
 func newGraph(waits []*wait) *graph {
-	g := &graph{waits: waits, byID: make(map[id][]*wait), lanes: make(map[lane][]holder), component: make(map[*wait]int), dropped: make(map[part]bool), refuted: make(map[*wait][]step)}
+	g := &graph{waits: waits, byID: make(map[id][]*wait), lanes: make(map[lane][]holder), component: make(map[*wait]int),
+		over: make(map[*wait]bool), nodes: make(map[mark]bool), points: make(map[mark]bool), refuted: make(map[*wait][]step)}
 	holders := make(map[uint64][]holder) // by the hash of the lock
 	for _, w := range waits {
 		g.byID[w.id] = append(g.byID[w.id], w)
@@ -77,9 +65,6 @@ func newGraph(waits []*wait) *graph {
 	g.connect()
 	return g
 }
-
-// drop takes all steps of something that is gone out of the graph.
-func (g *graph) drop(p part) { g.dropped[p] = true }
 
 // refute takes one step out of the graph.
 func (g *graph) refute(s step) { g.refuted[s.wait] = append(g.refuted[s.wait], s) }
@@ -114,8 +99,7 @@ func (g *graph) alone(w *wait) (s step, ok bool) {
 
 // wrong reports whether a closer look has found that a step is none.
 func (g *graph) wrong(s step) bool {
-	return g.dropped[part{s.wait, theWhole, 0}] || g.dropped[part{s.wait, onePoint, s.behind}] ||
-		g.dropped[part{s.next, theWhole, 0}] || g.dropped[part{s.next, oneNode, s.held}] || slices.Contains(g.refuted[s.wait], s)
+	return g.over[s.wait] || g.over[s.next] || g.points[s.wait.behind[s.behind]] || g.nodes[s.next.held[s.held].node()] || slices.Contains(g.refuted[s.wait], s)
 }
 
 // find returns the wait of a registration; nil if there is none.
