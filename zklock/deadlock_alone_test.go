@@ -1,11 +1,14 @@
 package zklock_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/faultdriver"
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
@@ -101,6 +104,41 @@ func TestWaitThatIsACircleIsInALongerOne(t *testing.T) {
 				wantDeadlock(t, <-nestedIn(zklock.ContextWithCallerLocks(t.Context(), calledBy("s", s)), b.RWMutex("s").Reader()), "s>s")
 				stillWaits(t, both, "the other wait of the circle has ended")
 				goesOn(t, s, both, k)
+			})
+		})
+	}
+}
+
+// TestCallersNodeFarBackInItsQueue: a caller's lock is the node of one of many readers, and the victim of a circle does
+// not know which. It finds the node with few reads, though another one goes before it is read.
+func TestCallersNodeFarBackInItsQueue(t *testing.T) {
+	const readers = 60
+	for _, at := range []int{0, 15, 40, readers - 1} {
+		t.Run(fmt.Sprint(at), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e := memdriver.New()
+				alone := map[string]string{"session_timeout": "1h"}
+				gone := faultdriver.If("the first read of a node of the queue", func(op faultdriver.Op) bool {
+					return op.Kind == faultdriver.Get && strings.HasPrefix(op.Paths[0], "/zklock/s/")
+				}, faultdriver.Once(faultdriver.Fail(driver.ErrNoNode)))
+				b, c := connect(t, e.Connector(), alone), connect(t, faultdriver.Wrap(e.Connector(), gone), alone)
+				y := mustLock(t)(c.Mutex("y").Acquire(t.Context()))
+				var held []*zklock.Lock
+				for range readers {
+					held = append(held, mustLock(t)(connect(t, e.Connector(), alone).RWMutex("s").Reader().Acquire(t.Context())))
+				}
+				call := nestedIn(zklock.ContextWithCallerLocks(t.Context(), calledBy("s", held[at])), b.Mutex("y"))
+				time.Sleep(100 * time.Millisecond)
+				var last outcome
+				ops := cost(e, func() { last = <-nested(t, y, c.RWMutex("s").Writer()) })
+				if wantDeadlock(t, last, "y>s", "s>y"); ops.Gets > 20 || last.took > 3*time.Second {
+					t.Errorf("%d reads, want at most 20, in one look: after %v", ops.Gets, last.took)
+				}
+				mustRelease(t, y)
+				granted(t, <-call)
+				for _, l := range held {
+					mustRelease(t, l)
+				}
 			})
 		})
 	}

@@ -3,6 +3,7 @@ package deadlock
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/place"
@@ -232,16 +233,17 @@ func (g *register) read(ctx context.Context, s *place.Session, e described) (dri
 	return n, queue.Effective(listed.Kind, data).Mode, nil
 }
 
-// maxFront is how many nodes at the front of a queue are read to find the one that a caller holds.
-const maxFront = 16
-
-// find returns the name of the node that a transaction has created, if it is at the front of a queue.
+// find returns the name of the node of a queue that a transaction has created; "" if there is none. A node that
+// stands behind another one was created after it, so find reads few of them.
 func (g *register) find(ctx context.Context, s *place.Session, path string, zxid int64) (node string, err error) {
 	var names []string
 	err = s.Repeat(ctx, "register", func(ctx context.Context, ds driver.Session) error {
 		names, _, err = ds.Children(ctx, g.cfg.Root+path)
 		return err
 	})
+	if errors.Is(err, driver.ErrNoNode) || errors.Is(err, driver.ErrNoAuth) {
+		err = nil
+	}
 	var q []queue.Node
 	for _, name := range names {
 		if c, _, ok := g.cfg.Dialect.Parse(name); ok {
@@ -250,14 +252,21 @@ func (g *register) find(ctx context.Context, s *place.Session, path string, zxid
 		}
 	}
 	queue.Sort(q)
-	for _, c := range q[:min(len(q), maxFront)] {
-		n, _, err := g.read(ctx, s, described{Path: path, Node: c.Name})
-		if err != nil || n.Stat.Czxid == zxid {
-			return c.Name, err
+	for err == nil && len(q) > 0 {
+		var n driver.Node
+		i := len(q) / 2
+		n, _, err = g.read(ctx, s, described{Path: path, Node: q[i].Name})
+		switch at := n.Stat.Czxid; {
+		case err != nil:
+		case at == 0: // it has gone since
+			q = slices.Delete(q, i, i+1)
+		case at == zxid:
+			return q[i].Name, nil
+		case at < zxid:
+			q = q[i+1:]
+		default:
+			q = q[:i]
 		}
-	}
-	if errors.Is(err, driver.ErrNoNode) || errors.Is(err, driver.ErrNoAuth) {
-		err = nil
 	}
 	return "", err
 }
