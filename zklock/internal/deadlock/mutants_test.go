@@ -116,6 +116,15 @@ var _ = []mutant.Mutant{
 		By:     "zklock",
 	},
 	{
+		Name:   "list-may-fail-for-ever",
+		Breaks: "a client that may not list the register does not look for the circles inside it",
+		In:     (*Detector).look,
+		Find:   "errors.Is(err, driver.ErrNoAuth)",
+		Put:    "false",
+		Tests:  []string{"TestRegisterThatMayNotBeRead"},
+		By:     "zklock",
+	},
+	{
 		Name:   "no-second-look",
 		Breaks: "a circle counts although the second look has shown that it is over",
 		In:     (*view).search,
