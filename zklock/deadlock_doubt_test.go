@@ -179,8 +179,9 @@ func TestRegisterThatMayNotBeRead(t *testing.T) {
 		refuse := onRegister(faultdriver.If("not allowed", func(op faultdriver.Op) bool { return op.Kind == faultdriver.Children && !allowed.Load() }, faultdriver.Random(1, 1, faultdriver.Fail(driver.ErrNoAuth))))
 		var log bytes.Buffer
 		a := connect(t, faultdriver.Wrap(e.Connector(), refuse), nil, zklock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		bounded := []zklock.AcquireOption{zklock.WithWait(40 * time.Second)}
 		for range 2 {
-			wantVictims(t, circle(t, e, nil, party{a, a.Mutex("p"), a.Mutex("q"), nil}, party{a, a.Mutex("q"), a.Mutex("p"), nil}), 1)
+			wantVictims(t, circle(t, e, nil, party{a, a.Mutex("p"), a.Mutex("q"), bounded}, party{a, a.Mutex("q"), a.Mutex("p"), bounded}), 1)
 			time.Sleep(3 * time.Minute)
 		}
 		if n := strings.Count(log.String(), "refuse to register waits or to list them"); n != 1 {
