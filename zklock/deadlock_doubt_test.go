@@ -169,28 +169,3 @@ func TestRightToDeleteThatComesLate(t *testing.T) {
 		wantVictims(t, settle(t, e, []*zklock.Lock{x, y}, []<-chan outcome{first, second}), 1)
 	})
 }
-
-// TestRegisterThatMayNotBeRead: a client may create and delete registrations, and may not list them. It says so once,
-// and finds the circles inside the client. When it gets the right, it finds those with another client.
-func TestRegisterThatMayNotBeRead(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e := memdriver.New()
-		var allowed atomic.Bool
-		refuse := onRegister(faultdriver.If("not allowed", func(op faultdriver.Op) bool { return op.Kind == faultdriver.Children && !allowed.Load() }, faultdriver.Random(1, 1, faultdriver.Fail(driver.ErrNoAuth))))
-		var log bytes.Buffer
-		a := connect(t, faultdriver.Wrap(e.Connector(), refuse), nil, zklock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
-		bounded := []zklock.AcquireOption{zklock.WithWait(40 * time.Second)}
-		for range 2 {
-			wantVictims(t, circle(t, e, nil, party{a, a.Mutex("p"), a.Mutex("q"), bounded}, party{a, a.Mutex("q"), a.Mutex("p"), bounded}), 1)
-			time.Sleep(3 * time.Minute)
-		}
-		if n := strings.Count(log.String(), "refuse to register waits or to list them"); n != 1 {
-			t.Errorf("%d lines:\n%s", n, log.String())
-		}
-		allowed.Store(true)
-		b := connect(t, e.Connector(), nil)
-		x, y := apart(t, a, b)
-		first, second := nested(t, x, a.Mutex("y")), nested(t, y, b.Mutex("x"))
-		wantVictims(t, settle(t, e, []*zklock.Lock{x, y}, []<-chan outcome{first, second}), 1)
-	})
-}
