@@ -69,7 +69,8 @@ func (a *acquisition) reportDeadlock(err error) {
 // errCallerHolds is why an acquisition fails that would have to wait for a lock of its caller.
 var errCallerHolds = errs.Case(ErrDeadlock, "a caller of this request holds this lock until it gets the answer, and waiting for it would never end: release it before the call, or do not acquire it here")
 
-// heldByCaller returns errCallerHolds if a caller holds a name so that the request would have to wait.
+// heldByCaller returns errCallerHolds if a caller holds a name so that it excludes the request. A reader whose
+// caller reads may get the lock. It waits if a writer does, and is a circle of one wait then.
 func (a *acquisition) heldByCaller(ctx context.Context) error {
 	for c := range callersOf(ctx) {
 		for _, w := range a.Wants {

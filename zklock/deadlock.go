@@ -9,9 +9,9 @@ import (
 )
 
 // DeadlockError is the error of an acquisition whose wait was in a circle of waits: each holds a lock that
-// the one before it waits for, so none of them would have ended. One wait of a circle fails, that of the
-// process which was the last to notice that its wait lasts. The others go on. The caller should release
-// what it holds, and may then begin again.
+// the one before it waits for, so none of them would have ended. A wait for what its own context carries is a
+// circle of one. One wait of a circle fails, that of the process which was the last to notice that its wait
+// lasts. The others go on. The caller should release what it holds, and may then begin again.
 //
 // A DeadlockError matches [ErrDeadlock] and [ErrNotAcquired].
 //

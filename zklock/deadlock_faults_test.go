@@ -304,50 +304,6 @@ func TestMemberThatRegistersAgainWhileTheVictimLeaves(t *testing.T) {
 	})
 }
 
-// TestReleaseUnderTwoRoots: a context carries locks of two clients with different roots. The lock of the other
-// root is not registered, and its release leaves the registration alone.
-func TestReleaseUnderTwoRoots(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e := memdriver.New()
-		c := config(t, e.Connector(), nil)
-		outer := openConfig(t, c, nil)
-		c = config(t, e.Connector(), nil)
-		c.Root = "/zklock/app"
-		inner := openConfig(t, c, nil)
-		other := connect(t, e.Connector(), nil)
-		x := mustLock(t)(inner.Mutex("x").Acquire(t.Context()))
-		k := mustLock(t)(outer.Mutex("k").Acquire(t.Context()))
-		y := mustLock(t)(other.Mutex("y").Acquire(t.Context()))
-		ctx, cancel := x.Context(context.Background())
-		defer cancel()
-		ctx, cancel2 := k.Context(ctx)
-		defer cancel2()
-		ctx = context.WithoutCancel(ctx)
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			if _, err := outer.Mutex("y").Acquire(ctx, zklock.WithWait(20*time.Second)); !errors.Is(err, zklock.ErrNotAcquired) {
-				t.Error(err)
-			}
-		}()
-		synctest.Wait()
-		time.Sleep(1500 * time.Millisecond)
-		mustRelease(t, x)
-		synctest.Wait()
-		time.Sleep(3 * time.Second)
-		if n := registered(e); n != 1 {
-			t.Errorf("%d waits are registered, want 1:\n%s", n, e.Dump())
-		}
-		<-done
-		time.Sleep(30 * time.Second)
-		if n := registered(e); n != 0 {
-			t.Errorf("%d waits are registered", n)
-		}
-		mustRelease(t, y)
-		mustRelease(t, k)
-	})
-}
-
 // TestCallersDeadlockCauseIsNotCounted: a sibling's deadlock is the cause with which the caller's context ends,
 // as with errgroup.
 func TestCallersDeadlockCauseIsNotCounted(t *testing.T) {

@@ -105,8 +105,9 @@ type CallerLock struct {
 // another process holds until it gets the answer to its request, as a [fence.Sequencer] of the request
 // says. The adapters' option WithCallerLocks uses it for callers that they trust.
 //
-// An acquisition that would have to wait for such a lock fails at once with [ErrDeadlock]. Other waits of
-// the context are found in circles of waits: see [DeadlockError]. Reenter does not join a caller's lock.
+// An acquisition that such a lock excludes fails at once with [ErrDeadlock]. Other waits of the context are
+// found in circles of waits, also that of a reader behind a writer which waits for a caller that reads: see
+// [DeadlockError]. Reenter does not join a caller's lock.
 //
 // The locks have to be of the root and the ensemble of the client that acquires with the context, and
 // they have to be held until the work of the context is done: else an acquisition may fail that had only

@@ -13,6 +13,14 @@ var _ = []mutant.Mutant{
 		By:     "zklock/zklocktest",
 	},
 	{
+		Name:   "locks-of-another-root",
+		Breaks: "a registration lists a lock of another root, whose path is not below its own",
+		In:     (*acquisition).Holds,
+		Find:   "l.handle.client.cfg.Root != a.client.cfg.Root",
+		Put:    "false",
+		Tests:  []string{"TestWaitUnderTheLongerOfTwoRoots", "TestReleaseUnderTwoRoots"},
+	},
+	{
 		Name:   "valid-from-a-timer",
 		Breaks: "Valid waits for a timer to announce the end of the lease instead of looking at the clock",
 		In:     (*Lock).Valid,

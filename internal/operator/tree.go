@@ -224,6 +224,9 @@ func (b Branch) String(now time.Time) string {
 	case Circle:
 		return "its process waits for " + b.Name + b.waited(now) + ": a circle, if one request does both; it is not registered as a deadlock"
 	case Deadlock:
+		if b.Count == 1 {
+			return "deadlock: this wait waits, perhaps over others, for what it holds"
+		}
 		return fmt.Sprintf("deadlock: each of these %d waits for the next, and the last for the first", b.Count)
 	case Member:
 		text := c.Named() + " holds " + b.Name

@@ -105,6 +105,17 @@ func TestTree(t *testing.T) {
 	}
 }
 
+func TestDeadlockOfOneWait(t *testing.T) {
+	d := &zklock.DeadlockError{Cycle: []zklock.DeadlockLink{{Host: "web", PID: 1, Held: "s", Waiting: "s"}}}
+	lines := Circles([]*zklock.DeadlockError{d})
+	if len(lines) != 2 {
+		t.Fatal(lines)
+	}
+	if got := lines[0].String(time.Now()); got != "deadlock: this wait waits, perhaps over others, for what it holds" {
+		t.Error(got)
+	}
+}
+
 // A line for a shell is one word for each argument.
 func TestRevocation(t *testing.T) {
 	c := Contender{Node: "n", Zxid: "0x2"}

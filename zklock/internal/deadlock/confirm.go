@@ -3,6 +3,7 @@ package deadlock
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/place"
@@ -62,7 +63,8 @@ func (v *view) search(ctx context.Context, last *wait) ([]step, []Link, error) {
 
 // confirm looks at a circle for the second time, after a Sync of this look. It returns what is known of each
 // wait; nil if something is wrong, which the graph does not have from then on. What is gone takes all of its
-// steps with it: else a search would find circle after circle through it, up to its bound.
+// steps with it, and a node or a point those of all waits that list it: else a search would find circle after
+// circle through it, up to its bound.
 //
 // What it reads was so at the Sync: all of it was made before, no registration and no node comes back, and
 // no node excludes more than before. Without a Sync a server that lags shows what is over. The list of
@@ -80,6 +82,11 @@ func (v *view) confirm(ctx context.Context, circle []step) (links []Link, err er
 		}
 		if !there {
 			return nil, v.drop(ctx, c.wait)
+		}
+	}
+	if len(circle) > 1 {
+		if ends, err := v.endsAlone(ctx, circle, about); err != nil || ends {
+			return nil, err
 		}
 	}
 	for i, c := range circle {
@@ -100,10 +107,28 @@ func (v *view) confirm(ctx context.Context, circle []step) (links []Link, err er
 	return links, nil
 }
 
+// endsAlone reports whether one of the waits of a circle seems to be a circle by itself, too. If it is one, that wait
+// ends, and with it this circle: so another one does not end as well. The graph does not have that wait from then on,
+// or else the step to itself.
+func (v *view) endsAlone(ctx context.Context, circle []step, about []description) (bool, error) {
+	for i, c := range circle {
+		s, ok := v.g.alone(c.wait)
+		if !ok {
+			continue
+		}
+		stands, err := v.stands(ctx, s, about[i].Behind[s.behind], about[i].Held[s.held])
+		if stands {
+			v.g.over[c.wait] = true
+		}
+		return true, err // else the graph does not have that step any more
+	}
+	return false, nil
+}
+
 // drop takes a wait whose registration is gone out of the graph. The first time it lists the register again,
 // and takes out all whose registrations are gone.
 func (v *view) drop(ctx context.Context, w *wait) error {
-	v.g.drop(part{w, theWhole, 0})
+	v.g.over[w] = true
 	if v.listed || w.node == "" {
 		return nil
 	}
@@ -118,7 +143,7 @@ func (v *view) drop(ctx context.Context, w *wait) error {
 	}
 	for _, w := range v.g.waits {
 		if !there[w.node] {
-			v.g.drop(part{w, theWhole, 0})
+			v.g.over[w] = true
 		}
 	}
 	return nil
@@ -171,7 +196,7 @@ func (v *view) stands(ctx context.Context, s step, behind, held described) (bool
 	case err != nil:
 		return false, err
 	case n.Stat.Czxid == 0 || n.Stat.Czxid != node.zxid:
-		v.g.drop(part{s.next, oneNode, s.held})
+		v.g.nodes[node.node()] = true
 		return false, nil
 	case !at.mode.Excludes(mode), behind.Node == held.Node && at.zxid != node.zxid+1:
 		v.g.refute(s)
@@ -185,7 +210,7 @@ func (v *view) stands(ctx context.Context, s step, behind, held described) (bool
 	}
 	listed, _, _ := v.cfg.Dialect.Parse(behind.Node)
 	if n.Stat.Czxid != at.zxid && n.Stat.Czxid+1 != at.zxid || listed.Kind.Mode == at.mode && mode != at.mode { // or a writer's that has become a reader's
-		v.g.drop(part{s.wait, onePoint, s.behind})
+		v.g.points[at] = true
 		return false, nil
 	}
 	return true, nil
@@ -208,16 +233,17 @@ func (g *register) read(ctx context.Context, s *place.Session, e described) (dri
 	return n, queue.Effective(listed.Kind, data).Mode, nil
 }
 
-// maxFront is how many nodes at the front of a queue are read to find the one that a caller holds.
-const maxFront = 16
-
-// find returns the name of the node that a transaction has created, if it is at the front of a queue.
+// find returns the name of the node of a queue that a transaction has created; "" if there is none. A node that
+// stands behind another one was created after it, so find reads few of them.
 func (g *register) find(ctx context.Context, s *place.Session, path string, zxid int64) (node string, err error) {
 	var names []string
 	err = s.Repeat(ctx, "register", func(ctx context.Context, ds driver.Session) error {
 		names, _, err = ds.Children(ctx, g.cfg.Root+path)
 		return err
 	})
+	if errors.Is(err, driver.ErrNoNode) || errors.Is(err, driver.ErrNoAuth) {
+		err = nil
+	}
 	var q []queue.Node
 	for _, name := range names {
 		if c, _, ok := g.cfg.Dialect.Parse(name); ok {
@@ -226,14 +252,21 @@ func (g *register) find(ctx context.Context, s *place.Session, path string, zxid
 		}
 	}
 	queue.Sort(q)
-	for _, c := range q[:min(len(q), maxFront)] {
-		n, _, err := g.read(ctx, s, described{Path: path, Node: c.Name})
-		if err != nil || n.Stat.Czxid == zxid {
-			return c.Name, err
+	for err == nil && len(q) > 0 {
+		var n driver.Node
+		i := len(q) / 2
+		n, _, err = g.read(ctx, s, described{Path: path, Node: q[i].Name})
+		switch at := n.Stat.Czxid; {
+		case err != nil:
+		case at == 0: // it has gone since
+			q = slices.Delete(q, i, i+1)
+		case at == zxid:
+			return q[i].Name, nil
+		case at < zxid:
+			q = q[i+1:]
+		default:
+			q = q[:i]
 		}
-	}
-	if errors.Is(err, driver.ErrNoNode) || errors.Is(err, driver.ErrNoAuth) {
-		err = nil
 	}
 	return "", err
 }

@@ -10,8 +10,8 @@ const (
 )
 
 // circle returns the shortest circle of waits that last is in and in which it was registered last;
-// nil if there is none. The first step is that of last. bounded reports that the search has reached a
-// bound.
+// nil if there is none. The first step is that of last. A wait that waits for itself is a circle of one step.
+// bounded reports that the search has reached a bound.
 //
 // Each step of a circle waits until all others have ended: a wait needs every node that is ahead of it to
 // go, and a node goes after the wait of its holder only. So any circle is a deadlock, whatever else its
@@ -21,7 +21,7 @@ const (
 // only what is behind the last node of the queue that another has followed. last itself follows all, since
 // the others may come back to what it holds. So does a wait with a step that is wrong.
 func (g *graph) circle(last *wait) (found []step, bounded bool) {
-	if g.component[last] == 0 || g.dropped[part{last, theWhole, 0}] {
+	if g.component[last] == 0 || g.over[last] {
 		return nil, false
 	}
 	from := map[*wait]step{} // the step by which the search has come to a wait
@@ -35,7 +35,7 @@ func (g *graph) circle(last *wait) (found []step, bounded bool) {
 		for _, w := range level {
 			again := w == last || len(g.refuted[w]) > 0
 			for i, b := range w.behind {
-				if g.dropped[part{w, onePoint, i}] {
+				if g.points[b] {
 					continue
 				}
 				l, n := g.ahead(b)
@@ -47,7 +47,7 @@ func (g *graph) circle(last *wait) (found []step, bounded bool) {
 				for _, h := range g.lanes[l][min(first, n):n] {
 					g.visited++
 					s := step{w, i, h.wait, h.held}
-					if h.wait == w || g.component[h.wait] != g.component[last] || g.dropped[part{h.wait, theWhole, 0}] || g.dropped[part{h.wait, oneNode, h.held}] || slices.Contains(g.refuted[w], s) {
+					if g.component[h.wait] != g.component[last] || g.wrong(s) {
 						continue
 					}
 					if s.next == last {

@@ -29,36 +29,24 @@ type lane struct {
 	mode queue.Mode
 }
 
-// part is a registration, or one of its points or nodes.
-type part struct {
-	wait *wait
-	what partKind
-	i    int // index of the point or node
-}
-
-type partKind int
-
-const (
-	theWhole partKind = iota
-	onePoint
-	oneNode
-)
-
 // graph has the waits of a register, and which of them wait for which. Its size is that of the register:
 // waits behind one node share what is ahead of it.
 type graph struct {
 	waits     []*wait
 	byID      map[id][]*wait    // more than one if another program has made a copy
 	lanes     map[lane][]holder // in the order of the queue
-	component map[*wait]int     // the same for waits that wait for each other, perhaps over others; 0: a wait is in no circle
-	dropped   map[part]bool     // what a closer look has found to be gone
+	component map[*wait]int     // the same for waits that wait for each other, perhaps over others, and one's own for a wait for itself; 0: a wait is in no circle
+	over      map[*wait]bool    // the registrations that a closer look has found to be gone
+	nodes     map[mark]bool     // the held nodes that it has found to be gone, without their modes: see mark.node
+	points    map[mark]bool     // the points that it has found to be gone
 	refuted   map[*wait][]step  // single steps that it has found to be wrong
 	visited   int               // steps that were followed
 }
 
 // newGraph returns the graph of some waits.
 func newGraph(waits []*wait) *graph {
-	g := &graph{waits: waits, byID: make(map[id][]*wait), lanes: make(map[lane][]holder), component: make(map[*wait]int), dropped: make(map[part]bool), refuted: make(map[*wait][]step)}
+	g := &graph{waits: waits, byID: make(map[id][]*wait), lanes: make(map[lane][]holder), component: make(map[*wait]int),
+		over: make(map[*wait]bool), nodes: make(map[mark]bool), points: make(map[mark]bool), refuted: make(map[*wait][]step)}
 	holders := make(map[uint64][]holder) // by the hash of the lock
 	for _, w := range waits {
 		g.byID[w.id] = append(g.byID[w.id], w)
@@ -78,9 +66,6 @@ func newGraph(waits []*wait) *graph {
 	return g
 }
 
-// drop takes all steps of something that is gone out of the graph.
-func (g *graph) drop(p part) { g.dropped[p] = true }
-
 // refute takes one step out of the graph.
 func (g *graph) refute(s step) { g.refuted[s.wait] = append(g.refuted[s.wait], s) }
 
@@ -97,6 +82,25 @@ func laneOf(holders []holder, mode queue.Mode) []holder {
 }
 
 func (h holder) zxid() int64 { return h.wait.held[h.held].zxid }
+
+// alone returns the step of a wait to itself: a wait of which the context holds what is ahead of it, over a wait of
+// another between the two, or over another client. ok is false if there is none.
+func (g *graph) alone(w *wait) (s step, ok bool) {
+	for i, b := range w.behind {
+		for j, h := range w.held {
+			s = step{w, i, w, j}
+			if h.lock == b.lock && h.zxid < b.zxid && b.mode.Excludes(h.mode) && !g.wrong(s) {
+				return s, true
+			}
+		}
+	}
+	return step{}, false
+}
+
+// wrong reports whether a closer look has found that a step is none.
+func (g *graph) wrong(s step) bool {
+	return g.over[s.wait] || g.over[s.next] || g.points[s.wait.behind[s.behind]] || g.nodes[s.next.held[s.held].node()] || slices.Contains(g.refuted[s.wait], s)
+}
 
 // find returns the wait of a registration; nil if there is none.
 func (g *graph) find(r *registration) *wait {
@@ -149,8 +153,9 @@ func (g *graph) connect() {
 	}
 }
 
-// components returns the strongly connected components of a graph that have two or more of its first
-// vertices, and these of them. out has where each vertex leads.
+// components returns the strongly connected components of a graph that have two or more vertices, of which
+// one at least is of the first ones, and these of them. out has where each vertex leads. A vertex does not
+// lead to itself: a wait for itself leads there over a node.
 func (g *graph) components(out [][]int, first int) (found [][]int) {
 	type visit struct{ vertex, next int }
 	number, low := make([]int, len(out)), make([]int, len(out)) // 0: not visited
@@ -190,14 +195,15 @@ func (g *graph) components(out [][]int, first int) (found [][]int) {
 				continue
 			}
 			var members []int
-			for last := -1; last != v; {
+			size := 0
+			for last := -1; last != v; size++ {
 				last = stack[len(stack)-1]
 				stack = stack[:len(stack)-1]
 				if left[last] = true; last < first {
 					members = append(members, last)
 				}
 			}
-			if len(members) > 1 {
+			if size > 1 {
 				found = append(found, members)
 			}
 		}

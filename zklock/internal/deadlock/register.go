@@ -21,7 +21,7 @@ type register struct {
 	pool *session.Pool[*place.Session]
 	path string
 
-	refusedAt atomic.Pointer[time.Time] // when the servers have last refused to make or delete a registration
+	refusedAt atomic.Pointer[time.Time] // when the servers have last refused to make, list or delete registrations
 }
 
 // refusedPause is for how long no wait is registered after the servers have refused that.
@@ -66,11 +66,11 @@ func (g *register) refused() bool {
 	return at != nil && time.Since(*at) < refusedPause
 }
 
-// refuse notes that the servers refuse to make or delete a registration. The first time it says so.
+// refuse notes that the servers refuse to make, list or delete registrations. The first time it says so.
 func (g *register) refuse(err error) {
 	now := time.Now()
 	if g.refusedAt.Swap(&now) == nil {
-		g.cfg.Log().Warn("zklock: the servers refuse to register waits, so deadlocks between processes are not found: give this client the rights on the znode, or set deadlock_timeout=0",
+		g.cfg.Log().Warn("zklock: the servers refuse to register waits or to list them, so deadlocks between processes are not found: give this client the rights on the znode, or set deadlock_timeout=0",
 			"path", g.path, "error", place.Logged(err))
 	}
 }

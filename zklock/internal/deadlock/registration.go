@@ -63,6 +63,9 @@ type mark struct {
 	mode queue.Mode
 }
 
+// node returns the mark of a node without the mode in which its holder has it.
+func (m mark) node() mark { return mark{lock: m.lock, zxid: m.zxid} }
+
 // id identifies a registration: the client, and a number that the client has used once.
 type id struct {
 	client uint64

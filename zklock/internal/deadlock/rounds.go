@@ -178,7 +178,7 @@ func (d *Detector) adopt(r *listing) bool {
 	return false
 }
 
-// registerAll makes the znodes of some registrations. If the servers refuse that, they stand in memory only:
+// registerAll makes the znodes of some registrations. If the servers refuse that, or to list them, they stand in memory only:
 // the circles inside this client are still found.
 func (d *Detector) registerAll(fresh []*listing) {
 	ctx, cancel := context.WithTimeout(d.pool.Ctx, d.cfg.ConnectTimeout)
@@ -226,6 +226,10 @@ func (d *Detector) look() {
 	v := &view{register: &d.register, s: s, conn: s.Generation(), own: make(map[id]*registration)}
 	all, err := d.list(ctx, s)
 	own := d.own()
+	if errors.Is(err, driver.ErrNoAuth) && !d.refused() {
+		d.refuse(err) // so the next round registers the waits in memory only
+		return
+	}
 	if err != nil && !d.refused() { // else the waits of this client are enough
 		for _, r := range own {
 			if errors.Is(err, driver.ErrReplyTooLarge) {

@@ -24,9 +24,10 @@ type Waiting struct {
 	Nearest place.Contender
 }
 
-// Behind returns what each of these requests stands behind. There is nothing if it does not wait at the
-// moment, or if where it stands is not known yet. It walks once through the local queue of a name, however
-// many of the requests are in it.
+// Behind returns what each of these requests stands behind. There is nothing if it has left the queue, or if
+// where it stands is not known yet. A request that has just got its lock may still have what it stood behind,
+// of which what it waited for is gone. Behind walks once through the local queue of a name, however many of the
+// requests are in it.
 func (qs *Queues) Behind(waits []Waiting) [][]Behind {
 	all := make([][]Behind, len(waits))
 	local := make(map[*Queue]map[*Request]int) // the index of each request
@@ -36,7 +37,7 @@ func (qs *Queues) Behind(waits []Waiting) [][]Behind {
 		r := w.Request
 		q := qs.byPath[r.Wants[0].Path]
 		switch {
-		case q == nil || !r.blocked || r.served:
+		case q == nil:
 		case w.Own != nil:
 			placed[i] = true
 		default:
