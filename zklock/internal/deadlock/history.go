@@ -43,8 +43,8 @@ func (h *history) registers(now time.Time, timeout time.Duration) {
 }
 
 // misleads reports whether a registration that says this must not stay although the wait is not registered again
-// yet: it lists a lock that the wait does not hold, or the wait is no longer in one of the modes, such as that of a
-// reader after the writer ahead of it in the local queue has given up.
+// yet: it lists a lock that the wait does not hold, or a mode in which it waits no longer, such as that of a writer
+// ahead of a reader in the local queue, which has given up.
 func (n *Nested) misleads(now *Nested) bool {
 	if !slices.Equal(n.Held, now.Held) {
 		return true

@@ -27,6 +27,9 @@ type register struct {
 // refusedPause is for how long no wait is registered after the servers have refused that.
 const refusedPause = time.Minute
 
+// repeatPause is the time before a delete that has failed for another reason is repeated.
+const repeatPause = time.Second
+
 // registration is the znode of a nested wait, from before its create is sent until it is certainly
 // gone.
 type registration struct {
@@ -240,7 +243,7 @@ func (g *register) delete(r *registration) {
 	err := g.deleteOnce(r)
 	r.leave()
 	for err != nil && !errors.Is(err, errs.ErrSessionOver) {
-		pause := patience
+		pause := repeatPause
 		if errors.Is(err, driver.ErrNoAuth) || session.Permanent(err) {
 			g.refuse(err)
 			pause = refusedPause / 2
