@@ -284,7 +284,7 @@ func TestCostOfLooks(t *testing.T) {
 }
 
 // TestMemberThatRegistersAgainWhileTheVictimLeaves: the victim's registration is deleted late, and the other
-// member's wait registers again meanwhile: its leader has given up.
+// member's wait, which was registered long before, registers again meanwhile: its leader has given up.
 func TestMemberThatRegistersAgainWhileTheVictimLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -293,12 +293,12 @@ func TestMemberThatRegistersAgainWhileTheVictimLeaves(t *testing.T) {
 		x := mustLock(t)(a.Mutex("x").Acquire(t.Context()))
 		y := mustLock(t)(b.RWMutex("y").Writer().Acquire(t.Context()))
 		go func() { // the leader of a's queue of y
-			_, _ = a.RWMutex("y").Writer().Acquire(t.Context(), zklock.WithWait(1700*time.Millisecond))
+			_, _ = a.RWMutex("y").Writer().Acquire(t.Context(), zklock.WithWait(5700*time.Millisecond))
 		}()
 		synctest.Wait()
 		first := nested(t, x, a.RWMutex("y").Reader())
 		passing(t, b.Mutex("x")) // the leader of b's queue of x
-		time.Sleep(500 * time.Millisecond)
+		time.Sleep(4500 * time.Millisecond)
 		second := nested(t, y, b.Mutex("x"))
 		wantVictims(t, settle(t, e, []*zklock.Lock{x, y}, []<-chan outcome{first, second}), 1)
 	})
@@ -420,7 +420,7 @@ func TestMemberWithTwoRegistrations(t *testing.T) {
 			faultdriver.On(faultdriver.Delete, faultdriver.Once(faultdriver.Delay(900*time.Millisecond)))))
 		a, b, c := connect(t, faultdriver.Wrap(e.Connector(), slow), nil), connect(t, faultdriver.Wrap(e.Connector(), late), nil), connect(t, e.Connector(), nil)
 		held := []*zklock.Lock{mustLock(t)(a.Mutex("x").Acquire(t.Context())), mustLock(t)(b.RWMutex("y").Writer().Acquire(t.Context()))}
-		go func() { _, _ = c.RWMutex("y").Writer().Acquire(t.Context(), zklock.WithWait(2500*time.Millisecond)) }() // then it changes
+		go func() { _, _ = c.RWMutex("y").Writer().Acquire(t.Context(), zklock.WithWait(1700*time.Millisecond)) }() // then it changes
 		synctest.Wait()
 		first := nested(t, held[0], a.RWMutex("y").Reader())
 		time.Sleep(100 * time.Millisecond)
