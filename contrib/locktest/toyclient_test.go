@@ -112,7 +112,7 @@ func (c *toyClient) connect(ctx context.Context) {
 		conn, err := net.Dial("tcp", c.addr)
 		if err != nil {
 			select {
-			case <-time.After(c.ttl / 20):
+			case <-time.After(min(c.ttl/20, 20*time.Millisecond)): // the server may just be starting
 			case <-ctx.Done():
 			}
 			continue
