@@ -1,0 +1,102 @@
+package zkdriver
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/zklock/go-zklock/zklock/driver"
+)
+
+// err returns an error with the reason for each server that was tried. If a context ended the
+// search, cause is the context's cause, and the text begins with it.
+func (d *dialer) err(cause error) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	e := &connectError{reconnects: !d.opening}
+	if cause != nil {
+		e.text = append(e.text, cause.Error())
+		e.errs = append(e.errs, cause)
+	}
+	for _, s := range d.config.servers {
+		f, ok := d.errs[s]
+		before := false // an earlier session has met f, which the newest attempt may still meet
+		if !ok {
+			// This session has recorded no failure of the server, but an earlier one may have. For
+			// the server that is being tried now, that failure takes the place of "no answer yet" only
+			// if the server closed the connection before it answered: that says more. A passing one
+			// is added. A permanent failure is not used: it would end the caller's search, and the
+			// server may have changed.
+			f, ok = d.backoff.noted(s)
+			before = ok && f.kind == passing
+			ok = ok && (s != d.current || f.kind == silent)
+		}
+		switch {
+		case !ok && s == d.current && d.reached:
+			e.text = append(e.text, s+": connected, but got no ZooKeeper answer yet")
+			continue
+		case !ok && s == d.current && before: // a busy machine can be slow to be refused once more
+			e.text = append(e.text, fmt.Sprintf("%s: no answer yet (before that: %v)", s, f.err))
+			e.errs = append(e.errs, f.err)
+			continue
+		case !ok && s == d.current:
+			e.text = append(e.text, s+": no answer yet")
+			continue
+		case !ok:
+			e.text = append(e.text, s+": not tried yet")
+			continue
+		case f.kind == silent && !errors.As(f.err, new(*brokenExchange)):
+			if d.opening { // else it was one before
+				e.errs = append(e.errs, errNotZooKeeper)
+			}
+			f.err = d.closedEarly(s, f.err)
+		}
+		e.text = append(e.text, s+": "+f.err.Error())
+		e.errs = append(e.errs, f.err)
+	}
+	e.errs = append(e.errs, driver.ErrNotSent)
+	return e
+}
+
+// closedEarly lists the possible reasons why a server closes connections at once. How
+// that was noticed, for instance by a reset, does not narrow them down.
+func (d *dialer) closedEarly(server string, err error) error {
+	const limit = "reached its maxClientCnxns, the number of connections it accepts from one address (60 by default)"
+	if reason := d.backoff.verdict(server); reason != nil {
+		return reason
+	}
+	if !d.opening {
+		return &verdict{fmt.Sprintf("closed the connection before it answered: either it does not know transaction %#x, which this session has seen, since it lags behind or has lost its data; or it has no quorum, or it has %s",
+			uint64(d.session.zxid.newest()), limit), []error{err}}
+	}
+	if n := established.of(server); n > 0 {
+		// A connection has succeeded, so it is a ZooKeeper server and the scheme is
+		// correct.
+		return &verdict{fmt.Sprintf("closed the connection before it answered: either it has no quorum, or it has %s; this process alone has %d", limit, n), []error{err}}
+	}
+	tls := "it expects TLS: use zks:// instead of zk://"
+	if d.config.tls != nil {
+		tls = "it speaks no TLS: use zk:// instead of zks://"
+	}
+	return &verdict{fmt.Sprintf("closed the connection before it answered: either it is %v, or it has no quorum, or it has %s, or %s", errNotZooKeeper, limit, tls), []error{err, errNotZooKeeper}}
+}
+
+// connectError is the reason why no session could be opened, or why one has no connection. It unwraps
+// to the reason of each server, and to driver.ErrNotSent.
+type connectError struct {
+	reconnects bool // the session was opened
+	text       []string
+	errs       []error
+}
+
+// Error implements error.
+func (e *connectError) Error() string {
+	what := "zkdriver: no session could be opened: "
+	if e.reconnects {
+		what = "zkdriver: the session has no connection: "
+	}
+	return what + strings.Join(e.text, "; ")
+}
+
+// Unwrap lets errors.Is and errors.As find the reasons.
+func (e *connectError) Unwrap() []error { return e.errs }
