@@ -37,6 +37,9 @@ type Figures struct {
 	// Stuck are the names without a grant after the faults.
 	Stuck []string
 
+	// Leftovers are the acquisitions that may keep them.
+	Leftovers []Leftover
+
 	// Duration is the time from the first request to the last event.
 	Duration time.Duration
 }
@@ -92,6 +95,7 @@ func Measure(events []history.Event) Figures {
 	}
 	slices.Sort(f.Waits)
 	slices.Sort(f.Stuck)
+	f.Leftovers = leftovers(events, f.Stuck)
 	return f
 }
 

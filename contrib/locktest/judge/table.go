@@ -6,6 +6,9 @@ import (
 	"time"
 )
 
+// mostLeftovers is how many leftovers a table has: the newest.
+const mostLeftovers = 20
+
 // Table writes the figures of a run, a line each, in the form of Markdown.
 func (f Figures) Table(title string) string {
 	var b strings.Builder
@@ -30,6 +33,10 @@ func (f Figures) Table(title string) string {
 	row("faults", "%d", f.Faults)
 	if len(f.Stuck) > 0 {
 		fmt.Fprintf(&b, "\nstuck: %s\n", strings.Join(f.Stuck, ", "))
+		fmt.Fprintf(&b, "What may keep them: %d acquisitions\n", len(f.Leftovers))
+	}
+	for _, l := range f.Leftovers[max(0, len(f.Leftovers)-mostLeftovers):] {
+		fmt.Fprintln(&b, l)
 	}
 	return b.String()
 }
