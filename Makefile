@@ -315,8 +315,8 @@ mutants: ## put deliberate bugs into the core, each of which a test has to find;
 	$(GO) run ./integration_test/mutants -run='$(MUTANTS)'
 
 .PHONY: soak
-soak: install ## simulation, the model of the lease, chaos, the matrix, philosophers, a mix of locks and many names, for SOAK in total
-	@.ci/soak $(SOAK)
+soak: RECORD = $(SOAK)
+soak: track-record ## make track-record for SOAK
 
 .PHONY: soak-command
 soak-command: install ## COUNT runs of zklock run for each fault: was a command left when the next one started?

@@ -21,7 +21,7 @@ const logs = "bin/record"
 
 func main() {
 	length := flag.Duration("for", 10*time.Minute, "how long to go round the suites; 0: only write the page")
-	each := flag.Duration("each", 5*time.Minute, "the length of a run of a suite that has no length of its own")
+	each := flag.Duration("each", 5*time.Minute, "the length of a run of a suite that has no length of its own, at most -for")
 	waiting := flag.Int("waiting", 1, "how many runs of suites that mostly wait to make at the same time as another one")
 	which := flag.String("suites", ".", "run only the suites whose names match this regular expression")
 	file := flag.String("ledger", "docs/track-record.ndjson", "the ledger to add the runs to")
@@ -45,7 +45,7 @@ func run(ctx context.Context, length, each time.Duration, waiting int, which, fi
 	if err != nil {
 		return err
 	}
-	r := &rounds{ledger: &ledger{path: file}, each: each, until: time.Now().Add(length), commit: commit, run: execute}
+	r := &rounds{ledger: &ledger{path: file}, each: min(each, length), until: time.Now().Add(length), commit: commit, run: execute}
 	for _, s := range suites {
 		if match.MatchString(s.name) {
 			r.suites = append(r.suites, s)

@@ -169,6 +169,15 @@ var tested = []suite{
 		figures: []figure{{cases, `(\d+) runs of \d+ slots`}, {faults, `(\d+) ended by kills from outside`}},
 	},
 	{
+		name: "slots of gocron", share: 1, waits: true,
+		what:   "five processes of gocron have a job each second, which runs once for each slot",
+		titles: map[column]string{cases: "jobs"},
+		command: func(length time.Duration, _ int64) []string {
+			return []string{"go", "-C", "contrib/gocronlock", "test", "-count=1", "-timeout=0", "-v", "-run=ShortJob", fmt.Sprintf("-slots=%d", per(length, time.Second, 10))}
+		},
+		figures: []figure{{cases, `with slots: (\d+) runs in`}},
+	},
+	{
 		name: "philosophers", share: 5, waits: true,
 		what:   "five processes take two of five locks in any order, while servers are cut off; each deadlock must end with one error, and no other wait may fail so",
 		titles: map[column]string{cases: "meals"},
