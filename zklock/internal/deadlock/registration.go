@@ -39,7 +39,7 @@ func (n *Nested) equal(o *Nested) bool {
 //	8 client, 4 serial number   so that a client finds its own registration after a lost reply
 //	4 number of the wait        so that it finds the earlier ones of the same wait
 //	1 the number of points that the wait stands behind, then for each of these:
-//	    8 hash of the lock's path below the root, 8 zxid, 1 mode (with bit 7: the node itself counts)
+//	    8 hash of the lock's path below the root, 8 zxid (1 more if the node itself counts), 1 mode
 //	then for each node that it holds:
 //	    8 hash, 8 zxid, 1 mode
 const (
@@ -47,7 +47,6 @@ const (
 	idSize   = 16 // with the number of the wait
 	markSize = 17
 	seqSize  = 10
-	itself   = 1 << 7
 
 	// maxMarks bounds the points and the nodes of a registration. A wait that has more is not
 	// registered.
