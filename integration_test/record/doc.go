@@ -10,5 +10,5 @@
 // A line of the ledger adds up the runs of a suite on one day, at one commit and on one machine. The figures are those
 // that the suites print. Written by hand are found.txt, what was found and mended and failures of other
 // libraries, and the field note of lines with violations. The command fails if a run fails. What each suite has
-// printed is kept in bin/record.
+// printed is kept in bin/record, and so is the history of a run of the judge of contrib/locktest that failed.
 package main

@@ -25,18 +25,22 @@ var judged = []suite{
 
 // judgeOf is the suite of a mode of zklock's worker.
 func judgeOf(mode, what string, flags ...string) suite {
-	return suite{
+	s := suite{
 		name: "judge: " + mode, share: 3, waits: true, seeded: true,
 		what: "the [judge](../contrib/locktest/README.md) of lock libraries: " + what,
-		command: func(length time.Duration, seed int64) []string {
-			return append([]string{"go", "run", "./contrib/locktest/cmd/locktest", "-library=zklock:" + mode, fmt.Sprintf("-for=%v", length), fmt.Sprintf("-seed=%d", seed)}, flags...)
-		},
 		figures: []figure{
 			{held, row("grants")}, {faults, row("faults")}, {lost, row("losses that a worker reported")},
 			{violations, row("overlaps of work")}, {violations, row("overlaps after fencing")}, {violations, row("tokens that fell")},
 			{violations, row("lost updates after fencing")}, {violations, row("names stuck after the faults")},
 		},
 	}
+	s.command = func(length time.Duration, seed int64) []string {
+		return append([]string{
+			"go", "run", "./contrib/locktest/cmd/locktest", "-library=zklock:" + mode, fmt.Sprintf("-for=%v", length),
+			fmt.Sprintf("-seed=%d", seed), "-history=" + s.log(seed, ".ndjson"),
+		}, flags...)
+	}
+	return s
 }
 
 // judgeWith is the suite of zklock's worker next to that of another library, whose locks it shares. That library

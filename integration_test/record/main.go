@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -119,6 +120,9 @@ func execute(ctx context.Context, s suite, length time.Duration, seed int64) (ou
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }
 	cmd.WaitDelay = time.Minute
 	cmd.Env = append(env, "ZKLOCK_TEST_REQUIRED=1", "ZKLOCK_LONG=1")
+	if err := os.MkdirAll(logs, 0o755); err != nil {
+		return outcome{}, err
+	}
 	began := time.Now()
 	out, err := cmd.CombinedOutput()
 	if ctx.Err() != nil {
@@ -126,18 +130,23 @@ func execute(ctx context.Context, s suite, length time.Duration, seed int64) (ou
 	}
 	o := judge(s, string(out), time.Since(began), err)
 	o.at = time.Now()
-	if err := os.MkdirAll(logs, 0o755); err != nil {
+	name := filepath.Join(logs, s.file(".log"))
+	if o.failed != "" || o.counts[violations] > 0 {
+		name = s.log(seed, ".log") // no later run replaces it
+	} else if err := os.Remove(s.log(seed, ".ndjson")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return outcome{}, err
 	}
-	name := s.file(".log")
-	if o.failed != "" || o.counts[violations] > 0 {
-		name = s.file(fmt.Sprintf("-%d.log", seed)) // no later run replaces it
-	}
-	if err := os.WriteFile(filepath.Join(logs, name), out, 0o644); err != nil {
+	if err := os.WriteFile(name, out, 0o644); err != nil {
 		return outcome{}, err
 	}
 	say(o.String())
 	return o, nil
+}
+
+// log is the path of a file about one run of the suite: what it has printed, or the history of a run that the judge of
+// contrib/locktest has judged. Both are kept if the run failed.
+func (s suite) log(seed int64, end string) string {
+	return filepath.Join(logs, s.file(fmt.Sprintf("-%d%s", seed, end)))
 }
 
 // file is the name of a file about the suite.

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -365,6 +366,27 @@ func TestInterruptedRunEnds(t *testing.T) {
 	}
 	if text, err := os.ReadFile("bin/record/a-b-c.log"); err != nil || string(text) != "3 runs of 42\n" {
 		t.Errorf("the log is %q, %v", text, err)
+	}
+}
+
+// A run that fails keeps its history, and what it has printed, under its seed. One that does not keeps no history.
+func TestFailedRunsKeepTheirHistory(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for seed, wrong := range map[int64]int{7: 0, 8: 2} {
+		s := judgeOf("keep", "")
+		s.figures = []figure{{held, `held (\d+)`}, {violations, `wrong (\d+)`}}
+		s.command = func(length time.Duration, seed int64) []string {
+			words := judgeOf("keep", "").command(length, seed)
+			history := strings.TrimPrefix(words[slices.IndexFunc(words, func(w string) bool { return strings.HasPrefix(w, "-history=") })], "-history=")
+			return []string{"sh", "-c", fmt.Sprintf("echo held 3, wrong %d; touch %s", wrong, history)}
+		}
+		if _, err := execute(t.Context(), s, time.Minute, seed); err != nil {
+			t.Fatal(err)
+		}
+	}
+	files, err := filepath.Glob("bin/record/*")
+	if want := []string{"bin/record/judge-keep-8.log", "bin/record/judge-keep-8.ndjson", "bin/record/judge-keep.log"}; err != nil || !slices.Equal(files, want) {
+		t.Errorf("%v, %v, want %v", files, err, want)
 	}
 }
 
