@@ -38,7 +38,7 @@ var tools = map[string][]string{
 // each. TestPlugsBuild runs the others: go mod edit.
 var plugCommands = map[string]string{
 	"go test -run=Example -v":            `../Makefile: $(patsubst %,./%/...,$(ADAPTERS))`,
-	"go test -run=ShortJob -slots=60 -v": `../integration_test/record/suite.go: "-C", "contrib/gocronlock", "test"`,
+	"go test -run=ShortJob -slots=60 -v": `../integration_test/record/suite.go: "-run=ShortJob", "-slots=60"`,
 }
 
 // TestImportsGraphWithoutPlugs: a program that does not use a plug does not load the modules of
