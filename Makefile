@@ -296,7 +296,7 @@ comparison: install ## judge six libraries under each fault RUNS_EACH times, 20 
 	peers=$$($(GO) run ./integration_test/matrix -peers | sed 's/^ZKLOCK_TEST_/LOCKTEST_/'); \
 	for work in "-for 10s" "-philosophers 60s"; do \
 		env $$peers .ci/bench-peers bin/servers $(GO) run ./contrib/locktest/cmd/locktest -comparison docs/comparison.md \
-			-results docs/comparison.ndjson -runs $(RUNS_EACH) -ttl 2s $$work $(JUDGEFLAGS) || exit; \
+			-results docs/comparison.ndjson -history bin/comparison -runs $(RUNS_EACH) -ttl 2s $$work $(JUDGEFLAGS) || exit; \
 	done
 
 .PHONY: matrix

@@ -3,6 +3,7 @@ package main
 import (
 	"regexp"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -54,6 +55,9 @@ type outcome struct {
 	failed string        // why the run does not count, if that is not a test that failed
 }
 
+// notDone is what go run prints if the judge of contrib/locktest could not do its run.
+const notDone = "\nexit status 2\n"
+
 // failure is the line of a test that failed. Its subtests have their lines behind spaces.
 var failure = regexp.MustCompile(`(?m)^--- FAIL: `)
 
@@ -64,7 +68,11 @@ func judge(s suite, output string, took time.Duration, err error) outcome {
 	o.has[violations] = true
 	for _, f := range s.figures {
 		o.has[f.in] = true
-		for _, m := range regexp.MustCompile(f.pattern).FindAllStringSubmatch(output, -1) {
+		matches := regexp.MustCompile(f.pattern).FindAllStringSubmatch(output, -1)
+		if f.in == violations && matches == nil {
+			o.failed = "it has not printed all its figures of violations"
+		}
+		for _, m := range matches {
 			n, isText := strconv.Atoi(m[1])
 			if isText != nil {
 				n = 1
@@ -79,7 +87,7 @@ func judge(s suite, output string, took time.Duration, err error) outcome {
 	switch {
 	case o.counts[violations] > 0:
 		o.failed = "" // what was found counts, although a run that ends early may lack figures
-	case err != nil && !s.peers:
+	case err != nil && (!s.peers || strings.Contains(output, notDone)):
 		o.failed = err.Error()
 	}
 	return o

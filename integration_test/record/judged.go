@@ -44,8 +44,9 @@ func judgeOf(mode, what string, flags ...string) suite {
 }
 
 // judgeWith is the suite of zklock's worker next to that of another library, whose locks it shares. That library
-// has no tokens, and believes in its locks for a moment after it was stopped. So no client is stopped, and what the
-// other library does wrong does not count as a violation.
+// has no tokens, and believes in its locks for a moment after it was stopped. So no client is stopped, and the
+// other library's overlaps do not count as violations. A stuck name does: the judge names the acquisitions that may keep
+// it, and a person finds out which one does.
 func judgeWith(dialect, library string) suite {
 	s := judgeOf(dialect, "mutexes that "+library+" and zklock share, with workers of both; no client is stopped",
 		"-faults=killed|cut off|hear|refused|restart|delayed|dropped|jumps")

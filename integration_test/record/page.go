@@ -27,9 +27,9 @@ and seeds.
 `
 
 // outro explains the table.
-const outro = `Hours are added up run by run, from the start of a command to its end, with builds and starts of servers. A run of a suite that mostly waits may have run at the same time as another one, and other programs may
-have used the machine. A violation is a test that failed, a deliberate bug that no test found, or what the judge counts as a failure. The
-locks were lost to faults.
+const outro = `Hours are added up run by run, from the start of a command to its end, with builds and starts of servers. Several runs were made at the
+same time, so less time has passed by the clock, and other programs may have used the machine. A violation is a test that failed, a
+deliberate bug that no test found, or what the judge counts as a failure. The locks were lost to faults.
 
 `
 

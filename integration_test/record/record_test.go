@@ -233,6 +233,13 @@ func TestJudgesTableIsRead(t *testing.T) {
 			t.Errorf("%s: %+v", library, o)
 		}
 	}
+	// A row that is missing, or a run that could not be done, is not one without violations.
+	if o := judge(judgeOf("keep", ""), strings.Replace(string(text), "| names stuck after the faults ", "| stuck names ", 1), time.Minute, nil); o.failed == "" {
+		t.Errorf("a table without the stuck names passed: %+v", o)
+	}
+	if o := judge(judgeWith("curator", ""), peers[:strings.Index(peers, "\noverlaps of a hold of /tmp")]+"\noverlaps of a hold of /tmp/worker-zklock curator: 0\nexit status 2\n", time.Minute, os.ErrInvalid); o.failed == "" {
+		t.Errorf("a run that could not be done passed: %+v", o)
+	}
 	if words := strings.Join(judgeWith("zk", "").command(time.Minute, 7), " "); !strings.Contains(words, "-library=zklock:zk+zk ") {
 		t.Error(words)
 	}

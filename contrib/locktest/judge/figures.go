@@ -15,7 +15,7 @@ type Figures struct {
 	// a plain one, and what the verdict says of fencing has no meaning.
 	Tokens bool
 
-	// Grants is how many acquisitions were granted.
+	// Grants is how many locks were granted. An acquisition of two names has two.
 	Grants int
 
 	// Failed is how many acquisitions failed.
@@ -31,10 +31,12 @@ type Figures struct {
 	Kills int
 
 	// Waits are the times from the end of a process that held a lock until the lock's next grant, in
-	// rising order. Only names for which another process waited at that moment have one.
+	// rising order. Only names for which another process waited at that moment have one, and no hold whose release was
+	// requested.
 	Waits []time.Duration
 
-	// Stuck are the names without a grant after the faults.
+	// Stuck are the names that no process got that was started after the faults: as an exclusive lock, as a shared one or as a
+	// permit, if there were requests for such.
 	Stuck []string
 
 	// Leftovers are the acquisitions that may keep them.
@@ -42,6 +44,16 @@ type Figures struct {
 
 	// Duration is the time from the first request to the last event.
 	Duration time.Duration
+
+	grantsAtWork int           // before the end of the workload
+	atWork       time.Duration // from the first request until then
+}
+
+// asked is what an acquisition asks for.
+type asked struct {
+	name    string
+	shared  bool
+	permits int
 }
 
 // Measure judges a history by the plain check and adds the figures.
@@ -49,34 +61,40 @@ func Measure(events []history.Event) Figures {
 	holds := Holds(events)
 	f := Figures{Verdict: Plain(holds), Grants: len(holds)}
 	var first, calm int64
-	late := make(map[string]bool) // the names, and whether they were granted after the faults
+	probed := make(map[asked]bool) // whether a process got it that was started after the faults
+	probes := make(map[int]bool)   // these processes
 	asking := make(map[int]history.Event)
+	releasing := make(map[int]bool)
 	for _, e := range events {
 		switch e.Kind {
+		case history.Start:
+			probes[e.Worker] = calm > 0
 		case history.Acquire:
 			if first == 0 {
 				first = e.At
 			}
 			asking[e.ID] = e
-			late[e.Name] = late[e.Name] || false
+			what := asked{e.Name, e.Shared, e.Permits}
+			probed[what] = probed[what] || false
 		case history.Granted:
+			if a := asking[e.ID]; probes[e.Worker] {
+				probed[asked{a.Name, a.Shared, a.Permits}] = true
+			}
 			delete(asking, e.ID)
 			f.Tokens = f.Tokens || e.Token != ""
-			late[e.Name] = calm > 0
 		case history.Failed:
 			if _, acquires := asking[e.ID]; acquires {
 				f.Failed++
 			}
 			delete(asking, e.ID)
+		case history.Release:
+			releasing[e.ID] = true
 		case history.Lost:
 			f.Losses++
 		case history.Fault:
 			f.Faults++
 		case history.Calm:
 			calm = e.At
-			for name := range late {
-				late[name] = false
-			}
 		case history.Kill:
 			f.Kills++
 			for id, a := range asking {
@@ -84,13 +102,22 @@ func Measure(events []history.Event) Figures {
 					delete(asking, id)
 				}
 			}
-			f.wait(holds, asking, e)
+			f.wait(holds, asking, releasing, e)
 		}
 		f.Duration = time.Duration(e.At - first)
 	}
-	for name, granted := range late {
-		if calm > 0 && !granted {
-			f.Stuck = append(f.Stuck, name)
+	for what, got := range probed {
+		if calm > 0 && !got && !slices.Contains(f.Stuck, what.name) {
+			f.Stuck = append(f.Stuck, what.name)
+		}
+	}
+	f.grantsAtWork, f.atWork = f.Grants, f.Duration
+	if calm > 0 {
+		f.grantsAtWork, f.atWork = 0, time.Duration(calm-first)
+	}
+	for _, h := range holds {
+		if calm > h.Granted {
+			f.grantsAtWork++
 		}
 	}
 	slices.Sort(f.Waits)
@@ -100,9 +127,9 @@ func Measure(events []history.Event) Figures {
 }
 
 // wait adds the waits that a kill caused.
-func (f *Figures) wait(holds []Hold, asking map[int]history.Event, kill history.Event) {
+func (f *Figures) wait(holds []Hold, asking map[int]history.Event, releasing map[int]bool, kill history.Event) {
 	for _, h := range holds {
-		if h.Worker != kill.Worker || h.Ended != kill.At {
+		if h.Worker != kill.Worker || h.Ended != kill.At || releasing[h.ID] {
 			continue
 		}
 		waits := false
@@ -125,12 +152,12 @@ func (f Figures) Wait(part float64) time.Duration {
 	return f.Waits[min(int(part*float64(len(f.Waits))), len(f.Waits)-1)]
 }
 
-// PerSecond returns how many locks were granted in a second.
+// PerSecond returns how many locks were granted in a second, until the end of the workload.
 func (f Figures) PerSecond() float64 {
-	if f.Duration <= 0 {
+	if f.atWork <= 0 {
 		return 0
 	}
-	return float64(f.Grants) / f.Duration.Seconds()
+	return float64(f.grantsAtWork) / f.atWork.Seconds()
 }
 
 // Passed reports whether a library did what it should: its locks excluded each other, no name was stuck, and

@@ -38,10 +38,20 @@ func (l Leftover) String() string {
 		l.Name, l.Worker, l.Command, time.Duration(l.Asked).Round(time.Millisecond), l.ID, l.Last)
 }
 
-// leftovers returns what may keep some names, in the order of the requests. What is asked for after the faults
-// finds a name stuck, and is not the reason.
+// leftovers returns what may keep some names, in the order of the requests. Processes that were started after the
+// faults find a name stuck, and are not the reason. An acquisition of several names may keep each of them.
 func leftovers(events []history.Event, names []string) []Leftover {
+	stuck := make(map[string]bool) // each name by itself
+	for _, asked := range names {
+		for name := range strings.SplitSeq(asked, "+") {
+			stuck[name] = true
+		}
+	}
+	keeps := func(asked string) bool {
+		return slices.ContainsFunc(strings.Split(asked, "+"), func(name string) bool { return stuck[name] })
+	}
 	commands := make(map[int]string)
+	probes := make(map[int]bool)       // the processes that were started after the faults
 	all := make(map[int]*Leftover)     // by id
 	newest := make(map[string]int)     // by name, the id of the newest grant
 	over := make(map[int]history.Kind) // by id, of those that were released or whose process was killed
@@ -49,11 +59,11 @@ func leftovers(events []history.Event, names []string) []Leftover {
 	for _, e := range events {
 		switch e.Kind {
 		case history.Start:
-			commands[e.Worker] = e.Reason
+			commands[e.Worker], probes[e.Worker] = e.Reason, calm
 		case history.Calm:
 			calm = true
 		case history.Acquire:
-			if !calm && isOneOf(names, e.Name) {
+			if !probes[e.Worker] && keeps(e.Name) {
 				all[e.ID] = &Leftover{Name: e.Name, ID: e.ID, Worker: e.Worker, Command: commands[e.Worker], Asked: e.At, Last: "no answer"}
 			}
 		case history.Kill:
@@ -83,14 +93,4 @@ func leftovers(events []history.Event, names []string) []Leftover {
 		}
 	}
 	return left
-}
-
-// isOneOf reports whether an acquisition, of several names perhaps, asks for one of some names.
-func isOneOf(names []string, asked string) bool {
-	for name := range strings.SplitSeq(asked, "+") {
-		if slices.Contains(names, name) {
-			return true
-		}
-	}
-	return false
 }

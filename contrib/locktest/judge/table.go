@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// mostLeftovers is how many leftovers a table has: the newest.
-const mostLeftovers = 20
+// mostLeftovers is how many leftovers a table has.
+const mostLeftovers = 40
 
 // Table writes the figures of a run, a line each, in the form of Markdown.
 func (f Figures) Table(title string) string {
@@ -32,10 +32,10 @@ func (f Figures) Table(title string) string {
 	row("losses that a worker reported", "%d", f.Losses)
 	row("faults", "%d", f.Faults)
 	if len(f.Stuck) > 0 {
-		fmt.Fprintf(&b, "\nstuck: %s\n", strings.Join(f.Stuck, ", "))
-		fmt.Fprintf(&b, "What may keep them: %d acquisitions\n", len(f.Leftovers))
+		fmt.Fprintf(&b, "\nstuck: %s\nWhat may keep them, of %d acquisitions the first:\n", strings.Join(f.Stuck, ", "), len(f.Leftovers))
 	}
-	for _, l := range f.Leftovers[max(0, len(f.Leftovers)-mostLeftovers):] {
+	// What keeps a name is older than what waits behind it.
+	for _, l := range f.Leftovers[:min(len(f.Leftovers), mostLeftovers)] {
 		fmt.Fprintln(&b, l)
 	}
 	return b.String()

@@ -44,8 +44,10 @@ type cell struct {
 
 	Faults, Grants, Failed, Losses int
 	Duration                       time.Duration
+	PerSecond                      float64 // grants, until the end of the workload
 	Verdict                        judge.Verdict
 	Stuck                          []string
+	Leftovers                      []judge.Leftover `json:",omitempty"`
 	Waits                          []time.Duration
 	Reasons                        map[string]int // why acquisitions and releases failed, and how many
 
@@ -148,9 +150,15 @@ func (o options) fill(ctx context.Context, l library, run int, have []cell) erro
 			c.Names = append(c.Names, fmt.Sprintf("%s-%d-%d", strings.ReplaceAll(string(kind), " ", "-"), run, n+1))
 		}
 		began := time.Now()
-		result, err := play(ctx, c)
+		result, events, err := play(ctx, c)
 		if err != nil {
 			return fmt.Errorf("%s, %s: %w", l.name, kind, err)
+		}
+		if wrong := l.mistakes(result); wrong != none && o.history != "" {
+			path := filepath.Join(o.history, fmt.Sprintf("%s, %s, run %d.ndjson", l.name, kind, run))
+			if err := cmp.Or(os.MkdirAll(o.history, 0o777), write(path, events)); err != nil {
+				return err
+			}
 		}
 		result.Library, result.Version, result.Servers = l.name, version, server
 		result.Fault, result.Run, result.At = kind, run, began.UTC().Truncate(time.Second)
@@ -167,15 +175,15 @@ func (o options) fill(ctx context.Context, l library, run int, have []cell) erro
 }
 
 // play runs one cell and judges it.
-func play(ctx context.Context, c locktest.Config) (cell, error) {
-	events, err := locktest.Run(ctx, c)
+func play(ctx context.Context, c locktest.Config) (result cell, events []history.Event, err error) {
+	events, err = locktest.Run(ctx, c)
 	if err != nil {
-		return cell{}, err
+		return cell{}, nil, err
 	}
 	f := judge.Measure(events)
 	o, known := judge.Porcupine(judge.Holds(events), judgeLimit)
 	if known && !o.Agrees(f.Verdict) {
-		return cell{}, fmt.Errorf("the judges differ: porcupine says %+v: this is a mistake of locktest", o)
+		return cell{}, nil, fmt.Errorf("the judges differ: porcupine says %+v: this is a mistake of locktest", o)
 	}
 	reasons := make(map[string]int)
 	for _, e := range events {
@@ -191,8 +199,8 @@ func play(ctx context.Context, c locktest.Config) (cell, error) {
 	return cell{
 		Reasons: reasons, Deadlocks: deadlocks,
 		For: c.For, TTL: c.TTL, Judged: known, Faults: f.Faults, Grants: f.Grants, Failed: f.Failed, Losses: f.Losses,
-		Duration: f.Duration, Verdict: f.Verdict, Stuck: f.Stuck, Waits: f.Waits,
-	}, nil
+		Duration: f.Duration, PerSecond: f.PerSecond(), Verdict: f.Verdict, Stuck: f.Stuck, Leftovers: f.Leftovers, Waits: f.Waits,
+	}, events, nil
 }
 
 // serverVersion asks the programs of a backend for their version.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -13,99 +12,6 @@ import (
 
 	"github.com/zklock/go-zklock/contrib/locktest/fault"
 )
-
-// sum adds up the cells of one library.
-type sum struct {
-	library
-	cells []cell
-	total cell
-	fast  float64 // grants a second without faults
-}
-
-// sums adds up the cells by library, in the order of the document.
-func sums(cells []cell) []sum {
-	var all []sum
-	for _, l := range libraries {
-		s := sum{library: l}
-		var seconds float64
-		var grants int
-		for _, c := range cells {
-			if c.Library != l.name {
-				continue
-			}
-			s.cells = append(s.cells, c)
-			s.total.add(c)
-			s.total.Version, s.total.Servers = c.Version, c.Servers
-			if c.Fault == quiet {
-				seconds += c.Duration.Seconds()
-				grants += c.Grants
-			}
-		}
-		if seconds > 0 {
-			s.fast = float64(grants) / seconds
-		}
-		slices.Sort(s.total.Waits)
-		if len(s.cells) > 0 {
-			all = append(all, s)
-		}
-	}
-	return all
-}
-
-// add adds the figures of another cell.
-func (c *cell) add(o cell) {
-	c.Faults += o.Faults
-	c.Grants += o.Grants
-	c.Failed += o.Failed
-	c.Losses += o.Losses
-	c.Duration += o.Duration
-	c.Verdict.Overlaps += o.Verdict.Overlaps
-	c.Verdict.FencedOverlaps += o.Verdict.FencedOverlaps
-	c.Verdict.Fell += o.Verdict.Fell
-	c.Verdict.Lost += o.Verdict.Lost
-	c.Verdict.FencedLost += o.Verdict.FencedLost
-	c.Stuck = append(c.Stuck, o.Stuck...)
-	for reason, n := range o.Reasons {
-		if c.Reasons == nil {
-			c.Reasons = make(map[string]int)
-		}
-		c.Reasons[reason] += n
-	}
-	if o.Fault == fault.KillClient {
-		c.Waits = append(c.Waits, o.Waits...)
-	}
-}
-
-// mistakes says what a cell of a library has that a lock should not. Only tokens give a meaning to what it has
-// after fencing.
-func (l library) mistakes(c cell) string {
-	var parts []string
-	say := func(n int, what string) {
-		if n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, what))
-		}
-	}
-	say(c.Verdict.Overlaps, "o")
-	say(c.Verdict.Lost, "l")
-	if l.tokens {
-		say(c.Verdict.FencedOverlaps, "of")
-		say(c.Verdict.FencedLost, "lf")
-		say(c.Verdict.Fell, "t")
-	}
-	say(len(c.Stuck), "s")
-	if len(parts) == 0 {
-		return "0"
-	}
-	return strings.Join(parts, ", ")
-}
-
-// part is the wait that a part of all does not exceed, or a dash.
-func (c cell) part(p float64) string {
-	if len(c.Waits) == 0 {
-		return "-"
-	}
-	return c.Waits[min(int(p*float64(len(c.Waits))), len(c.Waits)-1)].Round(10 * time.Millisecond).String()
-}
 
 // writeDocument writes the document from results, and its picture next to it.
 func writeDocument(path string, cells []cell) error {
@@ -141,43 +47,52 @@ func writeDocument(path string, cells []cell) error {
 	line("")
 	line("[contrib/locktest](../contrib/locktest/README.md) ran the workers of %d libraries, and broke them and their servers. The target `comparison` of the", len(all))
 	line("Makefile wrote this page from the results; do not edit it. The runs are from %s to %s, and have %.0f minutes together.", first.At.Format(time.DateOnly), last.At.Format(time.DateOnly), seconds/60)
-	line("Each library has %s with each fault, of %v and a TTL of %v. All libraries have the same schedules. So few and short runs show", between(least, most), first.For, first.TTL)
-	line("mistakes; a 0 proves nothing.")
+	line("Each library has %s with each fault, of %v, and three times that for the kills of clients, and a TTL of %v. All libraries have the same", between(least, most), first.For, first.TTL)
+	line("schedules. So few and short runs show mistakes; a 0 proves nothing.")
 	line("")
 	line("## What was seen")
 	line("")
-	line("| | overlaps of work | overlaps after fencing | lost updates | lost after fencing | tokens that fell | stuck names | next grant after a kill, p50 | p99 | grants a second without faults |")
-	line("|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
+	line("| | overlaps of work | overlaps after fencing | lost updates | lost updates, stopped in a write | lost after fencing | tokens that fell | stuck names | kills with a wait | next grant after the kill, p50 | p99 | grants a second without faults |")
+	line("|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
 	for _, s := range all {
-		v := s.total.Verdict
-		overlaps, lost, fell := fmt.Sprint(v.FencedOverlaps), fmt.Sprint(v.FencedLost), fmt.Sprint(v.Fell)
-		if !s.tokens {
-			overlaps, lost, fell = "no tokens", "no tokens", "no tokens"
+		overlaps, lost, fell := "no tokens", "no tokens", "no tokens"
+		if s.tokens {
+			overlaps = s.inRuns(func(c cell) int { return c.Verdict.FencedOverlaps })
+			lost = s.inRuns(func(c cell) int { return c.Verdict.FencedLost })
+			fell = s.inRuns(func(c cell) int { return c.Verdict.Fell })
 		}
-		line("| %s | %d | %s | %d | %s | %s | %d | %s | %s | %.0f |", s.title, v.Overlaps, overlaps, v.Lost,
-			lost, fell, len(s.total.Stuck), s.total.part(0.5), s.total.part(0.99), s.fast)
+		inWrite := func(is bool) string {
+			return s.inRuns(func(c cell) int {
+				if (c.Fault == fault.StopWrite) != is {
+					return 0
+				}
+				return c.Verdict.Lost
+			})
+		}
+		line("| %s | %s | %s | %s | %s | %s | %s | %s | %d | %s | %s | %s |", s.title, s.inRuns(func(c cell) int { return c.Verdict.Overlaps }), overlaps,
+			inWrite(false), inWrite(true), lost, fell, s.inRuns(func(c cell) int { return len(c.Stuck) }), len(s.total.Waits), s.total.part(0.5), s.total.part(0.99), s.rate())
 	}
 	line("")
-	line("A fenced register refuses a token older than the newest that it has seen. Without tokens it refuses nothing, so it says nothing about a library.")
+	line("- An overlap of work: a client was granted a lock, though another one, asked later, still said that it held it. Each such grant counts, so a single pause of a holder can have many.")
+	line("- A fenced register refuses a token older than the newest that it has seen. Without tokens it refuses nothing, so it says nothing about a library.")
+	line("- A stop in a write comes between the newest check and the write. No lock can help there: only a token can.")
+	line("- A stuck name is one that a new process did not get, at least 40 s after the faults.")
+	line("- With fewer than 100 kills, p99 is the longest wait. ZooKeeper ends a session at a tick after its timeout. The tick was 500 ms.")
+	line("- Grants a second, as the median and the range of the runs, include the tool's pauses, and the libraries have different servers: `integration_test/bench` measures speed.")
 	line("")
-	line("The same by fault. `o` are overlaps, `l` lost updates, `of` overlaps after fencing, `lf` lost updates after fencing, `t` tokens that fell,")
-	line("and `s` stuck names; 0: none of these. The second figure is how often the fault happened. A dash: the fault cannot be made there.")
+	line("The same by fault. The figure in parentheses is how often the fault happened. A dash: the fault cannot be made there.")
 	line("")
 	line("%s", byFault(all))
 	line("A client that was stopped goes on, and may say for a moment that it holds its lock, until the library has noticed the end of its session.")
-	line("That is an overlap. A library has none that compares the time with its lease before it says that it holds.")
-	line("")
-	line("A stop in a write comes between the newest check and the write, where no lock can help: only a token can. So lost updates in that row")
-	line("count against a library without tokens only as far as its documentation promises more. Grants a second include the tool's pauses, and the")
-	line("libraries have different servers: `integration_test/bench` measures speed. Other programs, also runs of other libraries, may have used the")
-	line("machine at the same time, so times and rates are rough.")
+	line("A library that compares the time with its lease before it says that it holds has no such moment. Other programs, also runs of other libraries,")
+	line("may have used the machine at the same time, so times and rates are rough.")
 	line("")
 	line("![the time from the kill of a holder until the next grant](%s)", filepath.Base(picture))
 	line("")
 	line("## The libraries")
 	for _, s := range all {
 		line("")
-		line("**%s** %s, with %s %s. %s", s.title, s.total.Version, s.backend, s.total.Servers, s.promise)
+		line("**%s** %s, with %s %s. %s", s.title, strings.Join(s.versions, " and "), s.backend, s.total.Servers, s.promise)
 		line("Used: %s", s.use)
 		line("Seen: %s", seen(s))
 	}
@@ -199,7 +114,7 @@ func writeDocument(path string, cells []cell) error {
 	line("go run ./contrib/locktest/cmd/locktest -library kazoo -faults 'client cut off' -seed 1 -for %v -ttl %v", first.For, first.TTL)
 	line("```")
 	line("")
-	line("The second line repeats one cell. The first needs Java, ZooKeeper, Curator, kazoo, etcd, Redis, a C compiler and strace, and takes about %.0f minutes for each run of all cells.", minutesEach(cells, least))
+	line("The second line repeats one cell. The first needs Java, ZooKeeper, Curator, kazoo, etcd, Redis, a C compiler and strace, and takes about %.0f minutes for each run of all cells.", seconds/60/(float64(len(cells))/float64(len(runs))))
 	line("Results are in [comparison.ndjson](comparison.ndjson), a line for each run. What is there is not run again, so the target can be stopped and started.")
 	line("")
 	line("## What was not tested")
@@ -221,15 +136,6 @@ func between(least, most int) string {
 		return "one run"
 	}
 	return fmt.Sprintf("%d runs", most)
-}
-
-// minutesEach is how long one run of all cells takes, without the pauses in between.
-func minutesEach(cells []cell, runs int) float64 {
-	var sum time.Duration
-	for _, c := range cells {
-		sum += c.Duration
-	}
-	return sum.Minutes() / float64(max(1, runs))
 }
 
 // byFault is the table with a row for each fault and a column for each library.
@@ -275,7 +181,7 @@ func seen(s sum) string {
 				total.add(c)
 			}
 		}
-		if m := s.mistakes(total); m != "0" {
+		if m := s.mistakes(total); m != none {
 			wrong = append(wrong, fmt.Sprintf("%s with \"%s\"", m, k))
 		}
 	}
@@ -285,19 +191,10 @@ func seen(s sum) string {
 	}
 	text = fmt.Sprintf("%s, in %d grants and %d faults. Losses that the worker reported: %d. Acquisitions that failed: %d.",
 		text, s.total.Grants, s.total.Faults, s.total.Losses, s.total.Failed)
-	if often := s.total.often(); often != "" {
-		text += fmt.Sprintf(" The most frequent reason, of %d failures: `%s`.", s.total.Reasons[often], shortened(often))
+	if often, n := s.total.often(); n > 0 {
+		text += fmt.Sprintf(" The most frequent reason of failures, also of releases, was that of %d: `%s`.", n, shortened(often))
 	}
 	return text
-}
-
-// often is the most frequent reason of failures; "": there was none.
-func (c cell) often() string {
-	reasons := slices.Sorted(maps.Keys(c.Reasons))
-	if len(reasons) == 0 {
-		return ""
-	}
-	return slices.MaxFunc(reasons, func(a, b string) int { return cmp.Compare(c.Reasons[a], c.Reasons[b]) })
 }
 
 // shortened is a text as part of a line of Markdown.

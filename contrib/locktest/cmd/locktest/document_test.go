@@ -17,12 +17,14 @@ func TestDocument(t *testing.T) {
 	dir := t.TempDir()
 	results, document := filepath.Join(dir, "results"), filepath.Join(dir, "comparison.md")
 	cells := []cell{
-		{Library: "zk", Fault: quiet, Run: 1, Judged: true, Grants: 300, Duration: 10 * time.Second, TTL: 2 * time.Second},
+		{Library: "zk", Fault: quiet, Run: 1, Judged: true, PerSecond: 30, TTL: 2 * time.Second, Version: "v1"},
+		{Library: "zk", Fault: quiet, Run: 2, Judged: true, PerSecond: 34, TTL: 2 * time.Second, Version: "v2"},
 		{
 			Library: "zk", Fault: fault.KillClient, Run: 1, Judged: true, Faults: 4, Grants: 17, TTL: 2 * time.Second,
 			Waits:   []time.Duration{3210 * time.Millisecond, 1230 * time.Millisecond},
-			Reasons: map[string]int{"this": 3, "that": 2},
+			Reasons: map[string]int{`release "client-killed-1-2" after 7 tries`: 1, `release "client-killed-1-3" after 10 tries`: 2, "that": 2}, Version: "v2",
 		},
+		{Library: "redsync", Fault: fault.StopWrite, Run: 1, Verdict: judge.Verdict{Lost: 4}, TTL: 2 * time.Second},
 		{Library: "redsync", Fault: fault.KillClient, Run: 1, Faults: 3, Verdict: judge.Verdict{Overlaps: 5, Lost: 2, FencedOverlaps: 3, FencedLost: 2}, Stuck: []string{"a"}, TTL: 2 * time.Second},
 	}
 	for _, c := range cells {
@@ -42,8 +44,10 @@ func TestDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"| zk.Lock | 0 | no tokens | 0 | no tokens | no tokens | 0 | 3.21s | 3.21s | 30 |", "| redsync | 5 | no tokens | 2 | no tokens | no tokens | 1 |",
-		"of 3 failures: `this`", "| client killed | 0 (4) | 5 o, 2 l, 1 s (3) |", "in 1 of the runs", `5 o, 2 l, 1 s with "client killed"`,
+		"| zk.Lock | 0 | no tokens | 0 | 0 | no tokens | no tokens | 0 | 2 | 3.21s | 3.21s | 34 (30 to 34) |",
+		"| redsync | 5 in one run | no tokens | 2 in one run | 4 in one run | no tokens | no tokens | 1 in one run | 0 | - | - |",
+		"**zk.Lock** v1 and v2,", "was that of 3: `release \"NAME\" after N tries`", "| client killed | 0 (4) | 5 overlaps, 2 lost updates, 1 stuck name (3) |",
+		"in 2 of the runs", `5 overlaps, 2 lost updates, 1 stuck name with "client killed"; 4 lost updates with "client stopped in a write"`,
 	} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("the document lacks %s:\n%s", want, text)

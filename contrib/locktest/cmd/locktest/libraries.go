@@ -6,7 +6,8 @@ var libraries = []library{
 		name: "zklock", title: "zklock", backend: "zookeeper", goes: true, tokens: true, moded: true, version: commit, build: buildGo,
 		promise: "A lock has at most one holder as long as clocks that measure time run at about the same speed. `Lock.Valid` says no before " +
 			"ZooKeeper ends the session. Tokens rise with each grant, so that a resource can refuse a holder that is late ([guarantees](guarantees.md)).",
-		use: "`Mutex(name).Acquire`; work asks `Lock.Valid` before it writes, and takes `Lock.Done` as the loss, as README.md and docs/guarantees.md say.",
+		use: "`Mutex(name).Acquire`; work asks `Lock.Valid` before it writes, and takes `Lock.Done` as the loss, as README.md and docs/guarantees.md say. " +
+			"The URL has `tick_time=500ms`, which is that of the servers: zklock would refuse so short a session with servers of the default tick.",
 	},
 	{
 		name: "zk", title: "zk.Lock", backend: "zookeeper", goes: true, version: module("github.com/go-zookeeper/zk"), build: buildGo,
@@ -22,10 +23,10 @@ var libraries = []library{
 		name: "curator", title: "Curator", backend: "zookeeper", version: curatorVersion, build: buildCurator,
 		promise: "`InterProcessMutex` promises that at no time two clients think that they hold the same lock, if a listener watches the connection. " +
 			"[Tech Note 10](https://curator.apache.org/docs/tech-note-10) excepts a pause of the process that is longer than the session's timeout: " +
-			"for a short time after it, both clients think so. So it was here: the overlaps are checks that the process answered in the first milliseconds after " +
-			"a pause, before Curator reported SUSPENDED. Each grant to another client during the pause counts. It has no token.",
+			"for a short time after it, both clients think so. It has no token.",
 		use: "One `InterProcessMutex` for each name, and a `ConnectionStateListener` for which SUSPENDED and LOST end a hold, as the page " +
-			"\"Shared Reentrant Lock\" recommends under \"Error Handling\", and Tech Note 14. A check also asks `isConnected`. The retry policy is that of \"Getting Started\".",
+			"\"Shared Reentrant Lock\" recommends under \"Error Handling\", and Tech Note 14. A check also asks `isConnected`. The retry policy is that of \"Getting Started\". " +
+			"The JVM has 192 MB and only the faster one of its compilers, so that several fit onto a small machine.",
 	},
 	{
 		name: "kazoo", title: "kazoo", backend: "zookeeper", version: kazooVersion, build: buildKazoo,
@@ -36,9 +37,10 @@ var libraries = []library{
 	{
 		name: "etcd", title: "etcd concurrency", backend: "etcd", goes: true, tokens: true, version: module("go.etcd.io/etcd/client/v3"), build: buildGo,
 		promise: "`concurrency.Mutex` is a lock on a lease. etcd says itself, in \"Notes on the usage of lock and lease\", that a lease alone excludes nothing " +
-			"for certain, and that what the lock protects has to validate a revision.",
+			"for certain, and that what the lock protects has to validate a revision. Its client counts the TTL from when it has read the answer to a heartbeat " +
+			"(lease.go, line 543) and looks at that once a second (line 562), so it may believe in a lease for a second longer than the servers.",
 		use: "A `Session` for each acquisition at a time, with the TTL; `Session.Done` is the loss, and the revision of `Mutex.Header` the token, " +
-			"as that page says of fencing tokens.",
+			"as that page says of fencing tokens. The servers are the distribution's, and older than the client.",
 	},
 	{
 		name: "redsync", title: "redsync", backend: "redis", goes: true, version: module("github.com/go-redsync/redsync/v4"), build: buildGo,

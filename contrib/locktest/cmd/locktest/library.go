@@ -116,7 +116,7 @@ func module(path string) func(context.Context, []string) string {
 
 // commit says which commit of this project was used.
 func commit(ctx context.Context, _ []string) string {
-	return output(ctx, "git", "describe", "--always", "--tags")
+	return output(ctx, "git", "describe", "--always", "--tags", "--dirty")
 }
 
 // buildCurator compiles the worker of Curator.

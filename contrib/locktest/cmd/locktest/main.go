@@ -63,7 +63,7 @@ func parse(args []string) (o options, err error) {
 	f.IntVar(&o.comparison.runs, "runs", 1, "the runs of each library with each fault, for -comparison; 0: write the document only")
 	f.StringVar(&o.addrs, "addrs", "", "addresses of servers that run already, with commas; none of them is killed")
 	f.StringVar(&o.faults, "faults", ".", "a regular expression for the faults to make")
-	f.StringVar(&o.history, "history", "", "write the history to this file")
+	f.StringVar(&o.history, "history", "", "write the history to this file; -comparison: write those of runs with mistakes to this folder")
 	f.StringVar(&o.check, "check", "", "judge the history in this file, and run nothing")
 	f.BoolVar(&o.schedule, "schedule", false, "print the schedule of the faults, and run nothing")
 	f.BoolVar(&o.config.Direct, "direct", false, "no proxies between workers and servers, and so no faults of the network")

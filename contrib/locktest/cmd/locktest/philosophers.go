@@ -101,8 +101,8 @@ func philosophersSection(cells []cell) string {
 		line("| %s | %.0f | %d | %d | %d | %d | %d | %s | %s | %d | %d |", l.title, length.Minutes(), d.Circles, d.Broken, d.Several, d.GivenUp, d.Lost+d.Granted+d.Open,
 			d.Time(0.5), d.Time(0.99), d.False, d.Meals)
 		text := fmt.Sprintf("**%s** %s: %s.", l.title, version, happens(d))
-		if often := reasons.often(); often != "" {
-			text += fmt.Sprintf(" The most frequent reason of %d failures, also of releases: `%s`.", reasons.Reasons[often], shortened(often))
+		if often, n := reasons.often(); n > 0 {
+			text += fmt.Sprintf(" The most frequent reason of failures, also of releases, was that of %d: `%s`.", n, shortened(often))
 		}
 		texts = append(texts, text)
 	}
