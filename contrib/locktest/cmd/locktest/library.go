@@ -114,9 +114,14 @@ func module(path string) func(context.Context, []string) string {
 	}
 }
 
-// commit says which commit of this project was used.
+// commit says which commit of this project was used, with a + if its files were changed. What the comparison and the track
+// record write into docs does not count.
 func commit(ctx context.Context, _ []string) string {
-	return output(ctx, "git", "describe", "--always", "--tags", "--dirty")
+	name := output(ctx, "git", "describe", "--always", "--tags")
+	if output(ctx, "git", "status", "--porcelain", "--", ":/", ":!/docs/comparison.*", ":!/docs/track-record.*") != "" {
+		name += "+"
+	}
+	return name
 }
 
 // buildCurator compiles the worker of Curator.
