@@ -36,7 +36,7 @@ type process struct {
 	out     *json.Encoder // guarded by writing
 
 	mu    sync.Mutex
-	boxes map[int]*box // of the acquisitions under way, by id; guarded by mu
+	boxes map[int]*box // of the acquisitions under way, by id; nil: its client has given it up; guarded by mu
 	fault error        // a mistake in the protocol; guarded by mu
 }
 
@@ -61,7 +61,11 @@ func (p *process) beforeWrite(ctx context.Context) {
 type box struct {
 	name    string
 	answers chan worker.Message
-	lost    bool // the reader's: a loss was noted
+
+	// The reader's.
+	granted bool            // the grant was noted
+	lost    bool            // a loss was noted
+	early   *worker.Message // a loss that came before the grant; nil: there was none
 }
 
 // unread is how many answers of one acquisition wait for their client: at most one for each request,
@@ -128,7 +132,9 @@ var kinds = map[string]history.Kind{
 	worker.Released: history.Released, worker.Failed: history.Failed,
 }
 
-// answer takes an answer. One whose acquisition is over is a loss that came too late, and is dropped.
+// answer takes an answer. One whose acquisition is over is a loss that came too late, and is dropped; a grant is
+// a mistake then, since no client would release it. A loss that comes before its grant is noted after it, since the
+// judge looks for the end of a hold after its grant.
 func (p *process) answer(m worker.Message) error {
 	if m.Op == worker.Ready {
 		close(p.ready)
@@ -139,15 +145,35 @@ func (p *process) answer(m worker.Message) error {
 		return fmt.Errorf("it answered with the unknown word %q", m.Op)
 	}
 	p.mu.Lock()
-	b := p.boxes[m.ID]
+	b, known := p.boxes[m.ID]
 	p.mu.Unlock()
-	if b == nil {
+	switch {
+	case kind == history.Granted && (!known || b != nil && b.granted):
+		return fmt.Errorf("it granted acquisition %d, which does not wait for a lock", m.ID)
+	case b == nil:
 		return nil
+	case kind == history.Granted:
+		b.granted = true
+		if err := p.put(b, m); err != nil || b.early == nil {
+			return err
+		}
+		return p.put(b, *b.early)
+	case kind == history.Lost && !b.granted:
+		b.early = &m
+		return nil
+	case kind != history.Failed && !b.granted:
+		return fmt.Errorf("it answered acquisition %d with %q before it granted it", m.ID, m.Op)
 	}
-	if kind != history.Lost || !b.lost {
-		p.history.Note(history.Event{Kind: kind, Worker: p.number, ID: m.ID, Name: b.name, Token: history.Token(m.Token), Reason: m.Reason})
+	return p.put(b, m)
+}
+
+// put notes an answer and gives it to the client. The first loss is noted.
+func (p *process) put(b *box, m worker.Message) error {
+	loses := m.Op == worker.Lost
+	if !loses || !b.lost {
+		p.history.Note(history.Event{Kind: kinds[m.Op], Worker: p.number, ID: m.ID, Name: b.name, Token: history.Token(m.Token), Reason: m.Reason})
 	}
-	b.lost = b.lost || kind == history.Lost
+	b.lost = b.lost || loses
 	select {
 	case b.answers <- m:
 		return nil
@@ -169,6 +195,13 @@ func (p *process) close(id int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.boxes, id)
+}
+
+// giveUp forgets an acquisition that has no answer yet. A grant may still come, and is dropped.
+func (p *process) giveUp(id int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.boxes[id] = nil
 }
 
 // send notes a request and sends it. If the process has ended, there is no answer.

@@ -1,7 +1,10 @@
 package locktest_test
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
+	"os"
 	"strconv"
 	"sync/atomic"
 
@@ -23,7 +26,29 @@ const (
 	findsDeadlocks = "finds deadlocks" // not a bug: one wait of a circle fails
 	failsAll       = "fails all"       // all waits of a circle fail
 	failsOthers    = "fails others"    // one wait of a circle fails, and every fifth wait for a second lock
+
+	earlyLoss  = "early loss"  // not a bug: the worker reports the loss of the first hold before its grant
+	strayGrant = "stray grant" // the worker grants what nothing has asked for
+	grantTwice = "grant twice" // the worker grants one acquisition twice
+	earlyHeld  = "early held"  // the worker says that it holds what it has not granted
 )
+
+// says are the lines that a worker with a bug of the protocol writes before its first grant.
+var says = map[string]worker.Message{
+	earlyLoss:  {Op: worker.Lost},
+	strayGrant: {Op: worker.Granted, ID: 1 << 20},
+	grantTwice: {Op: worker.Granted},
+	earlyHeld:  {Op: worker.Held},
+}
+
+// say writes a line of the worker.
+func say(m worker.Message) {
+	line, err := json.Marshal(m)
+	if err != nil {
+		panic(err)
+	}
+	_, _ = os.Stdout.Write(append(line, '\n')) // if that fails, locktest has gone
+}
 
 // buggy is a library with a bug.
 type buggy struct {
@@ -47,6 +72,11 @@ func (b *buggy) Acquire(ctx context.Context, name string) (worker.Hold, error) {
 	h, err := b.Library.Acquire(ctx, name)
 	if err != nil {
 		return nil, err
+	}
+	asked := worker.Request(ctx)
+	if m, ok := says[b.bug]; ok && n == 1 {
+		m.ID = cmp.Or(m.ID, asked.ID)
+		say(m)
 	}
 	token := h.(*toyHold).token
 	b.token.Store(token)
@@ -72,6 +102,11 @@ type buggyHold struct {
 	token   int64
 }
 
+// isLost reports whether the worker has reported a loss that there was not.
+func (h *buggyHold) isLost() bool {
+	return h.library.bug == earlyLoss && h.number == 1
+}
+
 func (h *buggyHold) Token() string {
 	if h.library.bug == noTokens {
 		return ""
@@ -80,7 +115,7 @@ func (h *buggyHold) Token() string {
 }
 
 func (h *buggyHold) Held() bool {
-	return h.Hold == nil || h.library.bug == lateLoss || h.Hold.Held()
+	return h.Hold == nil || h.library.bug == lateLoss || h.Hold.Held() && !h.isLost()
 }
 
 func (h *buggyHold) Lost() <-chan struct{} {

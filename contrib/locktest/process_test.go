@@ -1,0 +1,35 @@
+package locktest
+
+import (
+	"testing"
+
+	"github.com/zklock/go-zklock/contrib/locktest/history"
+	"github.com/zklock/go-zklock/contrib/locktest/worker"
+)
+
+// answered is a process that a test answers for, with one acquisition under way.
+func answered(t *testing.T) (p *process, b *box, answer func(op string)) {
+	const id = 7
+	p = &process{history: history.NewRecorder(), ready: make(chan struct{}), boxes: make(map[int]*box)}
+	return p, p.open(id, "a"), func(op string) {
+		t.Helper()
+		if err := p.answer(worker.Message{Op: op, ID: id, Name: "a"}); err != nil {
+			t.Fatalf("the answer %q: %v", op, err)
+		}
+	}
+}
+
+// TestGrantAfterItsClientHasGone: a client gives up an acquisition that has no answer yet. The grant that comes then breaks
+// no rule, and is not in the history. A grant of an acquisition that is over is a mistake.
+func TestGrantAfterItsClientHasGone(t *testing.T) {
+	p, _, answer := answered(t)
+	p.giveUp(7)
+	answer(worker.Granted)
+	if events := p.history.Events(); len(events) > 0 {
+		t.Errorf("the history has %+v, want nothing", events)
+	}
+	p.close(7)
+	if err := p.answer(worker.Message{Op: worker.Granted, ID: 7}); err == nil {
+		t.Error("an acquisition that is over was granted without an error")
+	}
+}
