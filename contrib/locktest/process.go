@@ -61,6 +61,7 @@ func (p *process) beforeWrite(ctx context.Context) {
 type box struct {
 	name    string
 	answers chan worker.Message
+	loss    atomic.Bool // one of the answers is a loss, which the client has not read
 
 	// The reader's.
 	granted bool            // the grant was noted
@@ -69,7 +70,7 @@ type box struct {
 }
 
 // unread is how many answers of one acquisition wait for their client: at most one for each request,
-// and losses.
+// and a loss.
 const unread = 16
 
 // startProcess starts a process of a worker, with more variables. The process is ready later.
@@ -137,8 +138,7 @@ var kinds = map[string]history.Kind{
 // judge looks for the end of a hold after its grant.
 func (p *process) answer(m worker.Message) error {
 	if m.Op == worker.Ready {
-		close(p.ready)
-		return nil
+		return p.begin()
 	}
 	kind, ok := kinds[m.Op]
 	if !ok {
@@ -167,13 +167,28 @@ func (p *process) answer(m worker.Message) error {
 	return p.put(b, m)
 }
 
-// put notes an answer and gives it to the client. The first loss is noted.
+// begin notes that the worker is ready.
+func (p *process) begin() error {
+	select {
+	case <-p.ready:
+		return errors.New("it said twice that it is ready")
+	default:
+		close(p.ready)
+		return nil
+	}
+}
+
+// put notes an answer and gives it to the client. The first loss is noted. A loss is dropped while the client has another
+// one to read, so a client that has read a loss and asks again gets an answer.
 func (p *process) put(b *box, m worker.Message) error {
 	loses := m.Op == worker.Lost
 	if !loses || !b.lost {
 		p.history.Note(history.Event{Kind: kinds[m.Op], Worker: p.number, ID: m.ID, Name: b.name, Token: history.Token(m.Token), Reason: m.Reason})
 	}
 	b.lost = b.lost || loses
+	if loses && b.loss.Swap(true) {
+		return nil
+	}
 	select {
 	case b.answers <- m:
 		return nil
@@ -219,16 +234,24 @@ func (p *process) send(e history.Event) (at time.Time) {
 func (p *process) await(ctx context.Context, b *box) (m worker.Message, ok bool) {
 	select {
 	case m = <-b.answers:
-		return m, true
+		return b.read(m), true
 	default:
 	}
 	select {
 	case m = <-b.answers:
-		return m, true
+		return b.read(m), true
 	case <-p.ended:
 	case <-ctx.Done():
 	}
 	return m, false
+}
+
+// read notes that the client has an answer.
+func (b *box) read(m worker.Message) worker.Message {
+	if m.Op == worker.Lost {
+		b.loss.Store(false)
+	}
+	return m
 }
 
 // kill notes the end of the process, with a reason if it is a fault, and ends it. What the process has

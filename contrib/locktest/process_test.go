@@ -1,6 +1,7 @@
 package locktest
 
 import (
+	"context"
 	"testing"
 
 	"github.com/zklock/go-zklock/contrib/locktest/history"
@@ -16,6 +17,40 @@ func answered(t *testing.T) (p *process, b *box, answer func(op string)) {
 		if err := p.answer(worker.Message{Op: op, ID: id, Name: "a"}); err != nil {
 			t.Fatalf("the answer %q: %v", op, err)
 		}
+	}
+}
+
+// TestLossesThatAreRead: losses that a client has not read yet are one answer. After it has read that, it gets the answer to
+// another check.
+func TestLossesThatAreRead(t *testing.T) {
+	p, b, answer := answered(t)
+	now, cancel := context.WithCancel(t.Context())
+	cancel()
+	reads := func(want string) {
+		t.Helper()
+		if m, _ := p.await(now, b); m.Op != want {
+			t.Errorf("the client reads %q, want %q", m.Op, want)
+		}
+	}
+	for range 2 * unread {
+		answer(worker.Lost)
+	}
+	reads("")
+	answer(worker.Granted)
+	reads(worker.Granted)
+	for range 2 {
+		for range 2 * unread {
+			answer(worker.Lost)
+		}
+		reads(worker.Lost)
+		reads("")
+	}
+	var kinds []history.Kind
+	for _, e := range p.history.Events() {
+		kinds = append(kinds, e.Kind)
+	}
+	if len(kinds) != 2 || kinds[0] != history.Granted || kinds[1] != history.Lost {
+		t.Errorf("the history has %q, want a grant and a loss", kinds)
 	}
 }
 

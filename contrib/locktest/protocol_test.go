@@ -43,6 +43,21 @@ func TestLossBeforeItsGrant(t *testing.T) {
 	}
 }
 
+// TestManyLosses: a worker may report a loss as often as it likes. The client still gets an answer to its check, and the
+// history has each loss once.
+func TestManyLosses(t *testing.T) {
+	t.Parallel()
+	c := toy(t, manyLosses, long)
+	c.Workers, c.Clients, c.Grants, c.Hold = 1, 1, 20, 50*time.Millisecond
+	f, events := judged(t, c)
+	if !f.Passed() || f.Losses != f.Grants {
+		t.Errorf("%d grants and %d losses, passed: %v, want a loss for each", f.Grants, f.Losses, f.Passed())
+	}
+	if slices.ContainsFunc(events, func(e history.Event) bool { return e.Kind == history.Write }) {
+		t.Error("a client has written after a loss")
+	}
+}
+
 // TestMistakesInTheProtocol: a worker that breaks the rules ends the run by an error that names the mistake.
 func TestMistakesInTheProtocol(t *testing.T) {
 	t.Parallel()
@@ -50,6 +65,7 @@ func TestMistakesInTheProtocol(t *testing.T) {
 		strayGrant: "worker 1: it granted acquisition 1048576, which does not wait",
 		grantTwice: "worker 1: it granted acquisition 1, which does not wait",
 		earlyHeld:  `worker 1: it answered acquisition 1 with "held" before it granted it`,
+		readyTwice: "worker 1: it said twice that it is ready",
 	} {
 		t.Run(bug, func(t *testing.T) {
 			t.Parallel()
