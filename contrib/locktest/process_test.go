@@ -68,3 +68,13 @@ func TestGrantAfterItsClientHasGone(t *testing.T) {
 		t.Error("an acquisition that is over was granted without an error")
 	}
 }
+
+// TestLossWithoutAGrant: a loss of what was not granted is the end of no hold, so the history does not have it.
+func TestLossWithoutAGrant(t *testing.T) {
+	p, _, answer := answered(t)
+	answer(worker.Lost)
+	answer(worker.Failed)
+	if events := p.history.Events(); len(events) != 1 || events[0].Kind != history.Failed {
+		t.Errorf("the history has %+v, want a failure only", events)
+	}
+}
