@@ -112,7 +112,11 @@ func (c *client) take(ctx context.Context, p *process, what Lock, holding int) *
 	b := p.open(id, what.Name)
 	p.send(history.Event{Kind: history.Acquire, ID: id, Name: what.Name, Shared: what.Shared, Permits: what.Permits, Holding: holding})
 	m, ok := p.await(ctx, b)
-	if !ok || m.Op != worker.Granted {
+	if !ok {
+		p.giveUp(id)
+		return nil
+	}
+	if m.Op != worker.Granted {
 		p.close(id)
 		return nil
 	}

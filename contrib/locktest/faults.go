@@ -284,9 +284,13 @@ func (r *run) server(ctx context.Context, f fault.Fault, victim int) error {
 // slow makes the fsync of all servers slow for a time: each call takes a sixteenth of the TTL longer.
 func (r *run) slow(ctx context.Context, lasts time.Duration) (err error) {
 	for i := range r.config.Ensemble.Addrs() {
-		err = cmp.Or(err, r.config.Ensemble.Slow(i, r.config.TTL/16))
+		if err = r.config.Ensemble.Slow(i, r.config.TTL/16); err != nil {
+			break
+		}
 	}
-	pause(ctx, lasts)
+	if err == nil {
+		pause(ctx, lasts)
+	}
 	for i := range r.config.Ensemble.Addrs() {
 		err = cmp.Or(err, r.config.Ensemble.Slow(i, 0))
 	}

@@ -36,7 +36,7 @@ type process struct {
 	out     *json.Encoder // guarded by writing
 
 	mu    sync.Mutex
-	boxes map[int]*box // of the acquisitions under way, by id; guarded by mu
+	boxes map[int]*box // of the acquisitions under way, by id; nil: its client has given it up; guarded by mu
 	fault error        // a mistake in the protocol; guarded by mu
 }
 
@@ -61,11 +61,16 @@ func (p *process) beforeWrite(ctx context.Context) {
 type box struct {
 	name    string
 	answers chan worker.Message
-	lost    bool // the reader's: a loss was noted
+	loss    atomic.Bool // one of the answers is a loss, which the client has not read
+
+	// The reader's.
+	granted bool            // the grant was noted
+	lost    bool            // a loss was noted
+	early   *worker.Message // a loss that came before the grant; nil: there was none
 }
 
 // unread is how many answers of one acquisition wait for their client: at most one for each request,
-// and losses.
+// and a loss.
 const unread = 16
 
 // startProcess starts a process of a worker, with more variables. The process is ready later.
@@ -128,26 +133,62 @@ var kinds = map[string]history.Kind{
 	worker.Released: history.Released, worker.Failed: history.Failed,
 }
 
-// answer takes an answer. One whose acquisition is over is a loss that came too late, and is dropped.
+// answer takes an answer. One whose acquisition is over is a loss that came too late, and is dropped; a grant is
+// a mistake then, since no client would release it. A loss that comes before its grant is noted after it, since the
+// judge looks for the end of a hold after its grant.
 func (p *process) answer(m worker.Message) error {
 	if m.Op == worker.Ready {
-		close(p.ready)
-		return nil
+		return p.begin()
 	}
 	kind, ok := kinds[m.Op]
 	if !ok {
 		return fmt.Errorf("it answered with the unknown word %q", m.Op)
 	}
 	p.mu.Lock()
-	b := p.boxes[m.ID]
+	b, known := p.boxes[m.ID]
 	p.mu.Unlock()
-	if b == nil {
+	switch {
+	case kind == history.Granted && (!known || b != nil && b.granted):
+		return fmt.Errorf("it granted acquisition %d, which does not wait for a lock", m.ID)
+	case b == nil:
+		return nil
+	case kind == history.Granted:
+		b.granted = true
+		if err := p.put(b, m); err != nil || b.early == nil {
+			return err
+		}
+		return p.put(b, *b.early)
+	case kind == history.Lost && !b.granted:
+		b.early = &m
+		return nil
+	case kind != history.Failed && !b.granted:
+		return fmt.Errorf("it answered acquisition %d with %q before it granted it", m.ID, m.Op)
+	}
+	return p.put(b, m)
+}
+
+// begin notes that the worker is ready.
+func (p *process) begin() error {
+	select {
+	case <-p.ready:
+		return errors.New("it said twice that it is ready")
+	default:
+		close(p.ready)
 		return nil
 	}
-	if kind != history.Lost || !b.lost {
-		p.history.Note(history.Event{Kind: kind, Worker: p.number, ID: m.ID, Name: b.name, Token: history.Token(m.Token), Reason: m.Reason})
+}
+
+// put notes an answer and gives it to the client. The first loss is noted. A loss is dropped while the client has another
+// one to read, so a client that has read a loss and asks again gets an answer.
+func (p *process) put(b *box, m worker.Message) error {
+	loses := m.Op == worker.Lost
+	if !loses || !b.lost {
+		p.history.Note(history.Event{Kind: kinds[m.Op], Worker: p.number, ID: m.ID, Name: b.name, Token: history.Token(m.Token), Reason: m.Reason})
 	}
-	b.lost = b.lost || kind == history.Lost
+	b.lost = b.lost || loses
+	if loses && b.loss.Swap(true) {
+		return nil
+	}
 	select {
 	case b.answers <- m:
 		return nil
@@ -171,6 +212,13 @@ func (p *process) close(id int) {
 	delete(p.boxes, id)
 }
 
+// giveUp forgets an acquisition that has no answer yet. A grant may still come, and is dropped.
+func (p *process) giveUp(id int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.boxes[id] = nil
+}
+
 // send notes a request and sends it. If the process has ended, there is no answer.
 func (p *process) send(e history.Event) (at time.Time) {
 	p.writing.Lock()
@@ -186,16 +234,24 @@ func (p *process) send(e history.Event) (at time.Time) {
 func (p *process) await(ctx context.Context, b *box) (m worker.Message, ok bool) {
 	select {
 	case m = <-b.answers:
-		return m, true
+		return b.read(m), true
 	default:
 	}
 	select {
 	case m = <-b.answers:
-		return m, true
+		return b.read(m), true
 	case <-p.ended:
 	case <-ctx.Done():
 	}
 	return m, false
+}
+
+// read notes that the client has an answer.
+func (b *box) read(m worker.Message) worker.Message {
+	if m.Op == worker.Lost {
+		b.loss.Store(false)
+	}
+	return m
 }
 
 // kill notes the end of the process, with a reason if it is a fault, and ends it. What the process has

@@ -287,6 +287,33 @@ func TestRunOfTwoWorkers(t *testing.T) {
 	}
 }
 
+// untraced are servers whose fsync nothing can delay.
+type untraced struct {
+	servers.Ensemble
+	ended int // how often the delay was ended
+}
+
+func (u *untraced) Slow(_ int, by time.Duration) error {
+	if by > 0 {
+		return errors.New("not permitted")
+	}
+	u.ended++
+	return nil
+}
+
+// TestRunNeedsATracer: a delay of fsync that cannot be made ends the run at once.
+func TestRunNeedsATracer(t *testing.T) {
+	t.Parallel()
+	c := toy(t, "", long)
+	u := &untraced{Ensemble: c.Ensemble}
+	c.Ensemble, c.Faults = u, []fault.Fault{{Kind: fault.SlowDisk, Lasts: time.Hour}}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if _, err := locktest.Run(ctx, c); err == nil || !strings.Contains(err.Error(), "not permitted") || ctx.Err() != nil || u.ended != 1 {
+		t.Errorf("%v, %v, %d ends, want an error before the end of the fault, and an end", err, ctx.Err(), u.ended)
+	}
+}
+
 // TestRunNeedsAWorker: a worker that is not there, or ends, is an error of the run.
 func TestRunNeedsAWorker(t *testing.T) {
 	t.Parallel()

@@ -1,6 +1,7 @@
 package locktest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -133,7 +134,7 @@ func (l *line) await(ctx context.Context, s *successor) error {
 	select {
 	case s.held = <-s.granted:
 		if s.held == nil {
-			return fmt.Errorf("worker %d has ended before it was granted the lock", s.process.number)
+			return cmp.Or(s.process.end(0), fmt.Errorf("worker %d has ended before it was granted the lock", s.process.number))
 		}
 		return nil
 	case <-limit.C:

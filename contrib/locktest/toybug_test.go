@@ -1,7 +1,11 @@
 package locktest_test
 
 import (
+	"bytes"
+	"cmp"
 	"context"
+	"encoding/json"
+	"os"
 	"strconv"
 	"sync/atomic"
 
@@ -23,7 +27,32 @@ const (
 	findsDeadlocks = "finds deadlocks" // not a bug: one wait of a circle fails
 	failsAll       = "fails all"       // all waits of a circle fail
 	failsOthers    = "fails others"    // one wait of a circle fails, and every fifth wait for a second lock
+
+	earlyLoss  = "early loss"  // not a bug: the worker reports the loss of the first hold before its grant
+	manyLosses = "many losses" // not a bug: the worker reports each loss very often
+	strayGrant = "stray grant" // the worker grants what nothing has asked for
+	grantTwice = "grant twice" // the worker grants one acquisition twice
+	earlyHeld  = "early held"  // the worker says that it holds what it has not granted
+	readyTwice = "ready twice" // the worker says a second time that it is ready
 )
+
+// says are the lines that a worker with a bug of the protocol writes before its first grant.
+var says = map[string]worker.Message{
+	earlyLoss:  {Op: worker.Lost},
+	strayGrant: {Op: worker.Granted, ID: 1 << 20},
+	grantTwice: {Op: worker.Granted},
+	earlyHeld:  {Op: worker.Held},
+	readyTwice: {Op: worker.Ready},
+}
+
+// say writes a line of the worker, some times at once.
+func say(m worker.Message, times int) {
+	line, err := json.Marshal(m)
+	if err != nil {
+		panic(err)
+	}
+	_, _ = os.Stdout.Write(bytes.Repeat(append(line, '\n'), times)) // if that fails, locktest has gone
+}
 
 // buggy is a library with a bug.
 type buggy struct {
@@ -48,12 +77,17 @@ func (b *buggy) Acquire(ctx context.Context, name string) (worker.Hold, error) {
 	if err != nil {
 		return nil, err
 	}
+	asked := worker.Request(ctx)
+	if m, ok := says[b.bug]; ok && n == 1 {
+		m.ID = cmp.Or(m.ID, asked.ID)
+		say(m, 1)
+	}
 	token := h.(*toyHold).token
 	b.token.Store(token)
 	if b.bug == fallingToken && n%5 == 0 {
 		token -= 1 << 20
 	}
-	return &buggyHold{Hold: h, library: b, number: n, token: token}, nil
+	return &buggyHold{Hold: h, library: b, number: n, token: token, id: asked.ID}, nil
 }
 
 // toyHoldOf is the toy's part of a hold.
@@ -70,6 +104,12 @@ type buggyHold struct {
 	library *buggy
 	number  int64
 	token   int64
+	id      int // of the acquisition
+}
+
+// isLost reports whether the worker has reported a loss that there was not.
+func (h *buggyHold) isLost() bool {
+	return h.library.bug == manyLosses || h.library.bug == earlyLoss && h.number == 1
 }
 
 func (h *buggyHold) Token() string {
@@ -80,12 +120,15 @@ func (h *buggyHold) Token() string {
 }
 
 func (h *buggyHold) Held() bool {
-	return h.Hold == nil || h.library.bug == lateLoss || h.Hold.Held()
+	return h.Hold == nil || h.library.bug == lateLoss || h.Hold.Held() && !h.isLost()
 }
 
 func (h *buggyHold) Lost() <-chan struct{} {
 	if h.Hold == nil || h.library.bug == lateLoss {
 		return nil
+	}
+	if h.library.bug == manyLosses {
+		say(worker.Message{Op: worker.Lost, ID: h.id}, 40)
 	}
 	return h.Hold.Lost()
 }

@@ -3,7 +3,6 @@ package servers
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -157,7 +156,7 @@ func (p *Processes) Cut(server int, cut bool) bool {
 	return true
 }
 
-// Slow has strace delay the system calls of the server's process.
+// Slow has strace delay the system calls of the server's process. It returns when strace does, or an error.
 func (p *Processes) Slow(server int, by time.Duration) error {
 	if s := p.slow[server]; s != nil {
 		s.Kill() // the kernel lets the server go on
@@ -167,14 +166,12 @@ func (p *Processes) Slow(server int, by time.Duration) error {
 	if by == 0 || r == nil {
 		return nil
 	}
-	tracer, err := exec.LookPath("strace")
+	tracer, err := trace(r.PID(), by)
 	if err != nil {
-		return errors.New("no strace found: install it, or choose no delay of fsync")
+		return fmt.Errorf("server %d: %w", server+1, err)
 	}
-	const calls = "fsync,fdatasync"
-	p.slow[server], err = child.Start(exec.Command(tracer, "-q", "-f", "-o", os.DevNull, "-e", "trace="+calls,
-		"-e", fmt.Sprintf("inject=%s:delay_enter=%d", calls, by.Microseconds()), "-p", fmt.Sprint(r.PID())))
-	return err
+	p.slow[server] = tracer
+	return nil
 }
 
 // Jump sets the server's Clock.

@@ -34,7 +34,8 @@
 //   - A check asks what the library believes at this moment. The worker answers at once, from the signal
 //     of loss that the library's documentation recommends.
 //   - A worker writes lost without a request, too, as soon as the library reports the loss. A second
-//     lost for the same id does no harm.
+//     lost for the same id does no harm. One that comes before granted counts as if it came after it.
+//   - A worker that answers in another way, such as by a grant of what does not wait, ends the run by an error.
 //   - Each acquisition that was granted is released, also after a loss. Each release has one answer,
 //     after which the acquisition is over.
 //   - At the end of its standard input a worker ends at once.

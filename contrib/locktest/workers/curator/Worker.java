@@ -64,12 +64,16 @@ public class Worker {
         return losses;
     }
 
-    /** Notes a hold, unless the session has ended since a count of losses, or the state is SUSPENDED. */
+    /**
+     * Notes and grants a hold, unless the session has ended since a count of losses, or the state is SUSPENDED. The
+     * listener reports a loss of the hold after that.
+     */
     private synchronized boolean hold(int id, String name, int before) {
         if (losses != before || !connected) {
             return false;
         }
         held.put(id, name);
+        answer("granted", id, name, "");
         return true;
     }
 
@@ -109,7 +113,6 @@ public class Worker {
                 mutex.release(); // it is not certain that the lock is held
             }
             granted = true;
-            answer("granted", id, name, "");
             while (inbox.take().equals("check")) {
                 boolean holds = held.containsKey(id) && client.getZookeeperClient().isConnected();
                 answer(holds ? "held" : "lost", id, name, "");

@@ -54,6 +54,7 @@ def acquire(client, number, name, inbox):
             with guard:
                 if losses == before and client.state == KazooState.CONNECTED:
                     held[number] = name
+                    answer("granted", number, name)  # before the listener can report the loss of the hold
                     break
             release(lock)  # the state is SUSPENDED or was LOST: it is not sure that the lock is held
             lock = client.Lock("/locktest-kazoo/" + name)
@@ -63,7 +64,6 @@ def acquire(client, number, name, inbox):
         release(lock)
         answer("failed", number, name, reason=repr(e))
         return
-    answer("granted", number, name)
     while True:
         op = inbox.get()
         with guard:

@@ -1,0 +1,2 @@
+class KazooException(Exception):
+    pass
