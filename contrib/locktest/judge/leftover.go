@@ -20,8 +20,10 @@ type Leftover struct {
 	// ID is the number of the acquisition.
 	ID int
 
-	// Worker is the number of its process, and Command the command that has started it.
-	Worker  int
+	// Worker is the number of its process.
+	Worker int
+
+	// Command is the command that has started the process.
 	Command string
 
 	// Asked is the time of the request.
