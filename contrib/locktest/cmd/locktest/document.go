@@ -74,9 +74,10 @@ func writeDocument(path string, cells []cell) error {
 	}
 	line("")
 	line("- An overlap of work: a client was granted a lock, though another one, asked later, still said that it held it. Each such grant counts, so a single pause of a holder can have many.")
+	line("- A lost update: a client wrote what it had computed, though another one had written since its read.")
 	line("- A fenced register refuses a token older than the newest that it has seen. Without tokens it refuses nothing, so it says nothing about a library.")
 	line("- A stop in a write comes between the newest check and the write. No lock can help there: only a token can.")
-	line("- A stuck name is one that a new process did not get, at least 40 s after the faults.")
+	line("- A stuck name is one that a new process did not get within 20 s and ten times the TTL after the faults.")
 	line("- With fewer than 100 kills, p99 is the longest wait. ZooKeeper ends a session at a tick after its timeout. The tick was 500 ms.")
 	line("- Grants a second, as the median and the range of the runs, include the tool's pauses, and the libraries have different servers: `integration_test/bench` measures speed.")
 	line("")
