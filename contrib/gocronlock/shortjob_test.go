@@ -160,17 +160,17 @@ func runDue(m *fleet.Member) error {
 }
 
 // Five processes have a job of a millisecond, every second, each at a different time of the
-// second, by the clocks of gocron. It takes real seconds, and needs a machine that runs each
-// process, and answers it, in each second.
+// second, by the clocks of gocron. It takes real seconds. In a slot in which a process had no answer, on a busy machine,
+// the job may not run at all: that process may have got the slot. It never runs twice.
 func TestShortJobEverySecond(t *testing.T) {
 	if *slots == 0 {
 		t.Skip("it takes as many seconds as there are slots: -slots=60")
 	}
 	ensemble.Require(t)
 	e := ensemble.Start(t, ensemble.Config{})
-	count := func(root, mode string, n int) (runs map[string]int, all int) {
+	count := func(root, mode string, n int) (runs map[string]int, all int, unanswered map[string]bool) {
 		first := time.Now().Add(4 * time.Second).Truncate(time.Second)
-		runs = make(map[string]int)
+		runs, unanswered = make(map[string]int), make(map[string]bool)
 		for _, p := range fives(t, "short", e.URL(root, fleet.ShortSession()), mode, strconv.FormatInt(first.UnixMilli(), 10), strconv.Itoa(n)) {
 			for _, slot := range strings.Fields(p.Expect("ran")) {
 				runs[slot]++
@@ -178,21 +178,29 @@ func TestShortJobEverySecond(t *testing.T) {
 			}
 			if failures := strings.TrimSpace(p.Expect("failed")); failures != "" {
 				t.Log("the slots in which a process had no answer, and the last error:", failures)
+				for _, slot := range strings.Fields(failures) {
+					if _, err := strconv.Atoi(slot); err != nil {
+						break // the error begins
+					}
+					unanswered[slot] = true
+				}
 			}
 		}
-		return runs, all
+		return runs, all, unanswered
 	}
-	runs, all := count("/slots", "slots", *slots)
+	runs, all, unanswered := count("/slots", "slots", *slots)
 	t.Logf("with slots: %d runs in %d slots", all, *slots)
 	for i := range *slots {
-		if n := runs[strconv.Itoa(i)]; n != 1 {
+		slot := strconv.Itoa(i)
+		if n := runs[slot]; n > 1 || n == 0 && !unanswered[slot] {
 			t.Errorf("slot %d: %d runs, want 1", i, n)
 		}
+		delete(runs, slot)
 	}
-	if all != *slots {
-		t.Errorf("%d runs in %d slots, want one in each", all, *slots)
+	if len(runs) > 0 {
+		t.Errorf("the job has run in other slots: %v", runs)
 	}
-	_, plain := count("/plain", "plain", 10)
+	_, plain, _ := count("/plain", "plain", 10)
 	t.Logf("without slots: %d runs in 10 s", plain)
 	if plain <= 10 {
 		t.Error("without slots the job has run no more often than with them: the test shows nothing")
