@@ -153,7 +153,10 @@ func happens(d judge.Deadlocks) string {
 	say(d.Broken, "in one circle one wait failed, and the others went on", "in %d circles one wait failed, and the others went on", "one wait of each circle failed, and the others went on")
 	say(d.Several, "in one circle several waits failed", "in %d circles several waits failed", "several waits of each circle failed")
 	say(d.GivenUp, "one circle lasted until a process was killed", "%d circles lasted until a process was killed", "each circle lasted until a process was killed")
-	if d.False > 0 {
+	switch {
+	case d.False == 1:
+		parts = append(parts, "one wait failed that was in no circle")
+	case d.False > 1:
 		parts = append(parts, fmt.Sprintf("%d waits failed that were in no circle", d.False))
 	}
 	return strings.Join(parts, "; ")
