@@ -14,8 +14,11 @@ import (
 // kazoo of the test ends the session as soon as the worker has noted a hold.
 func TestKazooGrantsBeforeItLoses(t *testing.T) {
 	python, err := exec.LookPath("python3")
+	if err != nil && os.Getenv("ZKLOCK_TEST_REQUIRED") == "" {
+		t.Skip("python3 is not installed, which .ci/install does")
+	}
 	if err != nil {
-		t.Skip("it needs python3")
+		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), python, "kazoo/worker.py")
 	cmd.Env = append(os.Environ(), "PYTHONPATH=testdata", "PYTHONDONTWRITEBYTECODE=1", worker.ServersEnv+"=none", worker.TTLEnv+"=4s")
