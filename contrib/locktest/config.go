@@ -119,7 +119,8 @@ type Config struct {
 	// then counts as Refused in package judge.
 	Recheck bool
 
-	// Stuck is called before Run returns because of Recover. Then the workers get SIGQUIT; nil: only that happens.
+	// Stuck is called when a client has waited for too long: before Run returns because of Recover, and when a new client
+	// has not had a lock within Settle. Then the workers get SIGQUIT; nil: only that happens.
 	Stuck func()
 
 	// Idle is called before the workers end, when each client has finished its work; nil: nothing is. Its error is that of

@@ -28,6 +28,7 @@ type run struct {
 
 	ids, numbers counter // of acquisitions, and of processes
 	grants       counter
+	stuck        atomic.Bool // a new client has not had a lock within Config.Settle
 }
 
 // counter counts from 1.
@@ -117,6 +118,9 @@ func Run(ctx context.Context, c Config) ([]history.Event, error) {
 	}
 	h.Note(history.Event{Kind: history.Settled})
 	events := h.Events()
+	if r.stuck.Load() {
+		r.quit() // not before: the history shows what the processes have left behind while they live
+	}
 	return events, join()
 }
 
@@ -155,7 +159,11 @@ func (r *run) settle(ctx context.Context, probes *slot) error {
 	}
 	for i, l := range locks {
 		prober := &client{run: r, slot: probes, rng: rand.New(rand.NewPCG(r.config.Seed, uint64(i)))}
-		group.Go(func() { prober.probe(limited, l) })
+		group.Go(func() {
+			if !prober.probe(limited, l) {
+				r.stuck.Store(true)
+			}
+		})
 	}
 	group.Wait()
 	return context.Cause(ctx)

@@ -229,6 +229,32 @@ func TestRunNeedsRecovery(t *testing.T) {
 	}
 }
 
+// TestRunWithAStuckName: when new clients do not get a name, Stuck is called once, and the workers print where they are. The history
+// was taken before: it has no end of a worker that SIGQUIT has ended, and so shows which acquisition keeps the name.
+func TestRunWithAStuckName(t *testing.T) {
+	t.Parallel()
+	stderr, err := os.Create(filepath.Join(t.TempDir(), "stderr"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stderr.Close()
+	calls := 0
+	c := toy(t, lostRelease, long)
+	c.Workers, c.Clients, c.Names, c.Grants, c.Settle = 1, 1, []string{"a"}, 5, 2*time.Second // the fifth release is lost
+	c.Stderr, c.Stuck = stderr, func() { calls++ }
+	f, _ := judged(t, c)
+	if len(f.Stuck) != 1 || len(f.Leftovers) == 0 || calls != 1 {
+		t.Errorf("stuck: %q, kept by %v; Stuck was called %d times, want one stuck name, something that keeps it, and one call", f.Stuck, f.Leftovers, calls)
+	}
+	said, err := os.ReadFile(stderr.Name())
+	if n := strings.Count(string(said), "SIGQUIT: quit"); err != nil || n != 2 {
+		t.Errorf("%d processes have printed their goroutines, %v, want the worker and the new one", n, err)
+	}
+	c = toy(t, "", long)
+	c.Grants, c.Stuck = 10, func() { t.Error("Stuck was called, though no name is stuck") }
+	judged(t, c)
+}
+
 // TestRunWithLateWrites: a write that was held up loses an update of the plain register, though the lock
 // excluded. The fenced register refuses it, unless the library has no tokens.
 func TestRunWithLateWrites(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"strings"
 	"time"
 
 	"github.com/zklock/go-zklock/contrib/locktest/fault"
@@ -35,6 +36,9 @@ type Command struct {
 
 	// Leads reports whether the server at an address leads the others; nil: it never does.
 	Leads func(ctx context.Context, addr string) (bool, error)
+
+	// Status is what the server at an address knows of its clients, for a person to read; nil: nothing.
+	Status func(ctx context.Context, addr string) (string, error)
 
 	// Peers is the way of bytes between this server and the others; nil: there is none that Cut could use.
 	Peers *fault.Link
@@ -140,6 +144,24 @@ func (p *Processes) Leader(ctx context.Context) (int, error) {
 		failed = cmp.Or(failed, err)
 	}
 	return -1, failed
+}
+
+// Status is what the servers that run know of their clients, for a person to read. A server that does not answer has
+// the error in its place.
+func (p *Processes) Status(ctx context.Context) string {
+	var b strings.Builder
+	for i, c := range p.commands {
+		if c.Status == nil || p.running[i] == nil {
+			continue
+		}
+		fmt.Fprintf(&b, "server %d:\n", i+1)
+		text, err := c.Status(ctx, c.Addr)
+		b.WriteString(text)
+		if err != nil {
+			fmt.Fprintf(&b, "%v\n", err)
+		}
+	}
+	return b.String()
 }
 
 // Cut breaks the server's Peers.

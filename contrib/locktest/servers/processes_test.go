@@ -56,7 +56,10 @@ func TestProcesses(t *testing.T) {
 	var commands []servers.Command
 	for _, port := range ports {
 		addr := fmt.Sprintf("127.0.0.1:%d", port)
-		commands = append(commands, servers.Command{Path: os.Args[0], Env: []string{serveEnv + "=" + addr}, Addr: addr})
+		commands = append(commands, servers.Command{
+			Path: os.Args[0], Env: []string{serveEnv + "=" + addr}, Addr: addr,
+			Status: func(context.Context, string) (string, error) { return "no clients", nil },
+		})
 	}
 	p, err := servers.Run(commands)
 	if err != nil {
@@ -71,6 +74,9 @@ func TestProcesses(t *testing.T) {
 	}
 	if err := p.Kill(1); err != nil {
 		t.Fatal(err)
+	}
+	if status := p.Status(t.Context()); status != "server 1:\nno clients" {
+		t.Errorf("the status is %q, want that of the server that runs", status)
 	}
 	if dials(t.Context(), p.Addrs()[1]) == nil || dials(t.Context(), p.Addrs()[0]) != nil {
 		t.Error("after the kill of the second server, the second serves, or the first does not")
@@ -136,6 +142,10 @@ func TestBackends(t *testing.T) {
 			must("leader", err)
 			if (leader >= 0) != b.Leads {
 				t.Errorf("the leader is %d", leader)
+			}
+			want := map[string]int{"zookeeper": 3}[b.Name]
+			if status := p.Status(ctx); strings.Count(status, "Mode: ") != want || strings.Count(status, "Sessions with Ephemerals (") != want {
+				t.Errorf("the status of the servers is %q", status)
 			}
 			if cut := p.Cut(2, true); cut != b.Leads {
 				t.Errorf("a server was cut off from the others: %v", cut)

@@ -55,7 +55,7 @@ func zooKeeper(ctx context.Context, dir string, n int, o Options) (*Processes, e
 			},
 			Addr:  fmt.Sprintf("127.0.0.1:%d", ports[3*i]),
 			Log:   filepath.Join(home, "log"),
-			Ready: zooKeeperServes, Leads: zooKeeperLeads, Peers: peers,
+			Ready: zooKeeperServes, Leads: zooKeeperLeads, Status: zooKeeperStatus, Peers: peers,
 		})
 	}
 	return started(ctx, dir, o, commands)
@@ -114,6 +114,18 @@ func zooKeeperServes(ctx context.Context, addr string) error {
 func zooKeeperLeads(ctx context.Context, addr string) (bool, error) {
 	text, err := ask(ctx, addr, "srvr", 0)
 	return strings.Contains(text, "Mode: leader"), err
+}
+
+// zooKeeperStatus asks a ZooKeeper server for its connections, and for the ephemeral nodes and the watches of each session.
+func zooKeeperStatus(ctx context.Context, addr string) (string, error) {
+	var b strings.Builder
+	for _, command := range []string{"srvr", "cons", "dump", "wchc"} {
+		text, err := ask(ctx, addr, command, 0)
+		if fmt.Fprintf(&b, "\n%s:\n%s", command, text); err != nil {
+			return b.String(), fmt.Errorf("%s: %w", command, err)
+		}
+	}
+	return b.String(), nil
 }
 
 // zooKeeperClasses finds Java and the class path of a ZooKeeper server.

@@ -232,8 +232,9 @@ func (o options) play(ctx context.Context) (events []history.Event, err error) {
 	if err != nil {
 		return nil, err
 	}
+	stuck := false
 	defer func() {
-		if err == nil {
+		if err == nil && !stuck {
 			err = os.RemoveAll(dir)
 		} else {
 			fmt.Fprintf(os.Stderr, "locktest: the files of the servers, and workers.log, are in %s\n", dir)
@@ -262,8 +263,14 @@ func (o options) play(ctx context.Context) (events []history.Event, err error) {
 	c.Worker, c.Others = programs[0], programs[1:]
 	c.Ensemble = servers.Given(strings.Split(o.addrs, ","))
 	if o.addrs == "" {
-		if c.Ensemble, err = o.start(ctx, dir, c.Faults); err != nil {
+		started, err := o.start(ctx, dir, c.Faults)
+		if err != nil {
 			return nil, err
+		}
+		c.Ensemble = started
+		c.Stuck = func() {
+			stuck = true
+			fmt.Fprintf(c.Stderr, "a name is stuck; what the servers know:\n%s\n", started.Status(ctx))
 		}
 	}
 	events, err = locktest.Run(ctx, c)
