@@ -20,7 +20,8 @@ const TickTime = 500 * time.Millisecond
 // Debian's package.
 const HomeEnv = "ZOOKEEPER_HOME"
 
-// zooKeeper starts an ensemble of ZooKeeper servers. A server that follows reaches the quorum port of the one that leads
+// zooKeeper starts an ensemble of ZooKeeper servers. A server that rejoins gets the whole state: before 3.8.4 and in some
+// later releases it may lose transactions if it gets a difference (ZOOKEEPER-4785, ZOOKEEPER-4925), and no lock is safe then. A server that follows reaches the quorum port of the one that leads
 // through a proxy of its own. Elections need no proxy.
 func zooKeeper(ctx context.Context, dir string, n int, o Options) (*Processes, error) {
 	java, classes, err := zooKeeperClasses()
@@ -71,6 +72,7 @@ clientPort=%d
 clientPortAddress=127.0.0.1
 maxClientCnxns=0
 admin.enableServer=false
+forceSnapshotSync=true
 4lw.commands.whitelist=*
 `, TickTime.Milliseconds(), filepath.Join(home, "data"), ports[3*index])
 	if n > 1 {

@@ -34,6 +34,7 @@ const quiet fault.Kind = "none"
 type cell struct {
 	Library string
 	Version string
+	Tool    string // the commit of locktest
 	Servers string
 	Fault   fault.Kind
 	Run     int // from 1; also the seed
@@ -130,7 +131,7 @@ func (o options) fill(ctx context.Context, l library, run int, have []cell) erro
 		return err
 	}
 	defer ensemble.Close()
-	version := l.version(ctx, worker)
+	version, tool := l.version(ctx, worker), commit(ctx, nil)
 	server := serverVersion(ctx, l.backend)
 	o.config.Seed = uint64(run)
 	for i, kind := range todos {
@@ -160,7 +161,7 @@ func (o options) fill(ctx context.Context, l library, run int, have []cell) erro
 				return err
 			}
 		}
-		result.Library, result.Version, result.Servers = l.name, version, server
+		result.Library, result.Version, result.Tool, result.Servers = l.name, version, tool, server
 		result.Fault, result.Run, result.At = kind, run, began.UTC().Truncate(time.Second)
 		fmt.Fprintf(os.Stderr, "%s: %d of %d: %s, run %d: %s, %d grants, %v\n", l.name, i+1, len(todos), kind, run,
 			l.mistakes(result), result.Grants, time.Since(began).Round(time.Second))

@@ -311,7 +311,7 @@ func verdict(title string, events []history.Event) (passed bool, err error) {
 	}
 	switch {
 	case !known:
-		fmt.Printf("\nporcupine has no answer after %v\n", judgeLimit)
+		return false, fmt.Errorf("porcupine has no answer after %v, so the run proves nothing: make it shorter", judgeLimit)
 	case !o.Agrees(f.Verdict):
 		return false, fmt.Errorf("the judges differ: porcupine says %+v: this is a mistake of locktest", o)
 	default:
@@ -320,12 +320,16 @@ func verdict(title string, events []history.Event) (passed bool, err error) {
 	if slices.ContainsFunc(events, func(e history.Event) bool { return e.Reason == history.HolderKilled }) {
 		fmt.Println("\n" + successions(events))
 	}
-	if !slices.ContainsFunc(events, func(e history.Event) bool { return e.Holding != 0 }) {
-		return f.Passed(), nil
+	passed = f.Passed()
+	if slices.ContainsFunc(events, func(e history.Event) bool { return e.Holding != 0 }) {
+		d := judge.MeasureDeadlocks(events)
+		fmt.Print("\n" + d.Table(title))
+		passed = passed && d.Passed()
 	}
-	d := judge.MeasureDeadlocks(events)
-	fmt.Print("\n" + d.Table(title))
-	return f.Passed() && d.Passed(), nil
+	if passed && !slices.ContainsFunc(events, func(e history.Event) bool { return e.Kind == history.Settled }) {
+		return false, errors.New("the history lacks the end of its run, so that nothing was found proves nothing")
+	}
+	return passed, nil
 }
 
 func write(path string, events []history.Event) (err error) {

@@ -89,13 +89,24 @@ func TestCheck(t *testing.T) {
 {"at":7,"kind":"check","worker":2,"id":2,"name":"a"}
 {"at":8,"kind":"held","worker":2,"id":2,"name":"a"}
 `
+	const settled = `{"at":9,"kind":"settled"}
+`
 	path := filepath.Join(t.TempDir(), "history")
-	for text, want := range map[string]bool{right: true, strings.Replace(right, `"6"`, `"4"`, 1): false} {
+	falls := strings.Replace(right, `"6"`, `"4"`, 1)
+	for text, want := range map[string]bool{right + settled: true, falls + settled: false, falls: false} {
 		if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
 			t.Fatal(err)
 		}
 		if passed, err := run(t.Context(), []string{"-check", path}); err != nil || passed != want {
 			t.Errorf("passed: %v, %v, want %v of\n%s", passed, err, want, text)
+		}
+	}
+	for _, text := range []string{right, ""} {
+		if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := run(t.Context(), []string{"-check", path}); err == nil || !strings.Contains(err.Error(), "lacks the end") {
+			t.Errorf("%v, want an error for the beginning of a history\n%s", err, text)
 		}
 	}
 	if _, err := run(t.Context(), []string{"-check", path + "missing"}); err == nil {

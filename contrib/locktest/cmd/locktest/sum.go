@@ -129,7 +129,7 @@ func (s sum) rate() string {
 	case 1:
 		return fmt.Sprintf("%.0f", s.rates[0])
 	}
-	return fmt.Sprintf("%.0f (%.0f to %.0f)", s.rates[n/2], s.rates[0], s.rates[n-1])
+	return fmt.Sprintf("%.0f (%.0f to %.0f)", (s.rates[(n-1)/2]+s.rates[n/2])/2, s.rates[0], s.rates[n-1])
 }
 
 // part is the wait that a part of all does not exceed, or a dash.
