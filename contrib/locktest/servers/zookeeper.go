@@ -51,7 +51,8 @@ func zooKeeper(ctx context.Context, dir string, n int, o Options) (*Processes, e
 			Args: []string{
 				"-Xms32m", "-Xmx192m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData",
 				"-Djava.awt.headless=true", "-Djava.net.preferIPv4Stack=true", "-Dzookeeper.jmx.log4j.disable=true",
-				"-Dlog4j.configuration=file:" + filepath.Join(home, "log4j.properties"),
+				"-Dlog4j.configuration=file:" + filepath.Join(home, "log4j.properties"), // before 3.8, and Debian's package
+				"-Dlogback.configurationFile=" + filepath.Join(home, "logback.xml"),
 				"-cp", classes, "org.apache.zookeeper.server.quorum.QuorumPeerMain", filepath.Join(home, "zoo.cfg"),
 			},
 			Addr:  fmt.Sprintf("127.0.0.1:%d", ports[3*i]),
@@ -94,6 +95,13 @@ forceSnapshotSync=true
 log4j.appender.out=org.apache.log4j.ConsoleAppender
 log4j.appender.out.layout=org.apache.log4j.PatternLayout
 log4j.appender.out.layout.ConversionPattern=%d{HH:mm:ss,SSS} %-5p %c{1} - %m%n
+`,
+		"logback.xml": `<configuration>
+  <appender name="out" class="ch.qos.logback.core.ConsoleAppender">
+    <encoder><pattern>%d{HH:mm:ss.SSS} %-5level %logger{0} - %msg%n</pattern></encoder>
+  </appender>
+  <root level="WARN"><appender-ref ref="out"/></root>
+</configuration>
 `,
 	} {
 		if err := os.WriteFile(filepath.Join(home, name), []byte(text), 0o666); err != nil {

@@ -216,7 +216,7 @@ func serverVersion(ctx context.Context, backend string) string {
 		return version
 	}
 	if home := os.Getenv(servers.HomeEnv); home != "" {
-		return filepath.Base(home)
+		return strings.TrimSuffix(strings.TrimPrefix(strings.TrimPrefix(filepath.Base(home), "apache-"), "zookeeper-"), "-bin")
 	}
 	return output(ctx, "dpkg-query", "-W", "-f=${Version}", "zookeeper")
 }
