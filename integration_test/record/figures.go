@@ -1,7 +1,9 @@
 package main
 
 import (
+	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -19,16 +21,15 @@ const (
 	lost
 	deadlocks
 	bugs
-	others
 	violations
 	columns // the number of kinds
 )
 
 // titles are their titles. A suite may have others.
-var titles = [columns]string{"cases", "faults", "states", "releases run", "locks held", "locks lost", "deadlocks ended", "bugs put in and found", "overlaps of another library", "violations"}
+var titles = [columns]string{"cases", "faults", "states", "releases run", "locks held", "locks lost", "deadlocks ended", "bugs put in and found", "violations"}
 
 // keys are their names in the ledger.
-var keys = [columns]string{"cases", "faults", "states", "releases", "held", "lost", "deadlocks", "bugs", "others", "violations"}
+var keys = [columns]string{"cases", "faults", "states", "releases", "held", "lost", "deadlocks", "bugs", "violations"}
 
 // title returns the title of a suite's figures of a kind.
 func (s suite) title(c column) string {
@@ -88,7 +89,20 @@ func judge(s suite, output string, took time.Duration, err error) outcome {
 	case o.counts[violations] > 0:
 		o.failed = "" // what was found counts, although a run that ends early may lack figures
 	case err != nil && (!s.peers || strings.Contains(output, notDone)):
-		o.failed = err.Error()
+		o.failed = reason(output, err)
 	}
 	return o
+}
+
+// exits are the last lines of go run.
+var exits = regexp.MustCompile(`^exit status \d+$`)
+
+// reason is why a command has failed: the last line that it has printed, or else its error.
+func reason(output string, err error) string {
+	for _, line := range slices.Backward(strings.Split(output, "\n")) {
+		if line = strings.TrimSpace(line); line != "" && !exits.MatchString(line) {
+			return fmt.Sprintf("%v: %.300s", err, line)
+		}
+	}
+	return err.Error()
 }

@@ -16,7 +16,7 @@ type suite struct {
 	share  int  // its part of the time
 	waits  bool // it mostly waits, so it may run at the same time as another one
 	seeded bool // the seed decides what a run does
-	peers  bool // other libraries run along, and what these do wrong ends the command with an error
+	peers  bool // other libraries run along, whose lost updates end the command with an error
 	once   bool // it does the same each time, so once a commit is enough
 
 	// command returns what to run for about that long, if the suite has no length of its own: assignments to
