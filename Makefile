@@ -294,9 +294,10 @@ judge: install ## judge LIBRARY, zklock, zk, curator, kazoo, etcd or redsync, un
 comparison: install ## judge six libraries under each fault RUNS_EACH times, 20 minutes each time, and write docs/comparison.md; it can be stopped and started again; docs/comparison.ndjson has what is done
 	@.ci/install comparison
 	home=$${ZOOKEEPER_HOME:-$$($(GO) run ./integration_test/matrix -fetch -lines='^3\.9$$')}; \
+	etcd=$$(.ci/etcd); \
 	peers=$$($(GO) run ./integration_test/matrix -peers | sed 's/^ZKLOCK_TEST_/LOCKTEST_/'); \
 	for work in "-for 10s" "-philosophers 60s"; do \
-		env $$peers ZOOKEEPER_HOME=$$home .ci/bench-peers bin/servers $(GO) run ./contrib/locktest/cmd/locktest -comparison docs/comparison.md \
+		env $$peers ZOOKEEPER_HOME=$$home PATH=$$etcd:$$PATH .ci/bench-peers bin/servers $(GO) run ./contrib/locktest/cmd/locktest -comparison docs/comparison.md \
 			-results docs/comparison.ndjson -history bin/comparison -runs $(RUNS_EACH) -ttl 2s $$work $(JUDGEFLAGS) || exit; \
 	done
 

@@ -30,6 +30,7 @@ type process struct {
 	ended   chan struct{} // closed when the worker's output has ended: no answer follows
 	holds   atomic.Int32  // locks that the process holds, as far as the clients know
 	died    sync.Once     // the end is noted once
+	ending  atomic.Bool   // the process may end by itself: see end
 	late    atomic.Pointer[lateWrite]
 
 	writing sync.Mutex
@@ -121,7 +122,11 @@ func (p *process) read() {
 				p.fault = fmt.Errorf("worker %d: %w", p.number, err)
 				p.mu.Unlock()
 			}
-			p.kill("")
+			why := history.Crashed
+			if p.ending.Load() {
+				why = ""
+			}
+			p.kill(why)
 			return
 		}
 	}
@@ -265,6 +270,7 @@ func (p *process) kill(reason string) {
 // end closes the input of the process, which makes it end by itself, and waits for that. After a limit
 // it kills the process. It returns the mistake in the protocol, if there was one.
 func (p *process) end(limit time.Duration) error {
+	p.ending.Store(true)
 	_ = p.stdin.Close() // it may have ended already
 	timer := time.NewTimer(limit)
 	defer timer.Stop()

@@ -183,6 +183,7 @@ func TestRunFindsBugs(t *testing.T) {
 		{fallingToken, nil, func(f judge.Figures) int { return f.Fell }},
 		{lateLoss, []fault.Fault{stop, stop, stop}, func(f judge.Figures) int { return f.Overlaps }},
 		{lostRelease, nil, func(f judge.Figures) int { return len(f.Stuck) }},
+		{crash, nil, func(f judge.Figures) int { return f.Crashes }},
 		{secretReader, nil, func(f judge.Figures) int { return f.Overlaps }},
 		{extraPermit, nil, func(f judge.Figures) int { return f.Overlaps }},
 	} {
@@ -277,8 +278,8 @@ func TestRunWithLateWrites(t *testing.T) {
 	}
 }
 
-// TestRunWithAClockThatJumps: a worker that is not in Go gets a clock of its own. The toy counts time by a clock
-// that does not jump, so it passes.
+// TestRunWithAClockThatJumps: the fault can be made in a run, and the toy, which counts time by a clock that does not jump,
+// passes. Package fault tests that the clock of such a process jumps.
 func TestRunWithAClockThatJumps(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("cc"); err != nil {

@@ -17,6 +17,7 @@ const (
 	doubleGrant   = "double grant"   // every fifth acquisition is granted without a look at the queue
 	lostRelease   = "lost release"   // every fifth release is not sent
 	fallingToken  = "falling token"  // every fifth token is older than those before
+	crash         = "crash"          // the process ends at every fifth release
 	lateLoss      = "late loss"      // the end of a session is not noticed
 	noTokens      = "no tokens"      // not a bug: the library has no tokens
 	excludesNever = "excludes never" // each acquisition is granted at once, with a token that rises
@@ -134,6 +135,9 @@ func (h *buggyHold) Lost() <-chan struct{} {
 }
 
 func (h *buggyHold) Release(ctx context.Context) error {
+	if h.library.bug == crash && h.number%5 == 0 {
+		os.Exit(3)
+	}
 	if h.Hold == nil || h.library.bug == lostRelease && h.number%5 == 0 {
 		return nil
 	}

@@ -32,7 +32,7 @@ func judgeOf(mode, what string, flags ...string) suite {
 		figures: []figure{
 			{held, row("grants")}, {faults, row("faults")}, {lost, row("losses that a worker reported")},
 			{violations, row("overlaps of work")}, {violations, row("overlaps after fencing")}, {violations, row("tokens that fell")},
-			{violations, row("lost updates after fencing")}, {violations, row("names stuck after the faults")},
+			{violations, row("lost updates after fencing")}, {violations, row("names stuck after the faults")}, {violations, row("workers that crashed")},
 		},
 	}
 	s.command = func(length time.Duration, seed int64) []string {

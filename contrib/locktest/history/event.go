@@ -45,6 +45,9 @@ const GivenUp = "given up"
 // HolderKilled is the reason of a kill that measures how soon the lock of a process has its next holder.
 const HolderKilled = "holder killed"
 
+// Crashed is the reason of a kill that was none: the process has ended by itself.
+const Crashed = "crashed"
+
 // Event is a line of a history.
 type Event struct {
 	// At is the time since the beginning of the run in nanoseconds.

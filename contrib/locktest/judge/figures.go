@@ -30,6 +30,9 @@ type Figures struct {
 	// Kills is how many processes of workers were killed, or ended by themselves.
 	Kills int
 
+	// Crashes is how many of them ended by themselves, though no fault killed them.
+	Crashes int
+
 	// Waits are the times from the end of a process that held a lock until the lock's next grant, in
 	// rising order. Only names for which another process waited at that moment have one, and no hold whose release was
 	// requested.
@@ -97,6 +100,9 @@ func Measure(events []history.Event) Figures {
 			calm = e.At
 		case history.Kill:
 			f.Kills++
+			if e.Reason == history.Crashed {
+				f.Crashes++
+			}
 			for id, a := range asking {
 				if a.Worker == e.Worker {
 					delete(asking, id)
@@ -160,12 +166,12 @@ func (f Figures) PerSecond() float64 {
 	return float64(f.grantsAtWork) / f.atWork.Seconds()
 }
 
-// Passed reports whether a library did what it should: its locks excluded each other, no name was stuck, and
-// a fenced register lost nothing; without tokens, a plain one.
+// Passed reports whether a library did what it should: its locks excluded each other, no name was stuck, no worker crashed,
+// and a fenced register lost nothing; without tokens, a plain one.
 func (f Figures) Passed() bool {
 	safe := f.Safe()
 	if !f.Tokens {
 		safe = f.Overlaps == 0 && f.Lost == 0
 	}
-	return safe && len(f.Stuck) == 0
+	return safe && len(f.Stuck) == 0 && f.Crashes == 0
 }

@@ -23,6 +23,7 @@ func (f Figures) Table(title string) string {
 	row("lost updates", "%d", f.Lost)
 	row("lost updates after fencing", "%s", f.fenced(f.FencedLost))
 	row("names stuck after the faults", "%d", len(f.Stuck))
+	row("workers that crashed", "%d", f.Crashes)
 	row("wait after a kill, p50", "%s", f.waited(0.5))
 	row("wait after a kill, p99", "%s", f.waited(0.99))
 	row("waits after a kill", "%d", len(f.Waits))

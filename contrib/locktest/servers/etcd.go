@@ -44,6 +44,7 @@ func etcd(ctx context.Context, dir string, n int, o Options) (*Processes, error)
 		commands[i].Args = []string{
 			"--data-dir", filepath.Join(dir, fmt.Sprintf("etcd-%d", i+1)), "--name", fmt.Sprintf("m%d", i),
 			"--initial-cluster", strings.Join(members, ","), "--listen-client-urls", client, "--advertise-client-urls", client,
+			"--heartbeat-interval", "50", "--election-timeout", "500", "--pre-vote=true", // for short leases, as ZooKeeper's TickTime
 			"--listen-peer-urls", other, "--initial-advertise-peer-urls", strings.SplitN(members[i], "=", 2)[1],
 		}
 	}

@@ -47,7 +47,9 @@ type cell struct {
 	Duration                       time.Duration
 	PerSecond                      float64 // grants, until the end of the workload
 	Verdict                        judge.Verdict
+	Overlapped                     int `json:",omitempty"` // holds during which others were granted, of which Verdict counts each
 	Stuck                          []string
+	Crashes                        int              `json:",omitempty"`
 	Leftovers                      []judge.Leftover `json:",omitempty"`
 	Waits                          []time.Duration
 	Reasons                        map[string]int // why acquisitions and releases failed, and how many
@@ -197,8 +199,12 @@ func play(ctx context.Context, c locktest.Config) (result cell, events []history
 		d := judge.MeasureDeadlocks(events)
 		deadlocks = &d
 	}
+	overlapped := make(map[int]bool) // by id
+	for _, h := range judge.Overlaps(judge.Holds(events)) {
+		overlapped[h.ID] = true
+	}
 	return cell{
-		Reasons: reasons, Deadlocks: deadlocks,
+		Reasons: reasons, Deadlocks: deadlocks, Overlapped: len(overlapped), Crashes: f.Crashes,
 		For: c.For, TTL: c.TTL, Judged: known, Faults: f.Faults, Grants: f.Grants, Failed: f.Failed, Losses: f.Losses,
 		Duration: f.Duration, PerSecond: f.PerSecond(), Verdict: f.Verdict, Stuck: f.Stuck, Leftovers: f.Leftovers, Waits: f.Waits,
 	}, events, nil

@@ -35,7 +35,11 @@ func writeDocument(path string, cells []cell) error {
 	var seconds float64
 	runs := make(map[string]int)
 	unjudged := 0
+	var tools []string
 	for _, c := range cells {
+		if !slices.Contains(tools, c.Tool) {
+			tools = append(tools, c.Tool)
+		}
 		seconds += c.Duration.Seconds()
 		runs[c.Library+string(c.Fault)]++
 		if !c.Judged {
@@ -46,13 +50,17 @@ func writeDocument(path string, cells []cell) error {
 	line("# Lock libraries under the same faults")
 	line("")
 	line("[contrib/locktest](../contrib/locktest/README.md) ran the workers of %d libraries, and broke them and their servers. The target `comparison` of the", len(all))
-	line("Makefile wrote this page from the results; do not edit it. The runs are from %s to %s, and have %.0f minutes together.", first.At.Format(time.DateOnly), last.At.Format(time.DateOnly), seconds/60)
-	line("Each library has %s with each fault, of %v, and three times that for the kills of clients, and a TTL of %v. All libraries have the same", between(least, most), first.For, first.TTL)
-	line("schedules. So few and short runs show mistakes; a 0 proves nothing.")
+	line("Makefile wrote this page from the results; do not edit it. The runs are %s, take %.0f minutes in all, and are by the tool at %s.", days(first.At, last.At), seconds/60, strings.Join(tools, " and "))
+	line("Each library has %s with each fault, of %v, and three times that for the kills of clients. All libraries have the same", between(least, most), first.For)
+	line("schedules. The TTL is %v, so that faults outlast it often; the libraries' own defaults, where they have one, are from 8 s to a minute.", first.TTL)
+	line("So few and short runs show mistakes; a 0 proves nothing.")
 	line("")
 	line("## What was seen")
 	line("")
-	line("| | overlaps of work | overlaps after fencing | lost updates | lost updates, stopped in a write | lost after fencing | tokens that fell | stuck names | kills with a wait | next grant after the kill, p50 | p99 | grants a second without faults |")
+	line("A lock should have a 0 in each column of mistakes, but for that of updates that were lost since the client was stopped in its write: only a")
+	line("token can help there. What the libraries promise about that, and how each was used, is [below](#the-libraries).")
+	line("")
+	line("| | overlapped holds | overlaps after fencing | lost updates | the same, stopped in a write | lost after fencing | tokens that fell | stuck names | kills while another client waited | next grant after the kill, p50 | p99 | grants a second without faults |")
 	line("|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
 	for _, s := range all {
 		overlaps, lost, fell := "no tokens", "no tokens", "no tokens"
@@ -69,14 +77,14 @@ func writeDocument(path string, cells []cell) error {
 				return c.Verdict.Lost
 			})
 		}
-		line("| %s | %s | %s | %s | %s | %s | %s | %s | %d | %s | %s | %s |", s.title, s.inRuns(func(c cell) int { return c.Verdict.Overlaps }), overlaps,
+		line("| %s | %s | %s | %s | %s | %s | %s | %s | %d | %s | %s | %s |", s.title, s.overlapped(), overlaps,
 			inWrite(false), inWrite(true), lost, fell, s.inRuns(func(c cell) int { return len(c.Stuck) }), len(s.total.Waits), s.total.part(0.5), s.total.part(0.99), s.rate())
 	}
 	line("")
-	line("- An overlap of work: a client was granted a lock, though another one, asked later, still said that it held it. Each such grant counts, so a single pause of a holder can have many.")
+	line("- An overlapped hold: others were granted the lock, though its client, asked after that, still said that it held it.")
 	line("- A lost update: a client wrote what it had computed, though another one had written since its read.")
 	line("- A fenced register refuses a token older than the newest that it has seen. Without tokens it refuses nothing, so it says nothing about a library.")
-	line("- A stop in a write comes between the newest check and the write. No lock can help there: only a token can.")
+	line("- A stop in a write comes between the newest check and the write. No lock can help there: only a token can. A lock that is free sooner after the stop has more of these.")
 	line("- A stuck name is one that a new process did not get within 20 s and ten times the TTL after the faults.")
 	line("- With fewer than 100 kills, p99 is the longest wait. ZooKeeper ends a session at a tick after its timeout. The tick was 500 ms.")
 	line("- Grants a second, as the median and the range of the runs, include the tool's pauses, and the libraries have different servers: `integration_test/bench` measures speed.")
@@ -106,7 +114,8 @@ func writeDocument(path string, cells []cell) error {
 	line("Servers of Redis are independent: none leads, and none can be cut off from the others. A follower of ZooKeeper is cut off from its leader in both")
 	line("directions. A member of etcd is cut off on connections that others make to it, so that its answers do not reach them. Clocks")
 	line("jump by an hour, forward and later back; programs in Go do not take their time from the C library, so their clocks stay. Fsync takes a sixteenth of")
-	line("the TTL longer, by strace, on all servers.")
+	line("the TTL longer, by strace, on all servers. A server of ZooKeeper that rejoins gets the whole state (`forceSnapshotSync`): before 3.8.4, and in")
+	line("3.9.0, 3.9.1 and 3.9.3, it may lose transactions otherwise, and no lock is safe on such servers ([operations](operations.md#zookeeper-versions)).")
 	line("")
 	line("## How to repeat it")
 	line("")
@@ -115,7 +124,8 @@ func writeDocument(path string, cells []cell) error {
 	line("go run ./contrib/locktest/cmd/locktest -library kazoo -faults 'client cut off' -seed 1 -for %v -ttl %v", first.For, first.TTL)
 	line("```")
 	line("")
-	line("The second line repeats one cell. The first needs Java, ZooKeeper, Curator, kazoo, etcd, Redis, a C compiler and strace, and takes about %.0f minutes for each run of all cells.", seconds/60/(float64(len(cells))/float64(len(runs))))
+	line("The second line repeats one cell. The first needs Java, Maven, pip, etcd, Redis, a C compiler and strace, and takes about %.0f minutes for each run of all", seconds/60/(float64(len(cells))/float64(len(runs))))
+	line("cells, a minute more for each library's philosophers, and the starts of servers.")
 	line("Results are in [comparison.ndjson](comparison.ndjson), a line for each run. What is there is not run again, so the target can be stopped and started.")
 	line("")
 	line("## What was not tested")
@@ -126,6 +136,29 @@ func writeDocument(path string, cells []cell) error {
 		line("Porcupine had no answer in time in %d of the runs, which only the plain check judged.", unjudged)
 	}
 	return os.WriteFile(path, []byte(b.String()), 0o666)
+}
+
+// days says on which days runs were made.
+func days(first, last time.Time) string {
+	from, to := first.Format(time.DateOnly), last.Format(time.DateOnly)
+	if from == to {
+		return "of " + from
+	}
+	return "from " + from + " to " + to
+}
+
+// overlapped says how many holds were overlapped, in how many runs, and by how many grants: a holder that believes in its lock for a
+// moment too long after a pause may be overlapped by many.
+func (s sum) overlapped() string {
+	text := s.inRuns(func(c cell) int { return c.Overlapped })
+	switch n := s.total.Verdict.Overlaps; {
+	case text == none:
+		return none
+	case n == 1:
+		return text + ", by one grant"
+	default:
+		return fmt.Sprintf("%s, by %d grants", text, n)
+	}
 }
 
 // between says how many runs there are.
@@ -193,7 +226,7 @@ func seen(s sum) string {
 	text = fmt.Sprintf("%s, in %d grants and %d faults. Losses that the worker reported: %d. Acquisitions that failed: %d.",
 		text, s.total.Grants, s.total.Faults, s.total.Losses, s.total.Failed)
 	if often, n := s.total.often(); n > 0 {
-		text += fmt.Sprintf(" The most frequent reason of failures, also of releases, was that of %d: `%s`.", n, shortened(often))
+		text += fmt.Sprintf(" The most frequent reason why an acquisition or a release failed (%d times): `%s`.", n, shortened(often))
 	}
 	return text
 }

@@ -25,7 +25,7 @@ func TestDocument(t *testing.T) {
 			Reasons: map[string]int{`release "client-killed-1-2" after 7 tries`: 1, `release "client-killed-1-3" after 10 tries`: 2, "that": 2}, Version: "v2",
 		},
 		{Library: "redsync", Fault: fault.StopWrite, Run: 1, Verdict: judge.Verdict{Lost: 4}, TTL: 2 * time.Second},
-		{Library: "redsync", Fault: fault.KillClient, Run: 1, Faults: 3, Verdict: judge.Verdict{Overlaps: 5, Lost: 2, FencedOverlaps: 3, FencedLost: 2}, Stuck: []string{"a"}, TTL: 2 * time.Second},
+		{Library: "redsync", Fault: fault.KillClient, Run: 1, Faults: 3, Overlapped: 2, Verdict: judge.Verdict{Overlaps: 5, Lost: 2, FencedOverlaps: 3, FencedLost: 2}, Stuck: []string{"a"}, TTL: 2 * time.Second},
 	}
 	for _, c := range cells {
 		if err := appendCell(results, c); err != nil {
@@ -45,9 +45,9 @@ func TestDocument(t *testing.T) {
 	}
 	for _, want := range []string{
 		"| zk.Lock | 0 | no tokens | 0 | 0 | no tokens | no tokens | 0 | 2 | 3.21s | 3.21s | 32 (30 to 34) |",
-		"| redsync | 5 in one run | no tokens | 2 in one run | 4 in one run | no tokens | no tokens | 1 in one run | 0 | - | - |",
-		"**zk.Lock** v1 and v2,", "was that of 3: `release \"NAME\" after N tries`", "| client killed | 0 (4) | 5 overlaps, 2 lost updates, 1 stuck name (3) |",
-		"in 2 of the runs", `5 overlaps, 2 lost updates, 1 stuck name with "client killed"; 4 lost updates with "client stopped in a write"`,
+		"| redsync | 2 in one run, by 5 grants | no tokens | 2 in one run | 4 in one run | no tokens | no tokens | 1 in one run | 0 | - | - |",
+		"**zk.Lock** v1 and v2,", "(3 times): `release \"NAME\" after N tries`", "| client killed | 0 (4) | 2 overlapped holds, 2 lost updates, 1 stuck name (3) |",
+		"in 2 of the runs", `2 overlapped holds, 2 lost updates, 1 stuck name with "client killed"; 4 lost updates with "client stopped in a write"`,
 	} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("the document lacks %s:\n%s", want, text)

@@ -102,7 +102,7 @@ func philosophersSection(cells []cell) string {
 			d.Time(0.5), d.Time(0.99), d.False, d.Meals)
 		text := fmt.Sprintf("**%s** %s: %s.", l.title, version, happens(d))
 		if often, n := reasons.often(); n > 0 {
-			text += fmt.Sprintf(" The most frequent reason of failures, also of releases, was that of %d: `%s`.", n, shortened(often))
+			text += fmt.Sprintf(" The most frequent reason why an acquisition or a release failed (%d times): `%s`.", n, shortened(often))
 		}
 		texts = append(texts, text)
 	}
@@ -110,8 +110,9 @@ func philosophersSection(cells []cell) string {
 	line("%s", strings.Join(texts, "\n"))
 	line("")
 	line("A wait that fails is one that its program can repeat, after it has released its first lock. The worker of zklock passes the context")
-	line("that carries the first lock; the other libraries have no such argument. That of redsync passes on the error after the 32 tries that")
-	line("redsync makes by default. To repeat a row:")
+	line("that carries the first lock; the other libraries have no such argument. Curator, kazoo and etcd can end a")
+	line("wait after a time that the program chooses, which would end a circle, too; the workers choose none. That of redsync passes on the error after the 32 tries, about")
+	line("5 s, that redsync makes by default; it does not look for circles. To repeat a row:")
 	line("")
 	line("```")
 	line("go run ./contrib/locktest/cmd/locktest -library etcd -philosophers %v -ttl %v", cmp.Or(last.For, time.Minute), last.TTL)

@@ -59,7 +59,7 @@ func TestPhilosophersSection(t *testing.T) {
 	const (
 		zklock = "| zklock | 1 | 2 | 2 | 0 | 0 | 0 | 2s | 2s | 0 | 70 |\n| etcd"
 		words  = "**etcd concurrency** : in one circle several waits failed; 3 circles lasted until a process was killed; 2 waits failed that were in no circle. " +
-			"The most frequent reason of failures, also of releases, was that of 3: `why`."
+			"The most frequent reason why an acquisition or a release failed (3 times): `why`."
 		all = "one wait of each circle failed, and the others went on"
 	)
 	has := func(text string, want bool, parts ...string) {

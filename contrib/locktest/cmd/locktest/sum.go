@@ -56,12 +56,14 @@ func (c *cell) add(o cell) {
 	c.Failed += o.Failed
 	c.Losses += o.Losses
 	c.Duration += o.Duration
+	c.Overlapped += o.Overlapped
 	c.Verdict.Overlaps += o.Verdict.Overlaps
 	c.Verdict.FencedOverlaps += o.Verdict.FencedOverlaps
 	c.Verdict.Fell += o.Verdict.Fell
 	c.Verdict.Lost += o.Verdict.Lost
 	c.Verdict.FencedLost += o.Verdict.FencedLost
 	c.Stuck = append(c.Stuck, o.Stuck...)
+	c.Crashes += o.Crashes
 	for reason, n := range o.Reasons {
 		if c.Reasons == nil {
 			c.Reasons = make(map[string]int)
@@ -88,7 +90,7 @@ func (l library) mistakes(c cell) string {
 			parts = append(parts, fmt.Sprintf(many, n))
 		}
 	}
-	say(c.Verdict.Overlaps, "1 overlap", "%d overlaps")
+	say(c.Overlapped, "1 overlapped hold", "%d overlapped holds")
 	say(c.Verdict.Lost, "1 lost update", "%d lost updates")
 	if l.tokens {
 		say(c.Verdict.FencedOverlaps, "1 overlap after fencing", "%d overlaps after fencing")
@@ -96,6 +98,7 @@ func (l library) mistakes(c cell) string {
 		say(c.Verdict.Fell, "1 token that fell", "%d tokens that fell")
 	}
 	say(len(c.Stuck), "1 stuck name", "%d stuck names")
+	say(c.Crashes, "1 worker that crashed", "%d workers that crashed")
 	if len(parts) == 0 {
 		return none
 	}

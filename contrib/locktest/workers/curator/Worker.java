@@ -34,7 +34,9 @@ public class Worker {
     private int losses; // how often the session ended; synchronized
 
     private Worker(String servers, int ttl) throws Exception {
-        client = CuratorFrameworkFactory.newClient(servers, ttl, ttl, new ExponentialBackoffRetry(1000, 3));
+        // A tracker of the ensemble would replace the addresses that locktest gives, and so leave its proxies.
+        client = CuratorFrameworkFactory.builder().connectString(servers).sessionTimeoutMs(ttl).connectionTimeoutMs(ttl)
+                .retryPolicy(new ExponentialBackoffRetry(1000, 3)).ensembleTracker(false).build();
         client.getConnectionStateListenable().addListener((c, state) -> listen(state));
         client.start();
         client.blockUntilConnected();
@@ -69,7 +71,7 @@ public class Worker {
      * listener reports a loss of the hold after that.
      */
     private synchronized boolean hold(int id, String name, int before) {
-        if (losses != before || !connected) {
+        if (losses != before || !connected || !client.getZookeeperClient().isConnected()) {
             return false;
         }
         held.put(id, name);

@@ -11,6 +11,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"sync"
 	"time"
@@ -25,7 +26,7 @@ import (
 func main() { worker.Main(open) }
 
 // open opens a client. By its keepalives it leaves a server that does not answer, as the documentation of
-// clientv3.Config says of DialKeepAliveTime; gRPC takes no less than 10 seconds. A session believes in its lease for
+// clientv3.Config says of DialKeepAliveTime; gRPC takes no less than 10 seconds, which is too late for a short TTL. A session believes in its lease for
 // DialTimeout and a second, until the first answer to a keepalive: that must be no longer than the TTL.
 func open(_ context.Context, s worker.Settings) (worker.Library, error) {
 	client, err := clientv3.New(clientv3.Config{
@@ -58,9 +59,12 @@ func (l *library) session() (*concurrency.Session, error) {
 	return concurrency.NewSession(l.client, concurrency.WithTTL(l.ttl))
 }
 
-// put takes a session back. After an error it closes it, since its lease may have a key.
+// put takes a session back. After an error it closes it, since its lease may have a key. That of a session that is over ends by itself.
 func (l *library) put(s *concurrency.Session, err error) error {
-	if err != nil || over(s) {
+	if over(s) {
+		return err
+	}
+	if err != nil {
 		_ = s.Close() // if that fails, the lease ends by itself
 		return err
 	}
@@ -90,7 +94,10 @@ func (l *library) Acquire(ctx context.Context, name string) (worker.Hold, error)
 	defer cancel()
 	defer context.AfterFunc(s.Ctx(), cancel)()
 	m := concurrency.NewMutex(s, "/locktest/"+name)
-	if err := m.Lock(ctx); err != nil {
+	if err := m.Lock(clientv3.WithRequireLeader(ctx)); err != nil {
+		if over(s) {
+			err = fmt.Errorf("the session ended while it waited: %w", err)
+		}
 		return nil, l.put(s, err)
 	}
 	return &hold{l, s, m}, nil
@@ -111,5 +118,9 @@ func (h *hold) Lost() <-chan struct{} { return h.session.Done() }
 func (h *hold) Release(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(h.library.ttl)*time.Second)
 	defer cancel()
-	return h.library.put(h.session, h.mutex.Unlock(ctx))
+	err := h.mutex.Unlock(ctx)
+	if err != nil {
+		err = fmt.Errorf("release: %w", err)
+	}
+	return h.library.put(h.session, err)
 }

@@ -1,21 +1,25 @@
 """The worker of locktest for kazoo, a ZooKeeper client for Python.
 
 The documentation of kazoo.recipe.lock recommends, under "Error Handling", a listener that reacts to SUSPENDED
-and LOST. The page "Basic Usage", under "Understanding Kazoo States", lets a client that is SUSPENDED stop
-what needs a lock. So a hold is lost as soon as the state is one of these. kazoo offers no fencing token.
-A Lock object serves one acquisition: it cannot be shared by threads that want the same lock again.
+and LOST. The page "Basic Usage", under "Understanding Kazoo States", has a client that is SUSPENDED pause what
+needs a lock, and go on if CONNECTED follows. The worker is stricter: a hold is lost as soon as the state is one
+of the two, and a lock that was granted while the state changed is given back. kazoo documents no fencing token.
+A Lock object serves one acquisition: threads that share one poll for it.
 """
+import faulthandler
 import json
 import logging
 import os
 import queue
+import signal
 import sys
 import threading
 
 from kazoo.client import KazooClient, KazooState
 from kazoo.exceptions import KazooException
 
-logging.basicConfig(stream=sys.stderr, level=logging.ERROR)
+logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
+faulthandler.register(signal.SIGQUIT, all_threads=True)
 writing = threading.Lock()
 guard = threading.Lock()
 inboxes = {}  # of the acquisitions that are not over, by id; guarded by guard

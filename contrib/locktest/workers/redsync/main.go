@@ -3,8 +3,8 @@
 // The servers are independent, and a lock needs most of them, as the page "Distributed Locks with Redis" of
 // Redis says under "The Redlock Algorithm", which redsync's package documentation names. Under "Making the
 // algorithm more reliable" the page lets long work extend the lock, within the time for which it is valid: redsync
-// has Mutex.Extend for that and does not call it by itself, so the worker calls it each third of the TTL. The signal
-// of loss is Mutex.Until, the end of that time, as the documentation of Mutex.Valid says; or ErrTaken of Extend: most
+// has Mutex.Extend for that and does not call it by itself, so the worker calls it each third of the TTL, and soon again after a failure.
+// Locktest limits how long work lasts, as the page asks. The signal of loss is Mutex.Until, the end of that time, as the documentation of Mutex.Valid says; or ErrTaken of Extend: most
 // servers do not have the lock any more. The options of the lock are redsync's defaults. Redsync has no fencing token.
 package main
 
@@ -25,7 +25,7 @@ import (
 
 func main() { worker.Main(open) }
 
-// open opens a client for each server. Redsync limits its requests by contexts, since the page asks for a limit that is
+// open opens a client for each server. Redsync limits the requests of Lock by contexts, since the page asks for a limit that is
 // small next to the TTL. A client of go-redis obeys a context's deadline with ContextTimeoutEnabled only.
 func open(_ context.Context, s worker.Settings) (worker.Library, error) {
 	l := &library{ttl: s.TTL}
@@ -83,12 +83,13 @@ type hold struct {
 	until time.Time // guarded by mu
 }
 
-// extend extends the lock each third of the TTL, until ctx ends or the lock is not valid any more.
+// extend extends the lock each third of the TTL, until ctx ends or the lock is not valid any more. Redsync waits for all servers and
+// has no limit of its own there. With this one, a server that does not answer costs no more than what the others have extended.
 func (h *hold) extend(ctx context.Context) {
 	defer close(h.ended)
-	for {
+	for wait := h.ttl / 3; ; {
 		select {
-		case <-time.After(min(h.ttl/3, time.Until(h.valid()))):
+		case <-time.After(min(wait, time.Until(h.valid()))):
 		case <-ctx.Done():
 			return
 		}
@@ -96,14 +97,15 @@ func (h *hold) extend(ctx context.Context) {
 			close(h.lost)
 			return
 		}
-		limited, cancel := context.WithDeadline(ctx, h.valid())
+		limited, cancel := context.WithTimeout(ctx, min(h.ttl/8, time.Until(h.valid())))
 		ok, err := h.mutex.ExtendContext(limited)
 		cancel()
 		h.mu.Lock()
+		wait = h.ttl / 20
 		var taken *redsync.ErrTaken
 		switch {
 		case ok && err == nil && time.Now().Before(h.until):
-			h.until = h.mutex.Until()
+			h.until, wait = h.mutex.Until(), h.ttl/3
 		case errors.As(err, &taken):
 			h.until = time.Time{}
 		}

@@ -1,13 +1,14 @@
 // Command zk is the worker of locktest for zk.Lock of github.com/go-zookeeper/zk.
 //
-// The library's documentation has no word about the loss of a lock. So the worker does what ZooKeeper's
-// programmer's guide asks of the holder of an ephemeral node: it takes a lock as lost as soon as its
-// connection reports StateDisconnected or StateExpired, whichever is first. If the session has ended while it
-// waited, it gives the lock back and waits again. zk.Lock has no token.
+// The library's documentation has no word about the loss of a lock. So the worker is conservative, as ZooKeeper's
+// programmer's guide recommends under "Things to Remember about Watches": it takes a lock as lost as soon as its
+// connection reports StateDisconnected or StateExpired, whichever is first. If Lock returns nil though the session has ended
+// since, it gives the lock back and waits again. It repeats Unlock until that has an answer. zk.Lock has no token.
 //
-// If Lock fails after it has created its node, the node stays as long as the session: the caller has neither its
-// path nor a call that deletes it. So a name can be stuck; issue 229 of samuel/go-zookeeper, where the library comes
-// from, describes that. The documentation offers no way out, and the worker takes none.
+// If Lock fails after it has created its node, the node stays as long as the session, and Lock does not say which one it
+// is. So a name can be stuck; issue 229 of samuel/go-zookeeper, where the library comes from, describes that. A program
+// could look for the node, by data that it gave to LockWithData, or close the connection. The documentation describes neither, and
+// the guide advises against new sessions for a lost connection, so the worker does neither: its locks share one connection.
 package main
 
 import (
