@@ -190,7 +190,7 @@ func TestRunFindsBugs(t *testing.T) {
 		t.Run(b.bug, func(t *testing.T) {
 			t.Parallel()
 			ttl := long
-			if b.faults != nil {
+			if b.faults != nil || b.bug == crash { // sessions end
 				ttl = short
 			}
 			c := toy(t, b.bug, ttl)
@@ -202,6 +202,8 @@ func TestRunFindsBugs(t *testing.T) {
 				c.Locks = []locktest.Lock{{Name: "p", Permits: 2}}
 			case lostRelease: // the name is stuck from the fifth grant on
 				c.Workers, c.Clients, c.Grants, c.Settle = 1, 1, 5, time.Second
+			case crash:
+				c.Grants = 20
 			case lateLoss: // the fault begins during work, not during a release or between two
 				c.Workers, c.Clients, c.Hold, c.Grants = 2, 1, 50*time.Millisecond, 20
 			}
