@@ -291,7 +291,7 @@ judge: install ## judge LIBRARY, zklock, zk, curator, kazoo, etcd or redsync, un
 	$(GO) run ./contrib/locktest/cmd/locktest -library $(LIBRARY) -for $(JUDGE) $(JUDGEFLAGS)
 
 .PHONY: comparison
-comparison: install ## judge six libraries under each fault RUNS_EACH times, 20 minutes each time, and write docs/comparison.md; it can be stopped and started again; docs/comparison.ndjson has what is done
+comparison: install ## judge six libraries under each fault RUNS_EACH times, half an hour each time, and write docs/comparison.md; it can be stopped and started again; docs/comparison.ndjson has what is done
 	@.ci/install comparison
 	home=$${ZOOKEEPER_HOME:-$$($(GO) run ./integration_test/matrix -fetch -lines='^3\.9$$')}; \
 	etcd=$$(.ci/etcd); \

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -46,12 +47,13 @@ func writeDocument(path string, cells []cell) error {
 			unjudged++
 		}
 	}
+	length := slices.MinFunc(cells, func(x, y cell) int { return cmp.Compare(x.For, y.For) }).For // that of kills is three times that
 	least, most := slices.Min(slices.Collect(maps.Values(runs))), slices.Max(slices.Collect(maps.Values(runs)))
 	line("# Lock libraries under the same faults")
 	line("")
 	line("[contrib/locktest](../contrib/locktest/README.md) ran the workers of %d libraries, and broke them and their servers. The target `comparison` of the", len(all))
 	line("Makefile wrote this page from the results; do not edit it. The runs are %s, take %.0f minutes in all, and are by the tool at %s.", days(first.At, last.At), seconds/60, strings.Join(tools, " and "))
-	line("Each library has %s with each fault, of %v, and three times that for the kills of clients. All libraries have the same", between(least, most), first.For)
+	line("Each library has %s with each fault, of %v, and three times that for the kills of clients. All libraries have the same", between(least, most), length)
 	line("schedules. The TTL is %v, so that faults outlast it often; the libraries' own defaults, where they have one, are from 8 s to a minute.", first.TTL)
 	line("So few and short runs show mistakes; a 0 proves nothing.")
 	line("")
@@ -121,10 +123,10 @@ func writeDocument(path string, cells []cell) error {
 	line("")
 	line("```")
 	line("make comparison RUNS_EACH=%d", most)
-	line("go run ./contrib/locktest/cmd/locktest -library kazoo -faults 'client cut off' -seed 1 -for %v -ttl %v", first.For, first.TTL)
+	line("go run ./contrib/locktest/cmd/locktest -library kazoo -faults 'client cut off' -seed 1 -for %v -ttl %v", length, first.TTL)
 	line("```")
 	line("")
-	line("The second line repeats one cell. The first needs Java, Maven, pip, etcd, Redis, a C compiler and strace, and takes about %.0f minutes for each run of all", seconds/60/(float64(len(cells))/float64(len(runs))))
+	line("The second line repeats one cell. The first needs Java, Maven, pip, Redis, a C compiler and strace, builds etcd, and takes about %.0f minutes for each run of all", seconds/60/(float64(len(cells))/float64(len(runs))))
 	line("cells, a minute more for each library's philosophers, and the starts of servers.")
 	line("Results are in [comparison.ndjson](comparison.ndjson), a line for each run. What is there is not run again, so the target can be stopped and started.")
 	line("")
@@ -225,6 +227,9 @@ func seen(s sum) string {
 	}
 	text = fmt.Sprintf("%s, in %d grants and %d faults. Losses that the worker reported: %d. Acquisitions that failed: %d.",
 		text, s.total.Grants, s.total.Faults, s.total.Losses, s.total.Failed)
+	if n := len(s.total.Stuck); n > 0 {
+		text += fmt.Sprintf(" For %d of its %d stuck names, an acquisition had failed before, in a process that lived on.", s.failedBefore(), n)
+	}
 	if often, n := s.total.often(); n > 0 {
 		text += fmt.Sprintf(" The most frequent reason why an acquisition or a release failed (%d times): `%s`.", n, shortened(often))
 	}

@@ -25,7 +25,7 @@ func TestDocument(t *testing.T) {
 			Reasons: map[string]int{`release "client-killed-1-2" after 7 tries`: 1, `release "client-killed-1-3" after 10 tries`: 2, "that": 2}, Version: "v2",
 		},
 		{Library: "redsync", Fault: fault.StopWrite, Run: 1, Verdict: judge.Verdict{Lost: 4}, TTL: 2 * time.Second},
-		{Library: "redsync", Fault: fault.KillClient, Run: 1, Faults: 3, Overlapped: 2, Verdict: judge.Verdict{Overlaps: 5, Lost: 2, FencedOverlaps: 3, FencedLost: 2}, Stuck: []string{"a"}, TTL: 2 * time.Second},
+		{Library: "redsync", Fault: fault.KillClient, Run: 1, Faults: 3, Overlapped: 2, Verdict: judge.Verdict{Overlaps: 5, Lost: 2, FencedOverlaps: 3, FencedLost: 2}, Stuck: []string{"a"}, Leftovers: []judge.Leftover{{Name: "b", Last: "failed"}, {Name: "a", Last: "failed: why"}}, TTL: 2 * time.Second},
 	}
 	for _, c := range cells {
 		if err := appendCell(results, c); err != nil {
@@ -47,7 +47,7 @@ func TestDocument(t *testing.T) {
 		"| zk.Lock | 0 | no tokens | 0 | 0 | no tokens | no tokens | 0 | 2 | 3.21s | 3.21s | 32 (30 to 34) |",
 		"| redsync | 2 in one run, by 5 grants | no tokens | 2 in one run | 4 in one run | no tokens | no tokens | 1 in one run | 0 | - | - |",
 		"**zk.Lock** v1 and v2,", "(3 times): `release \"NAME\" after N tries`", "| client killed | 0 (4) | 2 overlapped holds, 2 lost updates, 1 stuck name (3) |",
-		"in 2 of the runs", `2 overlapped holds, 2 lost updates, 1 stuck name with "client killed"; 4 lost updates with "client stopped in a write"`,
+		"in 2 of the runs", "For 1 of its 1 stuck names, an acquisition had failed before", `2 overlapped holds, 2 lost updates, 1 stuck name with "client killed"; 4 lost updates with "client stopped in a write"`,
 	} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("the document lacks %s:\n%s", want, text)
@@ -67,5 +67,27 @@ func TestDocument(t *testing.T) {
 	}
 	if _, err := run(t.Context(), args); err == nil {
 		t.Error("a broken file of results was read")
+	}
+}
+
+// TestPublishedDocument: the page and the picture of the project are those that its results give.
+func TestPublishedDocument(t *testing.T) {
+	const published = "../../../../docs/comparison"
+	cells, err := readCells(published + ".ndjson")
+	if err != nil || len(cells) == 0 {
+		t.Skipf("outside a clone of the project: %d results, %v", len(cells), err)
+	}
+	path := filepath.Join(t.TempDir(), "comparison.md")
+	if err := writeDocument(path, cells); err != nil {
+		t.Fatal(err)
+	}
+	for _, ext := range []string{".md", ".svg"} {
+		want, err := os.ReadFile(published + ext)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := os.ReadFile(strings.TrimSuffix(path, ".md") + ext); err != nil || string(got) != string(want) {
+			t.Errorf("docs/comparison%s is not that of docs/comparison.ndjson, %v: write it with -comparison docs/comparison.md -results docs/comparison.ndjson -runs 0", ext, err)
+		}
 	}
 }

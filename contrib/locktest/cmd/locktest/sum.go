@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/contrib/locktest/fault"
+	"github.com/zklock/go-zklock/contrib/locktest/history"
+	"github.com/zklock/go-zklock/contrib/locktest/judge"
 )
 
 // sum adds up the cells of one library.
@@ -73,6 +75,20 @@ func (c *cell) add(o cell) {
 	if o.Fault == fault.KillClient {
 		c.Waits = append(c.Waits, o.Waits...)
 	}
+}
+
+// failedBefore is of how many stuck names an acquisition had failed, so that the library may have left something behind.
+func (s sum) failedBefore() (n int) {
+	for _, c := range s.cells {
+		for _, name := range c.Stuck {
+			if slices.ContainsFunc(c.Leftovers, func(l judge.Leftover) bool {
+				return l.Name == name && strings.HasPrefix(l.Last, string(history.Failed))
+			}) {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 // none is what mistakes says if there are none.
