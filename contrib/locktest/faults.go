@@ -168,7 +168,7 @@ func (r *run) recovered(ctx context.Context, since int64) error {
 	return nil
 }
 
-// quit makes the workers print where they are, if they are programs in Go or in Java, and waits for that.
+// quit makes the workers print where they are, if they do that at a SIGQUIT, as programs in Go and in Java do, and waits for that.
 func (r *run) quit() {
 	if r.config.Stuck != nil {
 		r.config.Stuck()

@@ -97,11 +97,14 @@ func judge(s suite, output string, took time.Duration, err error) outcome {
 // exits are the last lines of go run.
 var exits = regexp.MustCompile(`^exit status \d+$`)
 
+// addresses are those from which something could not be fetched, and what follows.
+var addresses = regexp.MustCompile(`https?://.*`)
+
 // reason is why a command has failed: the last line that it has printed, or else its error.
 func reason(output string, err error) string {
 	for _, line := range slices.Backward(strings.Split(output, "\n")) {
 		if line = strings.TrimSpace(line); line != "" && !exits.MatchString(line) {
-			return fmt.Sprintf("%v: %.300s", err, line)
+			return fmt.Sprintf("%v: %.300s", err, addresses.ReplaceAllString(line, "(source)"))
 		}
 	}
 	return err.Error()

@@ -45,8 +45,8 @@ func judgeOf(mode, what string, flags ...string) suite {
 }
 
 // judgeWith is the suite of zklock's worker next to that of another library, whose locks it shares. That library
-// has no tokens, and believes in its locks for a moment after it was stopped. So no client is stopped. Each overlap and each
-// stuck name counts as a violation, since either library may be at fault: the judge says whose hold was overlapped, and which
+// has no tokens, and believes in its locks for a moment after it was stopped. So no client is stopped. Each overlap, each token that fell,
+// each stuck name and each worker that crashed counts as a violation, since either library may be at fault: the judge says whose hold was overlapped, and which
 // acquisitions may keep a name, and a person finds out whose fault it was.
 func judgeWith(dialect, library string) suite {
 	s := judgeOf(dialect, "mutexes that "+library+" and zklock share, with workers of both; no client is stopped",

@@ -164,6 +164,9 @@ func (o options) fill(ctx context.Context, l library, run int, have []cell) erro
 			}
 		}
 		result.Library, result.Version, result.Tool, result.Servers = l.name, version, tool, server
+		for i := range result.Leftovers {
+			result.Leftovers[i].Command = l.name // its path is that of a folder that is gone
+		}
 		result.Fault, result.Run, result.At = kind, run, began.UTC().Truncate(time.Second)
 		fmt.Fprintf(os.Stderr, "%s: %d of %d: %s, run %d: %s, %d grants, %v\n", l.name, i+1, len(todos), kind, run,
 			l.mistakes(result), result.Grants, time.Since(began).Round(time.Second))

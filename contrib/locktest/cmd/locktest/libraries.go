@@ -16,7 +16,7 @@ var libraries = []library{
 			"(lock.go, line 103) and of `GetW` (line 131) and leaves the node, as does `CreateProtectedEphemeralSequential` if the answer to its " +
 			"create is lost and `Children`, by which it looks for the node, fails, too (conn.go, line 1152). `Unlock` " +
 			"returns `ErrNotLocked` then, and `Lock` does not say which node it has made. A program can look for it, by data that it gave to `LockWithData`, or close the " +
-			"connection, which gives up all its locks; etcd's worker closes the session of an acquisition that failed, which has no other. [Issue 229](https://github.com/samuel/go-zookeeper/issues/229) of the library's predecessor has described that since 2020.",
+			"connection, which gives up all its locks. The worker of etcd does close the session of an acquisition that failed, since no other one uses it. [Issue 229](https://github.com/samuel/go-zookeeper/issues/229) of the library's predecessor has described that since 2020.",
 		use: "`NewLock`, `Lock` and `Unlock` on one connection, as ZooKeeper's programmer's guide advises and the library's tests do. A hold is lost as soon as the connection " +
 			"reports Disconnected or Expired. Where `Lock` returns nil though its session has ended, the lock is given back; `Unlock` is repeated until it has an answer. " +
 			"A stuck name has no grants, so its other figures come from fewer.",
@@ -58,7 +58,7 @@ var libraries = []library{
 			"wall clock can let two clients have the lock, and asks for fencing tokens. Redsync has none.",
 		use: "Three independent servers, as many as the other libraries have; the page's examples have five. Each has `appendfsync always`, which that page asks for " +
 			"if servers restart at once. Redsync gives up after 32 tries and does not extend a lock by itself: the worker tries until it has the lock, and calls `Extend` " +
-			"each third of the TTL. A hold is lost at `Until`, or if `Extend` returns `ErrTaken`. Clients of go-redis have `ContextTimeoutEnabled`, without which redsync's time limit for a server has no effect. `Lock` gives a server " +
+			"each third of the TTL, with a limit of an eighth of it, and soon again after a failure. A hold is lost at `Until`, or if `Extend` returns `ErrTaken`. Clients of go-redis have `ContextTimeoutEnabled`, without which redsync's time limit for a server has no effect. `Lock` gives a server " +
 			"a twentieth of the TTL, 100 ms here. That is less than the delay of fsync, so no lock is granted during that fault; `WithTimeoutFactor` would change it.",
 	},
 }

@@ -232,9 +232,9 @@ func (o options) play(ctx context.Context) (events []history.Event, err error) {
 	if err != nil {
 		return nil, err
 	}
-	stuck := false
+	keep := false // the files of the run
 	defer func() {
-		if err == nil && !stuck {
+		if err == nil && !keep {
 			err = os.RemoveAll(dir)
 		} else {
 			fmt.Fprintf(os.Stderr, "locktest: the files of the servers, and workers.log, are in %s\n", dir)
@@ -261,19 +261,21 @@ func (o options) play(ctx context.Context) (events []history.Event, err error) {
 		}
 	}
 	c.Worker, c.Others = programs[0], programs[1:]
+	status := func() string { return "" }
 	c.Ensemble = servers.Given(strings.Split(o.addrs, ","))
 	if o.addrs == "" {
 		started, err := o.start(ctx, dir, c.Faults)
 		if err != nil {
 			return nil, err
 		}
-		c.Ensemble = started
-		c.Stuck = func() {
-			stuck = true
-			fmt.Fprintf(c.Stderr, "a name is stuck; what the servers know:\n%s\n", started.Status(ctx))
-		}
+		c.Ensemble, status = started, func() string { return started.Status(ctx) }
+	}
+	c.Stuck = func() {
+		keep = true
+		fmt.Fprintf(c.Stderr, "a name is stuck; what the servers know:\n%s\n", status())
 	}
 	events, err = locktest.Run(ctx, c)
+	keep = keep || slices.ContainsFunc(events, func(e history.Event) bool { return e.Reason == history.Crashed })
 	return events, cmp.Or(err, c.Ensemble.Close())
 }
 
@@ -310,8 +312,10 @@ func verdict(title string, events []history.Event) (passed bool, err error) {
 		}
 	}
 	switch {
-	case !known:
+	case !known && f.Passed():
 		return false, fmt.Errorf("porcupine has no answer after %v, so the run proves nothing: make it shorter", judgeLimit)
+	case !known:
+		fmt.Printf("\nporcupine has no answer after %v\n", judgeLimit)
 	case !o.Agrees(f.Verdict):
 		return false, fmt.Errorf("the judges differ: porcupine says %+v: this is a mistake of locktest", o)
 	default:

@@ -84,7 +84,7 @@ type hold struct {
 }
 
 // extend extends the lock each third of the TTL, until ctx ends or the lock is not valid any more. Redsync waits for all servers and
-// has no limit of its own there. With this one, a server that does not answer costs no more than what the others have extended.
+// has no limit of its own there. This one keeps a server that does not answer from holding up what the others have extended.
 func (h *hold) extend(ctx context.Context) {
 	defer close(h.ended)
 	for wait := h.ttl / 3; ; {
