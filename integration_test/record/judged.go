@@ -60,7 +60,7 @@ func judgeWith(dialect, library string) suite {
 		return words
 	}
 	s.peers = true
-	s.figures = slices.DeleteFunc(s.figures, func(f figure) bool { return strings.Contains(f.pattern, "after fencing") }) // needs tokens
+	s.figures = slices.DeleteFunc(s.figures, func(f figure) bool { return strings.Contains(f.pattern, "after fencing") }) // these need tokens
 	return s
 }
 

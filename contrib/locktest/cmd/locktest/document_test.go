@@ -77,8 +77,8 @@ func TestPublishedDocument(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(cells) == 0 {
-		t.Skip("outside a clone of the project")
+	if len(cells) == 0 && os.Getenv("ZKLOCK_TEST_REQUIRED") == "" {
+		t.Skip("only a clone of the project has the results")
 	}
 	path := filepath.Join(t.TempDir(), "comparison.md")
 	if err := writeDocument(path, cells); err != nil {
