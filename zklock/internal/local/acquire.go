@@ -57,6 +57,9 @@ func (q *Queue) acquire(r *Request) error {
 		r.NoSessionSince = tk.since
 	}
 	left, err := q.take(r, tk.start)
+	if err != nil && q.queues.contextOf(r).Err() != nil && !r.Try {
+		q.gaveUp(tk)
+	}
 	q.noSessionSince = r.NoSessionSince
 	q.led(r.got, left)
 	return err
@@ -127,11 +130,13 @@ func (q *Queue) await(tk *ticket) error {
 	if tk.r.Try {
 		return q.awaitTry(ctx, tk)
 	}
+	deadline, _ := tk.r.Ctx.Deadline() // without a mutex: it is the caller's
 	for leaderWaits := tk.leaderWaits; ; leaderWaits = nil {
+		q.mu.Lock()
+		tk.deadline = deadline
+		ahead := q.aheadLocked()
+		q.mu.Unlock()
 		if leaderWaits == nil {
-			q.mu.Lock()
-			ahead := q.aheadLocked()
-			q.mu.Unlock()
 			tk.r.meets(ahead)
 		}
 		select {
@@ -140,9 +145,22 @@ func (q *Queue) await(tk *ticket) error {
 		case <-leaderWaits:
 		case <-ctx.Done():
 			err := q.waitEnded(ctx, tk)
+			q.seesAgent(tk)
 			q.leave(tk)
 			return err
 		}
+	}
+}
+
+// seesAgent notes for the error of a wait what the place waits for that an agent has. The queue's goroutine
+// has seen only the leader before it.
+func (q *Queue) seesAgent(tk *ticket) {
+	q.mu.Lock()
+	led := q.leader != nil && q.leader.agent != nil && q.leader.agent.ahead.Position > 0
+	ahead := q.aheadLocked()
+	q.mu.Unlock()
+	if led {
+		tk.r.Caller.Sees(ahead)
 	}
 }
 
@@ -188,9 +206,15 @@ func (q *Queue) leaderMeets(waits bool, at waitingPlace) {
 // passes on what it got.
 func (q *Queue) leave(tk *ticket) {
 	q.mu.Lock()
+	if !tk.r.Try {
+		q.patience.leftLocked(tk)
+	}
 	if tk.at != nil {
 		q.unqueueLocked(tk)
 		q.serveLocked(nil) // it may have been the only writer, which kept readers from joining
+		if q.leader != nil && q.leader.agent != nil {
+			q.leader.agent.reviewLocked()
+		}
 		q.mu.Unlock()
 		return
 	}

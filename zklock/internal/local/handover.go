@@ -1,6 +1,9 @@
 package local
 
-import "github.com/zklock/go-zklock/zklock/internal/place"
+import (
+	"github.com/zklock/go-zklock/zklock/internal/place"
+	"github.com/zklock/go-zklock/zklock/internal/queue"
+)
 
 // pass gives the place of a hold that is over to the first in the queue: as it is, which is a
 // hand-over (handed is true), or to continue with or replace as the leader. If no goroutine wants
@@ -18,7 +21,7 @@ func (q *Queue) pass(h *Hold) (taken, handed bool) {
 		}
 		return kept, kept
 	}
-	next := q.waiters.Front().Value.(*ticket)
+	next := q.nextLocked(queue.Exclusive)
 	q.unqueueLocked(next)
 	if _, granted := q.grantLocked(h.place, next.r); !granted {
 		q.leader, q.lead = next, waitingPlace{}

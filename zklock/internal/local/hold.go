@@ -151,6 +151,7 @@ func (h *Hold) Release(ctx context.Context, hd Handle, async bool) (handed, dele
 	case !last:
 		handed = true
 	default:
+		h.home.worked(hd.Acquired())
 		handed, deleted, err = h.giveBack(ctx, async)
 	}
 	return handed, deleted, err

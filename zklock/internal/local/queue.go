@@ -7,6 +7,7 @@ import (
 
 	"github.com/zklock/go-zklock/zklock/internal/mutex"
 	"github.com/zklock/go-zklock/zklock/internal/place"
+	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
 // Queue is the local queue of a name: a client's own, in front of ZooKeeper's. The goroutines of the client that want the name
@@ -66,6 +67,8 @@ type Queue struct {
 	current         *Hold        // guarded by mu; the newest hold, nil if that is over
 	noSessionSince  time.Time    // used by the leader only; see acquire
 
+	patience patience
+
 	kept *keptPlace // set under mu and Queues.mu, so either of them guards it; the newest one, active or not
 
 	leaderWaits chan struct{} // guarded by mu; the channel of the readers that ask together with the leader; nil: there are none
@@ -86,7 +89,9 @@ type ticket struct {
 	met         bool            // guarded by the queue's mu; it is the leader's, and has met another contender on the session of desk
 	waits       bool            // guarded by the queue's mu; it is the leader's, and has to wait for other contenders
 	desk        *place.Desk     // guarded by the queue's mu; it is the leader's: the session that it asks on; nil: it has none yet
+	deadline    time.Time       // guarded by the queue's mu; of the caller's context; zero: it has none, or does not wait yet
 	leaderWaits <-chan struct{} // set when it is made; see leaderWaitsLocked
+	agent       *agent          // set when it is made; that it is of; nil: it is of a caller's request
 }
 
 // newTicket returns the ticket of a request that is not in the queue yet.
@@ -122,11 +127,10 @@ func (q *Queue) shareLocked(r *Request) bool {
 func (q *Queue) serveLocked(start *place.Place) *place.Place {
 	q.refuseTriesLocked()
 	for q.leader == nil && q.grants == nil {
-		first := q.waiters.Front()
-		if first == nil {
+		tk := q.nextLocked(queue.Exclusive)
+		if tk == nil {
 			return start
 		}
-		tk := first.Value.(*ticket)
 		if q.shareLocked(tk.r) {
 			q.unqueueLocked(tk)
 			tk.answer(true, nil)
@@ -165,12 +169,16 @@ func (q *Queue) unqueueLocked(tk *ticket) {
 }
 
 // led ends a goroutine's time as the leader. got is the hold that it was granted, nil if it
-// failed. left, if not nil, is a place for the next leader.
+// failed. left, if not nil, is a place for an agent or the next leader.
 func (q *Queue) led(got *Hold, left *place.Place) {
 	q.mu.Lock()
+	was := q.leader
 	q.leader = nil
 	if got != nil {
 		q.beginLocked(got)
+	}
+	if left != nil && q.delegateLocked(left, was.r) {
+		left = nil
 	}
 	left = q.serveLocked(left)
 	q.mu.Unlock()
@@ -223,6 +231,11 @@ func (q *Queue) aheadLocked() Ahead {
 		ahead.Entry.Name, ahead.Granted, ahead.Candidacy = h.place.Node(), h.place.Granted, h.candidacy
 	case q.grants != nil:
 		ahead.Kind.Mode, ahead.Origin = q.grants.Mode, q.grants.Origin
+	case q.leader != nil && q.leader.agent != nil && q.leader.agent.ahead.Position > 0:
+		position := ahead.Position
+		ahead = q.leader.agent.ahead
+		ahead.Position += position
+		ahead.Own = nil
 	case q.leader != nil:
 		ahead.Kind.Mode, ahead.Origin = q.leader.r.Mode, q.leader.r.Origin
 	}

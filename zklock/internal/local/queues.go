@@ -261,6 +261,19 @@ func (qs *Queues) useLocked(q *Queue) {
 	}
 }
 
+// use and endUse begin and end the use of a name by an agent.
+func (qs *Queues) use(q *Queue) {
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	qs.useLocked(q)
+}
+
+func (qs *Queues) endUse(q *Queue) {
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	qs.endUseLocked(q)
+}
+
 // endUseLocked ends one use of a name.
 func (qs *Queues) endUseLocked(q *Queue) {
 	if q.uses--; q.uses == 0 {

@@ -81,6 +81,9 @@ type home interface {
 	// pass gives the place of a hold that is over to the next goroutine, or keeps it.
 	pass(h *Hold) (taken, handed bool)
 
+	// worked notes since when a caller has had the lock that it gives back now.
+	worked(since time.Time)
+
 	// serve lets waiters go on: lost is over or, if lost is nil, a writer's hold has become a reader's.
 	serve(lost *Hold)
 }
@@ -123,6 +126,9 @@ func (r *requester) Waits(own *place.Place, dir string, position int, ahead plac
 		(*Request)(r).meets(a)
 	}
 }
+
+// Stays implements place.Requester: the requester's goroutine has the place itself.
+func (r *requester) Stays() bool { return true }
 
 // NewHold implements place.Requester. The hold has one handle, the requester's.
 func (r *requester) NewHold(p *place.Place) place.Holder {

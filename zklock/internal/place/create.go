@@ -19,6 +19,9 @@ import (
 // Invariants:
 //   - If it succeeds, its place becomes the attempt's, instead of the one that it replaces. If it fails, end
 //     ends the new place, and the attempt has the place that it had.
+//   - If the request's context ends while the outcome is open, its place becomes the attempt's, too, and
+//     has the creation as its opening: another attempt goes on with it, or Place.Remove ends it. So a node
+//     that was made for this process belongs to the next goroutine that wants it.
 //   - The place that it replaces is not held again, whatever the outcome. It stays registered until the
 //     transaction that deletes its nodes is known to be applied, or until its attempt removes it.
 //   - While open is nil, none of the new nodes exists. One that appears nevertheless is a late create, which
@@ -26,48 +29,75 @@ import (
 type creation struct {
 	desk     *Desk
 	request  *Request
+	by       Requester
 	p        *Place
 	replaces *Place          // the place whose nodes the same transaction deletes; nil if none
 	parents  []parent        // as far as is known; a try may show that one is different
 	caller   context.Context // of the acquisition
 	began    time.Time
+	seen     int64          // the transaction id of the newest creation that this client knew before the first try
 	open     *session.Write // the newest write, until it is known that it was not applied; else nil
 	doubt    error          // why the outcome of a try was unknown; nil: no outcome was
+	adopted  bool           // its nodes' data describe an earlier request
 }
 
 // create creates the nodes of a new place, which replaces the one that the attempt has, and finds out
-// whether they exist when a reply is lost. ctx bounds it, and caller does while the session answers.
+// whether they exist when a reply is lost. If the attempt has a place that is being created, create goes on
+// with that. ctx bounds it, and caller does while the session answers.
 //
 // alone means that the transaction proves that no other contender is in the queue: see created.
 func (a *Attempt) create(ctx, caller context.Context) (alone bool, err error) {
-	desk, r, replaces := a.Desk, a.Request, a.place
-	parents := make([]parent, len(r.Wants))
-	for i, w := range r.Wants {
-		if parents[i], err = (Znode{desk, w.Path}).ensure(ctx, replaces != nil); err != nil {
-			return false, err
-		}
+	c, err := a.creation(ctx, caller)
+	if err != nil {
+		return false, err
 	}
-	p, ok := newPlace(a.Session, r.Wants, r.Keep && replaces == nil && mayKeep(desk, r.Wants))
-	if !ok {
-		return false, errs.ErrSessionOver
-	}
-	if replaces != nil {
-		replaces.giveUp() // before its nodes can be gone
-	}
-	c := creation{desk: desk, request: r, p: p, replaces: replaces, parents: parents, caller: caller, began: lease.Now()}
-	// Read before the first try: that try may turn out to have created the nodes.
-	seen := desk.Newest()
-	for pause := 5 * time.Millisecond; ; pause = min(2*pause, desk.Timeout()/10) {
+	for pause := 5 * time.Millisecond; ; pause = min(2*pause, a.Desk.Timeout()/10) {
 		applied, children, err := c.try(ctx, pause)
 		switch {
+		case err != nil && c.goesOn():
+			a.place, c.p.opening = c.p, &creation{}
+			*c.p.opening = c // a copy: that of most creations stays on the stack
+			return false, err
 		case err != nil:
 			c.end()
 			return false, err
 		case applied:
-			a.place = p
-			return c.created(ctx, seen, children)
+			a.place = c.p
+			return c.created(ctx, children)
 		}
 	}
+}
+
+// creation returns the creation of the place that the attempt has, or else a new one.
+func (a *Attempt) creation(ctx, caller context.Context) (c creation, err error) {
+	desk, r, replaces := a.Desk, a.Request, a.place
+	if replaces != nil && replaces.opening != nil {
+		c = *replaces.opening
+		c.p.opening = nil
+		c.request, c.by, c.caller, c.adopted, a.place = r, a.By, caller, true, c.replaces
+		return c, nil
+	}
+	parents := make([]parent, len(r.Wants))
+	for i, w := range r.Wants {
+		if parents[i], err = (Znode{desk, w.Path}).ensure(ctx, replaces != nil); err != nil {
+			return c, err
+		}
+	}
+	p, ok := newPlace(a.Session, r.Wants, r.Keep && replaces == nil && mayKeep(desk, r.Wants))
+	if !ok {
+		return c, errs.ErrSessionOver
+	}
+	if replaces != nil {
+		replaces.giveUp() // before its nodes can be gone
+	}
+	// seen is read before the first try: that try may turn out to have created the nodes.
+	return creation{desk: desk, request: r, by: a.By, p: p, replaces: replaces, parents: parents, caller: caller, began: lease.Now(), seen: desk.Newest()}, nil
+}
+
+// goesOn reports whether the creation, which has failed, may go on for another goroutine: only its request's
+// context has ended, and its write is under way. A try's does not: what is ahead of it decides.
+func (c *creation) goesOn() bool {
+	return c.open != nil && c.doubt == nil && c.caller.Err() != nil && !c.desk.IsOver() && !c.request.Try
 }
 
 // try sends the transaction that creates the nodes once. applied says that the nodes exist;
@@ -81,6 +111,11 @@ func (c *creation) try(ctx context.Context, pause time.Duration) (applied bool, 
 	switch err = w.Err; {
 	case err == nil:
 		return true, w.Children, nil
+	case !c.by.Stays():
+		if !errors.Is(err, driver.ErrConnLoss) {
+			c.open = nil
+		}
+		return false, nil, errs.ErrTaken // end looks for the nodes if they may exist
 	case errors.Is(err, driver.ErrConnLoss):
 		applied, err = c.lookFor(ctx, w)
 		return applied, nil, err
@@ -108,7 +143,10 @@ func (c *creation) try(ctx context.Context, pause time.Duration) (applied bool, 
 func (c *creation) send(ctx context.Context) (*session.Write, error) {
 	desk := c.desk
 	unclear := desk.freshNames.unclear.Load()
-	w := c.submit(ctx)
+	w := c.open
+	if w == nil { // else it goes on, and was sent for an earlier request
+		w = c.submit()
+	}
 	for c.open = w; ; {
 		select {
 		case <-w.Done:
@@ -175,8 +213,8 @@ func (p *Place) recover(ctx context.Context) (found bool, err error) {
 	return true, nil
 }
 
-// end ends the new place after an error. If its nodes may exist, they are looked for and deleted in the
-// background.
+// end ends the new place after an error. If its write was not sent, it is not sent any more. If its nodes
+// may exist, they are looked for and deleted in the background.
 func (c *creation) end() {
 	desk, p, w, parents := c.desk, c.p, c.open, c.parents
 	if w == nil {
@@ -184,6 +222,7 @@ func (c *creation) end() {
 		return
 	}
 	p.giveUp()
+	w.GiveUp()
 	desk.Spawn(func() {
 		<-w.Done // soon: it runs on the session's context
 		if errors.Is(w.Err, driver.ErrConnLoss) {
@@ -201,7 +240,7 @@ func (c *creation) end() {
 			return
 		}
 		desk.addMade(parents)
-		_ = p.deleteNodes()
+		_ = p.finishDelete(p.submitDelete(desk.Context())) // with those of others in one transaction
 	})
 }
 
@@ -218,8 +257,7 @@ func (c *creation) because(err error) error {
 // parent has our mark: the set's reply has the count of the queue's nodes, with our own node,
 // since the create is in front of it. A parent that is unmade is created right before the node.
 // The nodes of the place that this one replaces are deleted first, so that they are not counted.
-// ctx is that of the caller, which may give up.
-func (c *creation) submit(ctx context.Context) *session.Write {
+func (c *creation) submit() *session.Write {
 	desk, r, p := c.desk, c.request, c.p
 	cfg := desk.cfg
 	w := &session.Write{Kind: "enqueue", Creates: p, Ctx: r.Ctx, Ops: make([]driver.Op, 0, 2*len(p.nodes)+1)}
@@ -235,7 +273,7 @@ func (c *creation) submit(ctx context.Context) *session.Write {
 	for i, n := range p.nodes {
 		if isUnmade(c.parents[i]) {
 			w.Ops = append(w.Ops, driver.CreateOp(n.dir, parentMark, driver.Container, cfg.ACL))
-			w.Risky, w.GivenUp = true, ctx.Done()
+			w.Risky = true
 		}
 		w.Ops = append(w.Ops, driver.CreateOp(n.dir+"/"+cfg.Dialect.Prefix(n.guid, n.kind), data, driver.EphemeralSequential, cfg.ACL))
 		if c.parents[i].marked {
@@ -264,13 +302,12 @@ func (c *creation) setRefused(w *session.Write) bool {
 }
 
 // created completes a place whose nodes exist. The same transaction has deleted the place that it
-// replaces. seen is the transaction id of the newest creation that this client knew before. On an error the
-// attempt removes the place.
+// replaces. On an error the attempt removes the place.
 //
 // alone means that the transaction proves that no other contender is in the queue: each
 // parent's count of children, right after the create, was 1. A larger count proves
 // nothing: the other children may be readers, or not be contenders at all.
-func (c *creation) created(ctx context.Context, seen int64, children []int32) (alone bool, err error) {
+func (c *creation) created(ctx context.Context, children []int32) (alone bool, err error) {
 	desk, p := c.desk, c.p
 	last, limit := p.lastNumber(), desk.cfg.MaxContenders // a limit for new contenders only
 	p.limitChecked = c.replaces != nil || limit == 0 || len(children) > 0 && slices.Min(children) >= 0 && int(slices.Max(children)) <= limit
@@ -286,7 +323,7 @@ func (c *creation) created(ctx context.Context, seen int64, children []int32) (a
 	}
 	desk.addMade(c.parents)
 	if err == nil {
-		err = p.accept(seen, last, children)
+		err = p.accept(c.seen, last, children)
 	}
 	if err != nil {
 		return false, err
@@ -302,6 +339,9 @@ func (c *creation) created(ctx context.Context, seen int64, children []int32) (a
 	desk.mu.Unlock()
 	if p.dataTurn == 0 && !alone { // it was created as one that may be kept
 		p.Describe(&c.request.Origin)
+	}
+	if c.adopted {
+		p.dataTurn = 0
 	}
 	return alone, nil
 }

@@ -17,7 +17,7 @@ import (
 func (a *Attempt) enqueue(ctx context.Context) (alone bool, err error) {
 	defer a.cancel()
 	r := a.Request
-	if a.place != nil && a.place.resume(r.Mode) {
+	if a.place != nil && a.place.opening == nil && a.place.resume(r.Mode) {
 		if r.Mode.Joins() {
 			a.place.BecomeShared(&r.Origin)
 		}

@@ -28,6 +28,8 @@ type Place struct {
 	doubtful     bool // a create's outcome was unknown at some time: twins may appear
 	guarded      bool // guarded by Desk.mu; guards have had its nodes
 
+	opening *creation // what creates its nodes, while no attempt has the place; nil: they exist, or an attempt creates them
+
 	watches     *Session           // of the session
 	nodeWatches []*session.Watched // watches on the nodes, armed before the grant; nil if it was granted at once
 

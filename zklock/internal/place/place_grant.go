@@ -97,7 +97,7 @@ type handoverState struct {
 }
 
 // Grant grants a place whose turn it is: a hold of the requester begins. Grant returns false if the
-// session is over, if its lease is too short, or if the place's state allows no hold.
+// session is over, if its lease is too short, if the place's state allows no hold, or if nothing wants one.
 //
 // Grant takes four steps, and holds no mutex from one to the next:
 //
@@ -111,7 +111,7 @@ type handoverState struct {
 // So there is no moment at which a hold is live and a loss would miss it.
 func (p *Place) Grant(by Requester) bool {
 	h := by.NewHold(p)
-	if !p.Desk.Hold(h, p.Desk.Least()) {
+	if h == nil || !p.Desk.Hold(h, p.Desk.Least()) {
 		return false
 	}
 	if turn, ok := p.take(h); ok && by.Begin(h, turn) {
@@ -192,7 +192,11 @@ type Requester interface {
 	// none; dir is the znode of the name on which it waits.
 	Waits(own *Place, dir string, position int, ahead Entry)
 
-	// NewHold returns a hold of a place whose turn it is. The hold is not live: see Place.Grant.
+	// Stays reports whether the place is still wanted. If not, a create that has failed is not repeated.
+	Stays() bool
+
+	// NewHold returns a hold of a place whose turn it is. The hold is not live: see Place.Grant. It returns
+	// nil if nothing waits for the place any more; the attempt's context has ended then.
 	NewHold(p *Place) Holder
 
 	// Begin makes that hold live. turn goes into its token. It returns false if the hold was lost.

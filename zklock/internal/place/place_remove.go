@@ -14,8 +14,28 @@ import (
 // removal is that a caller was cancelled. It runs until the nodes are gone or the
 // session is over, and the session's end waits for it.
 
-// Remove takes a place without a holder out of its queues, in the background.
-func (p *Place) Remove() { p.releaseAsync(p.Desk.Context(), false) }
+// Remove takes a place without a holder out of its queues, in the background. If its nodes are being
+// created, that ends, and the place that they would replace is removed, too.
+func (p *Place) Remove() {
+	c := p.opening
+	if c == nil {
+		p.releaseAsync(p.Desk.Context(), false)
+		return
+	}
+	p.opening = nil
+	c.end()
+	if c.replaces != nil {
+		c.replaces.Remove()
+	}
+}
+
+// Opening returns the write that creates the nodes of a place that no attempt has; nil if it is answered.
+func (p *Place) Opening() *session.Write {
+	if p.opening == nil {
+		return nil
+	}
+	return p.opening.open
+}
 
 // ReleaseAsync is Place.Release without the wait: the nodes are deleted in the background.
 func (p *Place) ReleaseAsync(ctx context.Context) { p.releaseAsync(ctx, true) }

@@ -16,8 +16,8 @@ import (
 // it has one; from then on ctx does. Take calls cancel for patient before it waits, since there may
 // be thousands of waiters.
 //
-// If Take succeeds, the requester has begun a hold. If ctx ends while a place waits in the queue,
-// Take returns that place with the error, so that another goroutine can go on with it. So it does
+// If Take succeeds, the requester has begun a hold. If ctx ends while a place waits in the queue, or while
+// its nodes are being created, Take returns that place with the error, so that another goroutine can go on with it. So it does
 // with the given place, if a try would have to wait in it, or behind it. On any other error nothing
 // stays queued.
 func (a Attempt) Take(ctx, patient context.Context, cancel context.CancelFunc, given *Place) (waiting *Place, err error) {
@@ -45,8 +45,8 @@ func (a *Attempt) settle(err error) (waiting *Place) {
 	case p == nil:
 		return nil
 	case errors.Is(err, errs.ErrNodeGone), errors.Is(err, errs.ErrSessionOver): // of no use; the request goes on with another place
-	case a.wait.ended != nil:
-		return p // it waits in the queue, and its goroutine gives up
+	case a.wait.ended != nil, p.opening != nil:
+		return p // it waits in the queue, or is being created, and its goroutine gives up
 	case p == a.given && errors.Is(err, errs.ErrTaken):
 		return p // a try would have to wait; the goroutine behind it may be no try
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/mutex"
@@ -24,9 +25,12 @@ type Write struct {
 	Ops     []driver.Op // in order
 	Creates Entry       // the contenders that Ops create; nil if none
 
-	Risky   bool            // it is likely to be refused where another risky write was
-	GivenUp <-chan struct{} // closed when the caller of a risky write has left; nil: never
-	Joins   <-chan struct{} // closed when a risky write that waits to be sent apart may join a group after all; nil: never
+	Risky bool            // it is likely to be refused where another risky write was
+	Joins <-chan struct{} // closed when a risky write that waits to be sent apart may join a group after all; nil: never
+
+	givenUp atomic.Bool   // see GiveUp
+	sent    atomic.Bool   // it is in a group
+	left    chan struct{} // of a risky write; closed by GiveUp
 
 	Ctx      context.Context // the caller's, for hooks only: a group runs on the session's context
 	Done     chan struct{}   // closed once the fields below are set
@@ -34,6 +38,17 @@ type Write struct {
 	Err      error
 	Children []int32 // if Creates is set: each parent's number of children, -1 where that is not known
 }
+
+// GiveUp says that nothing waits for w any longer. If w was not sent, it never is, and fails with
+// driver.ErrNotSent. Else it is answered as any other write.
+func (w *Write) GiveUp() {
+	if !w.givenUp.Swap(true) && w.left != nil {
+		close(w.left)
+	}
+}
+
+// Sent reports whether w was sent, or is about to be.
+func (w *Write) Sent() bool { return w.sent.Load() }
 
 // Entry is the contenders that a write creates, each below another znode.
 type Entry interface {
@@ -57,6 +72,8 @@ type Entry interface {
 //     others are sent again. If that member is risky, the other risky members leave the group:
 //     each might make it fail once more, and the rest would wait for all of these transactions.
 //   - If the outcome of a group is unknown, so is the outcome of every member.
+//   - A write that was given up before its group was made is not sent. So a burst of callers that
+//     have left holds up no later write.
 type committer struct {
 	multi func(ctx context.Context, kind string, group int, ops []driver.Op) ([]driver.OpResult, error)
 	ctx   context.Context // the session's
@@ -83,6 +100,7 @@ func (c *committer) Submit(w *Write) {
 		return
 	}
 	if w.Risky {
+		w.left = make(chan struct{})
 		select {
 		case <-w.Joins:
 		default:
@@ -102,11 +120,9 @@ func (c *committer) enqueue(w *Write) {
 	}
 }
 
-// sendApart sends a risky write in the background, as one of at most MaxLone lone requests. If
-// its caller gives up before its turn, the write fails with driver.ErrNotSent: else a burst of
-// callers that have left would hold up all later requests. If risky writes may share
-// transactions by then, it joins a group: else the last of ten thousand writes would wait for as
-// many transactions.
+// sendApart sends a risky write in the background, as one of at most MaxLone lone requests. If it is
+// given up before its turn, it is not sent. If risky writes may share transactions by then, it joins a
+// group: else the last of ten thousand writes would wait for as many transactions.
 func (c *committer) sendApart(w *Write) {
 	c.wg.Go(func() {
 		select {
@@ -117,7 +133,7 @@ func (c *committer) sendApart(w *Write) {
 			defer c.mu.Unlock()
 			c.enqueue(w)
 			return
-		case <-w.GivenUp:
+		case <-w.left:
 			answer([]*Write{w}, driver.ErrNotSent)
 			return
 		case <-c.ctx.Done(): // the write is answered without a request
@@ -164,8 +180,25 @@ func (c *committer) fly() {
 	}
 }
 
-// next takes the next group from the pending writes; nil if there are none. The caller holds mu.
+// next takes the next group from the pending writes; nil if there are none. It drops those that were given
+// up. The caller holds mu.
 func (c *committer) next() []*Write {
+	c.pending = slices.DeleteFunc(c.pending, func(w *Write) bool {
+		givenUp := w.givenUp.Load()
+		if givenUp {
+			answer([]*Write{w}, driver.ErrNotSent)
+		}
+		return givenUp
+	})
+	group := c.group()
+	for _, w := range group {
+		w.sent.Store(true)
+	}
+	return group
+}
+
+// group takes as many of the pending writes as may be sent together. The caller holds mu.
+func (c *committer) group() []*Write {
 	if len(c.pending) <= 1 {
 		group := c.pending
 		c.pending = nil

@@ -161,21 +161,21 @@ func TestRiskyWritesLeaveAGroupThatFailed(t *testing.T) {
 	})
 }
 
-// A risky write whose caller gives up before it is sent is not sent.
-func TestRiskyWriteOfACallerThatGaveUp(t *testing.T) {
+// A write that is given up before it is sent is not sent, whether it waits to be sent apart or in a group. One
+// that was sent is answered as usual, and the writes of others are sent.
+func TestWritesThatWereGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var wg sync.WaitGroup
 		c, flights := groups(t.Context(), &wg, "")
 		c.lone = make(chan struct{}, 1)
-		gaveUp := make(chan struct{})
 		first, second := creation("/x", "1"), creation("/y", "1")
-		first.GivenUp, second.GivenUp = gaveUp, gaveUp
 		first.Risky, second.Risky = true, true
 		c.Submit(first)
 		synctest.Wait()
 		c.Submit(second)
 		synctest.Wait()
-		close(gaveUp)
+		first.GiveUp()
+		second.GiveUp()
 		if <-second.Done; !errors.Is(second.Err, driver.ErrNotSent) || len(flights) != 1 {
 			t.Errorf("the second write: %v, with %d transactions under way; want ErrNotSent and one", second.Err, len(flights))
 		}
@@ -184,6 +184,29 @@ func TestRiskyWriteOfACallerThatGaveUp(t *testing.T) {
 			t.Errorf("the first write: %v", first.Err)
 		}
 		wg.Wait()
+	})
+	synctest.Test(t, func(t *testing.T) {
+		var wg sync.WaitGroup
+		c, flights := groups(t.Context(), &wg, "")
+		land := busy(t, c, flights)
+		gone, stays, left := creation("/x", "gone"), creation("/x", "stays"), creation("/y", "left")
+		for _, w := range []*Write{gone, stays, left} {
+			c.Submit(w)
+		}
+		gone.GiveUp()
+		left.GiveUp()
+		land()
+		f := <-flights
+		if got := paths(f); !slices.Equal(got, []string{"/x/stays"}) {
+			t.Errorf("sent %v, want the one write that was not given up", got)
+		}
+		f.answer <- nil
+		wg.Wait()
+		for w, want := range map[*Write]error{gone: driver.ErrNotSent, left: driver.ErrNotSent, stays: nil} {
+			if <-w.Done; !errors.Is(w.Err, want) || len(flights) != 0 {
+				t.Errorf("%s: %v, want %v; %d more transactions", w.Ops[0].Path, w.Err, want, len(flights))
+			}
+		}
 	})
 }
 

@@ -1,0 +1,105 @@
+package local
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock/internal/queue"
+)
+
+// patience is what a local queue knows of its callers while more of them come than the lock carries, so that
+// some give up. In the order of their calls, the first in the queue would always be the next to give up: it
+// would get the lock, and leave during its work. So the lock goes to the first caller that is likely to be
+// there when its work is done.
+//
+// Invariants:
+//   - While no caller gives up, the order is that of the calls, and nothing is measured.
+//   - A caller is passed over only if its context's deadline, or the time for which callers without one have
+//     waited before they left, comes before the end of its work. So it is passed over for a bounded time: until
+//     it leaves or, if it has waited twice as long as those that left, until it is next.
+//   - If all callers are likely to leave during their work, the first one is next.
+type patience struct {
+	tested atomic.Bool // a caller has given up; set under the queue's mu
+
+	// Guarded by the queue's mu.
+	leftAt time.Time     // when a caller gave up last
+	waits  time.Duration // how long callers without a deadline have waited before they gave up, on average; 0: none has
+	work   time.Duration // how long callers have the lock, on average; 0: not known
+}
+
+// pressedFor is for how long after a caller has given up others are expected to do so, too.
+const pressedFor = time.Second
+
+// pressedLocked reports whether callers give up at present.
+func (p *patience) pressedLocked(now time.Time) bool { return now.Sub(p.leftAt) < pressedFor }
+
+// leftLocked notes that the caller of a ticket has given up.
+func (p *patience) leftLocked(tk *ticket) {
+	p.leftAt = time.Now()
+	p.tested.Store(true)
+	if tk.deadline.IsZero() {
+		p.waits = average(p.waits, p.leftAt.Sub(tk.since))
+	}
+}
+
+// suffices reports whether the caller of a ticket is likely to be there when its work is done.
+func (p *patience) suffices(tk *ticket, now time.Time) bool {
+	if !tk.deadline.IsZero() {
+		return tk.deadline.Sub(now) >= p.work
+	}
+	waited := now.Sub(tk.since)
+	return p.waits == 0 || waited+p.work < p.waits || waited > 2*p.waits
+}
+
+// average adds a value to a moving average.
+func average(old, value time.Duration) time.Duration {
+	if old == 0 {
+		return value
+	}
+	return old + (value-old)/8
+}
+
+// nextLocked returns the ticket that is next for a place of a mode; nil if there is none. Invariants of
+// patience has the order.
+func (q *Queue) nextLocked(mode queue.Mode) (next *ticket) {
+	var now time.Time
+	if q.patience.tested.Load() {
+		now = time.Now()
+	}
+	pressed := q.patience.tested.Load() && q.patience.pressedLocked(now)
+	for at := q.waiters.Front(); at != nil; at = at.Next() {
+		tk := at.Value.(*ticket)
+		if !mode.Covers(tk.r.Mode) {
+			continue
+		}
+		if !pressed || tk.r.Try || q.patience.suffices(tk, now) {
+			return tk
+		}
+		if next == nil {
+			next = tk
+		}
+	}
+	return next
+}
+
+// gaveUp notes that the caller of a leader's ticket has given up.
+func (q *Queue) gaveUp(tk *ticket) {
+	deadline, _ := tk.r.Ctx.Deadline()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	tk.deadline = deadline
+	q.patience.leftLocked(tk)
+}
+
+// worked notes how long a caller has had the lock that it gives back now. It costs a load while no caller
+// gives up.
+func (q *Queue) worked(since time.Time) {
+	if !q.patience.tested.Load() {
+		return
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if now := time.Now(); q.patience.pressedLocked(now) {
+		q.patience.work = average(q.patience.work, now.Sub(since))
+	}
+}
