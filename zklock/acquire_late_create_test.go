@@ -326,7 +326,7 @@ func TestOpenCreateIsLeftAloneByTheOtherSession(t *testing.T) {
 		both := acquiring(t, zklock.All(c.Mutex(l.n0), c.Mutex(l.n1)), t.Context(), zklock.WithoutHandover())
 		time.Sleep(10 * time.Millisecond)
 		slow.Off()
-		behind := acquiring(t, c.Mutex(l.n1), t.Context(), zklock.WithoutHandover())
+		behind := acquiring(t, c.Mutex(l.n1), t.Context(), zklock.WithCandidacy())
 		for range 10 {
 			if _, err := c.Contenders(t.Context(), l.n1); err != nil {
 				t.Error(err)

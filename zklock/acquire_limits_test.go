@@ -38,17 +38,17 @@ func TestMaxWaitersIsExactWhenAllComeAtOnce(t *testing.T) {
 	}{
 		{"mutex, free", mutex, nil, nil, 1, limit, 1},
 		{"mutex, taken", mutex, mutex, nil, 0, limit, 2},
-		{"mutex without hand-over, free", mutex, nil, alone, 1, limit, 1 + limit},
-		{"mutex without hand-over, taken", mutex, mutex, alone, 0, limit, 1 + limit},
+		{"mutex without hand-over, free", mutex, nil, alone, 1, limit, 1},
+		{"mutex without hand-over, taken", mutex, mutex, alone, 0, limit, 2},
 		{"reader, free", reader, nil, nil, callers, 0, 1},
 		{"reader, taken by a reader", reader, reader, nil, callers, 0, 2},
 		{"reader, taken", reader, mutex, nil, 0, limit, 2},
 		{"reader without hand-over, free", reader, nil, alone, callers, 0, callers},
 		{"reader without hand-over, taken", reader, mutex, alone, 0, limit, 1 + limit},
-		{"semaphore, free", semaphore, nil, nil, 3, limit, 3 + limit},
-		{"semaphore, taken once", semaphore, semaphore, nil, 2, limit, 3 + limit},
-		{"all, free", all, nil, nil, 1, limit, 1 + limit},
-		{"all, taken", all, mutex, nil, 0, limit, 1 + limit},
+		{"semaphore, free", semaphore, nil, nil, 3, limit, 3},
+		{"semaphore, taken once", semaphore, semaphore, nil, 2, limit, 4},
+		{"all, free", all, nil, nil, 1, limit, 1},
+		{"all, taken", all, mutex, nil, 0, limit, 2},
 		{"all of readers, free", readers, nil, nil, callers, 0, callers},
 	} {
 		for _, own := range []bool{false, true} {

@@ -128,7 +128,7 @@ func TestAcquireWithAnEndedContextIsAnError(t *testing.T) {
 	})
 }
 
-// Thousands of waiters with places of their own come at once to a server whose answers are
+// Thousands of candidates, which have places of their own, come at once to a server whose answers are
 // slow: the creates below one znode take a transaction each, which takes longer than
 // connect_timeout for all of them. None fails while the session works.
 func TestBurstOfSeparateWaitersOutlastsConnectTimeout(t *testing.T) {
@@ -141,7 +141,7 @@ func TestBurstOfSeparateWaitersOutlastsConnectTimeout(t *testing.T) {
 		var left sync.WaitGroup
 		for range waiters {
 			left.Go(func() {
-				if _, err := c.Semaphore("x", 1).Acquire(ctx); !errors.Is(err, context.Canceled) {
+				if _, err := c.Semaphore("x", 1).Acquire(ctx, zklock.WithCandidacy()); !errors.Is(err, context.Canceled) {
 					t.Errorf("a waiter: %v", err)
 				}
 			})

@@ -205,7 +205,9 @@ func TestCircleBehindRequestsThatGiveUp(t *testing.T) {
 		c := connect(t, e.Connector(), nil)
 		for i := range 100 {
 			go func() {
-				if _, err := c.Mutex("y").Acquire(t.Context(), zklock.WithoutHandover(), zklock.WithWait(time.Duration(100-i)*300*time.Millisecond)); err == nil {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer time.AfterFunc(time.Duration(100-i)*300*time.Millisecond, cancel).Stop()
+				if _, err := c.Mutex("y").Acquire(ctx, zklock.WithCandidacy()); err == nil {
 					t.Error("acquired")
 				}
 			}()

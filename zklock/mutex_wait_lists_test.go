@@ -40,8 +40,8 @@ func slowLists(t *testing.T, faults ...faultdriver.Fault) (*memdriver.Ensemble, 
 }
 
 // useOnce acquires and releases a lock.
-func useOnce(t *testing.T, a zklock.Acquirer) {
-	l, err := a.Acquire(t.Context())
+func useOnce(t *testing.T, a zklock.Acquirer, opts ...zklock.AcquireOption) {
+	l, err := a.Acquire(t.Context(), opts...)
 	if err == nil {
 		err = l.Release(t.Context())
 	}
@@ -60,7 +60,7 @@ func TestWaitersShareLists(t *testing.T) {
 		var released sync.WaitGroup
 		d := cost(e, func() {
 			for range waiters {
-				released.Go(func() { useOnce(t, s) })
+				released.Go(func() { useOnce(t, s, zklock.WithCandidacy()) })
 			}
 			time.Sleep(3 * time.Second)
 		})
@@ -85,14 +85,14 @@ func TestWaiterThatLeavesTakesNoListAlong(t *testing.T) {
 			var left, released sync.WaitGroup
 			for range 10 {
 				left.Go(func() {
-					if _, err := s.Acquire(ctx); !errors.Is(err, context.Canceled) {
+					if _, err := s.Acquire(ctx, zklock.WithCandidacy()); !errors.Is(err, context.Canceled) {
 						t.Errorf("a waiter that left: %v", err)
 					}
 				})
 			}
 			stay := c.Semaphore("x", 1)
 			time.Sleep(10 * time.Millisecond)
-			released.Go(func() { useOnce(t, stay) })
+			released.Go(func() { useOnce(t, stay, zklock.WithCandidacy()) })
 			time.Sleep(time.Second)
 			leave()
 			left.Wait()

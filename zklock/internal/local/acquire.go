@@ -2,6 +2,7 @@ package local
 
 import (
 	"github.com/zklock/go-zklock/zklock/internal/errs"
+	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
 // Acquire waits until a request has a hold. Its handle is the last that the Caller has made. The
@@ -70,6 +71,9 @@ func (q *Queue) acquireAlone(r *Request) error {
 	r.apart, r.Keep = true, false
 	q.queues.makeWay(r, 1)
 	defer q.queues.makeWay(r, -1)
+	if q.queues.gate.applies(r) {
+		return q.queues.gate.acquire(q, r)
+	}
 	left, err := q.take(r, nil)
 	if left != nil {
 		left.Remove()
@@ -107,9 +111,12 @@ func (q *Queue) enter(r *Request) (granted bool, from *keptPlace, tk *ticket, er
 		}
 	}
 	tk = newTicket(r)
-	tk.leaderWaits = q.leaderWaitsLocked(r)
+	tk.leaderWaits, tk.patience = q.leaderWaitsLocked(r), &q.patience
 	if tk.at = q.waiters.PushBack(tk); r.Try {
 		q.tries++
+	}
+	if a := q.agentLocked(); a != nil {
+		session.Poke(a.comes)
 	}
 	q.serveLocked(nil)
 	return false, nil, tk, nil
@@ -156,10 +163,9 @@ func (q *Queue) await(tk *ticket) error {
 // has seen only the leader before it.
 func (q *Queue) seesAgent(tk *ticket) {
 	q.mu.Lock()
-	led := q.leader != nil && q.leader.agent != nil && q.leader.agent.ahead.Position > 0
-	ahead := q.aheadLocked()
+	a, ahead := q.agentLocked(), q.aheadLocked()
 	q.mu.Unlock()
-	if led {
+	if a != nil && !ahead.Local {
 		tk.r.Caller.Sees(ahead)
 	}
 }
@@ -193,6 +199,10 @@ func (q *Queue) leaderWaitsLocked(r *Request) <-chan struct{} {
 func (q *Queue) leaderMeets(waits bool, at waitingPlace) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.leaderMeetsLocked(waits, at)
+}
+
+func (q *Queue) leaderMeetsLocked(waits bool, at waitingPlace) {
 	q.leader.met = true
 	q.lead = at
 	q.refuseTriesLocked()
@@ -212,8 +222,8 @@ func (q *Queue) leave(tk *ticket) {
 	if tk.at != nil {
 		q.unqueueLocked(tk)
 		q.serveLocked(nil) // it may have been the only writer, which kept readers from joining
-		if q.leader != nil && q.leader.agent != nil {
-			q.leader.agent.reviewLocked()
+		if a := q.agentLocked(); a != nil {
+			a.reviewLocked()
 		}
 		q.mu.Unlock()
 		return

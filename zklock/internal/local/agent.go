@@ -2,105 +2,144 @@ package local
 
 import (
 	"context"
-	"errors"
+	"sync"
 	"time"
 
-	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/place"
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
-// An agent leads a local queue when the leader has left it, and its place stays: the place waits in
-// ZooKeeper's queue, or its nodes are being created. The agent goes on with that on a goroutine of its own,
-// so the end of one caller's patience costs the others nothing. The place goes to a goroutine that waits at
-// the moment of the grant.
+// agent goes on with a place whose requester has left: the place waits in ZooKeeper's queue, or its nodes are
+// being created. It does so on a goroutine of its own, so the end of one caller's patience costs the others
+// nothing. The place goes to a goroutine that waits at the moment of the grant.
 //
-// An agent is the leader, with a request of its own: a copy of that of the first that waits. It ends with its
-// first outcome; the next leader begins again.
+// An agent has a request of its own: a copy of that of the first that waits. It ends with its first outcome;
+// the next requester begins again.
 //
 // Invariants:
-//   - While an agent leads, a goroutine waits that the place could be granted to; or the write that creates
-//     its nodes is under way, and what comes meanwhile gets them. Otherwise the place leaves ZooKeeper's
-//     queue, and a write that was not sent is not sent any more.
+//   - While an agent is at work, a goroutine waits that the place could be granted to; or the write that
+//     creates its nodes is under way, and what comes meanwhile gets them. Otherwise the place leaves
+//     ZooKeeper's queue, and a write that was not sent is not sent any more.
 //   - An agent uses its name, as an acquisition does, so the local queue is not forgotten meanwhile.
 type agent struct {
 	ticket
-	queue   *Queue
+	crew    crew
+	queue   *Queue // of its first name
 	request Request
 	cancel  context.CancelFunc // ends its attempt
 
-	creates *session.Write // guarded by the queue's mu; what creates the nodes of its place; nil: they exist
-	ahead   Ahead          // guarded by the queue's mu; what its place waits for; zero: it is not known to wait
+	comes  chan struct{} // cap 1: something that may want its place has come
+	review *time.Timer   // guarded by the crew; see reviewLocked; nil: it was not set yet
+
+	creates *session.Write // guarded by the crew; what creates the nodes of its place; nil: they exist
+	ahead   Ahead          // guarded by the crew; what its place waits for; zero: it is not known to wait
 
 	// Used by the agent's goroutine only.
-	chosen *ticket // what its place goes to next
+	chosen *ticket // what its place goes to next; nil: it is not its turn
 	bound  *ticket // what its place has gone to; nil: it has not had its turn
 }
 
-// delegateLocked has an agent lead with a place that a leader with the request of has left. It returns false
-// if the place is of no use to an agent: it was held before, its session is over, or nothing waits for it.
-func (q *Queue) delegateLocked(left *place.Place, of *Request) bool {
-	creates, next := left.Opening(), q.nextLocked(of.Mode)
+// crew is those that wait for what an agent is about to get. Methods that end in Locked are called
+// with its mutex held.
+type crew interface {
+	sync.Locker
+
+	// nextLocked returns the ticket that the place of a request goes to next; nil if there is none.
+	nextLocked(of *Request) *ticket
+
+	// unqueueLocked takes a ticket out of the queue.
+	unqueueLocked(tk *ticket)
+
+	// holdsLocked notes the newest hold that was made for an agent's place. It reports whether the place was let
+	// through the gate.
+	holdsLocked(a *agent, h *Hold) (admitted bool)
+
+	// agentMeetsLocked is called when the agent's place begins to wait for a contender.
+	agentMeetsLocked(a *agent, at waitingPlace)
+
+	// agentEnds is called when the agent has granted its place to a ticket, or has failed, if got is nil.
+	// tk is what it has tried to grant it to; nil: nothing. left, if not nil, is the place.
+	agentEnds(a *agent, tk *ticket, got *Hold, left *place.Place)
+}
+
+// newAgent returns an agent for a place that a request has left, and sets it to work. It returns nil if the
+// place is of no use to one: it was held before, its session is over, or nothing waits for it. The crew's
+// mutex is held.
+func newAgent(q *Queue, c crew, p *patience, left *place.Place, of *Request) *agent {
+	creates, next := left.Opening(), c.nextLocked(of)
 	switch {
 	case left.Desk.IsOver(), creates == nil && !left.Granted.IsZero(), next == nil && (creates == nil || !creates.Sent()):
-		return false
+		return nil
 	}
-	a := &agent{queue: q, creates: creates, request: Request{Request: of.Request, Name: of.Name}}
-	if next != nil {
-		a.request.Request = next.r.Request
-	}
+	a := &agent{queue: q, crew: c, comes: make(chan struct{}, 1), creates: creates, request: Request{Request: of.Request, Name: of.Name, apart: of.apart}}
 	r := &a.request
+	if next != nil {
+		r.Request = next.r.Request
+	}
 	if creates != nil {
 		r.Mode = of.Mode // what its node is for
 	}
-	r.Try, r.NoSessionSince = false, time.Time{}
+	r.Try, r.Keep, r.NoSessionSince = false, false, time.Time{}
 	r.ctx, a.cancel = context.WithCancel(context.WithoutCancel(r.Ctx))
-	a.r, a.since, a.desk, a.agent = r, time.Now(), left.Desk, a
+	a.r, a.since, a.desk, a.agent, a.patience = r, time.Now(), left.Desk, a, p
 	if !left.Desk.Spawn(func() { a.run(left) }) {
 		a.cancel()
-		return false
+		return nil
 	}
-	q.queues.use(q)
-	q.leader, q.lead = &a.ticket, waitingPlace{}
-	return true
+	q.queues.use(r.Wants)
+	return a
 }
 
 // run goes on with a place until it is granted, or until the attempt has failed.
 func (a *agent) run(start *place.Place) {
-	q := a.queue
-	defer q.queues.endUse(q)
-	patient, cancel := q.queues.pool.Patient(a.request.ctx, time.Now())
-	left, err := place.Attempt{Session: start.Session(), Request: &a.request.Request, By: a}.Take(a.request.ctx, patient, cancel, start)
+	r := &a.request
+	defer a.queue.queues.endUse(r.Wants)
+	patient, cancel := a.queue.queues.pool.Patient(r.ctx, time.Now())
+	left, err := place.Attempt{Session: start.Session(), Request: &r.Request, By: a}.Take(r.ctx, patient, cancel, start)
 	a.cancel()
-	if errors.Is(err, errs.ErrUnavailable) {
-		q.noSessionSince = a.request.NoSessionSince
+	a.crew.Lock()
+	a.chooseLocked(nil)
+	if a.review != nil {
+		a.review.Stop()
 	}
-	switch tk := a.bound; {
-	case tk == nil:
-		q.led(nil, left)
-	case err != nil: // the hold was lost before it was live; so tk leads, without a place
-		q.mu.Lock()
-		q.leader, q.lead = tk, waitingPlace{}
-		q.mu.Unlock()
-		tk.answer(false, left)
-	default:
-		h := tk.r.got
-		q.led(h, nil)
-		if h.place.Handover().Mode != h.Mode() {
-			q.shareWhenDue(h.place) // a reader has got a writer's place
-		}
-		tk.answer(true, nil)
+	a.crew.Unlock()
+	var got *Hold
+	if a.bound != nil && err == nil {
+		got = a.bound.r.got
+	}
+	a.crew.agentEnds(a, a.bound, got, left)
+	if a.bound != nil {
+		a.bound.answer(got != nil, left)
 	}
 }
 
-// reviewLocked ends the agent's attempt if nothing waits that its place could be granted to; so it does if the
-// first in the queue is a reader, and the place a writer's: the next agent makes it a reader's, which waits
-// for fewer contenders.
+// breath is for how long an agent whose callers have all left waits for others, if callers give up at present.
+// Callers that came at the same moment give up at the same moment, and many of them come again at once.
+const breath = time.Millisecond
+
+// reviewLocked ends the agent's attempt, after a breath, if nothing waits that its place could be granted to. It ends
+// it at once if the next is a reader, and the place a writer's: the next agent makes it a reader's, which waits for
+// fewer contenders.
 func (a *agent) reviewLocked() {
-	next := a.queue.nextLocked(a.request.Mode)
+	next := a.crew.nextLocked(&a.request)
 	switch {
 	case a.creates != nil && a.creates.Sent():
-	case next == nil, a.creates == nil && next.r.Mode != a.request.Mode && next.r.Mode.Joins():
+	case next != nil:
+		if a.creates == nil && next.r.Mode != a.request.Mode && next.r.Mode.Joins() {
+			a.cancel()
+		}
+	case !a.patience.pressedLocked(time.Now()), a.queue.queues.closing.Err() != nil:
+		a.cancel()
+	case a.review == nil:
+		a.review = time.AfterFunc(breath, a.reviewAgain)
+	default:
+		a.review.Reset(breath)
+	}
+}
+
+// reviewAgain is the end of a breath.
+func (a *agent) reviewAgain() {
+	if !a.Stays() {
 		a.cancel()
 	}
 }
@@ -108,44 +147,118 @@ func (a *agent) reviewLocked() {
 // Waits implements place.Requester.
 func (a *agent) Waits(own *place.Place, dir string, position int, ahead place.Entry) {
 	met := Ahead{Position: position, Entry: ahead, Own: own, Path: dir}
-	a.queue.leaderMeets(true, waitingPlace{own, met.Nearest()})
-	a.queue.mu.Lock()
-	defer a.queue.mu.Unlock()
+	a.crew.Lock()
+	defer a.crew.Unlock()
 	a.ahead, a.creates = met, nil
+	a.crew.agentMeetsLocked(a, waitingPlace{own, met.Nearest()})
 	a.reviewLocked()
 }
 
 // Stays implements place.Requester.
 func (a *agent) Stays() bool {
-	a.queue.mu.Lock()
-	defer a.queue.mu.Unlock()
-	return a.queue.nextLocked(a.request.Mode) != nil
+	a.crew.Lock()
+	defer a.crew.Unlock()
+	return a.crew.nextLocked(&a.request) != nil
 }
 
 // NewHold implements place.Requester: it chooses what the place goes to. If nothing waits for it any more,
 // the attempt ends.
 func (a *agent) NewHold(p *place.Place) place.Holder {
-	a.queue.mu.Lock()
-	a.creates = nil
-	a.chosen = a.queue.nextLocked(a.request.Mode)
-	a.queue.mu.Unlock()
-	if a.chosen == nil {
-		a.cancel()
-		return nil
+	for again := false; ; again = true {
+		a.crew.Lock()
+		a.creates = nil
+		a.chooseLocked(nil)
+		a.chooseLocked(a.crew.nextLocked(&a.request))
+		pressed := a.patience.pressedLocked(time.Now())
+		a.crew.Unlock()
+		if a.chosen != nil {
+			break
+		}
+		if again || !pressed {
+			a.cancel()
+			return nil
+		}
+		session.Sleep(a.request.ctx, breath, a.comes)
 	}
-	return (*requester)(a.chosen.r).NewHold(p)
+	h := (*requester)(a.chosen.r).NewHold(p).(*Hold)
+	a.crew.Lock()
+	defer a.crew.Unlock()
+	h.admitted = a.crew.holdsLocked(a, h)
+	return h
+}
+
+// chooseLocked reserves a ticket, or none, for the agent's place. Its goroutine may still leave. No other place is
+// offered to it meanwhile: it can have one lock only.
+func (a *agent) chooseLocked(tk *ticket) {
+	if a.chosen != nil {
+		a.chosen.reserved = false
+	}
+	if a.chosen = tk; tk != nil {
+		tk.reserved = true
+	}
 }
 
 // Begin implements place.Requester. It returns false if the goroutine that was chosen has left meanwhile,
 // too: Grant is repeated then, and chooses again.
 func (a *agent) Begin(h place.Holder, turn uint32) bool {
-	q := a.queue
-	q.mu.Lock()
+	a.crew.Lock()
 	stays := a.chosen.at != nil
 	if stays {
-		q.unqueueLocked(a.chosen)
+		a.crew.unqueueLocked(a.chosen)
 		a.bound = a.chosen
 	}
-	q.mu.Unlock()
+	a.crew.Unlock()
 	return stays && h.(*Hold).begin(a.bound.r, turn)
+}
+
+// A local queue is the crew of the agent that leads it.
+
+var _ crew = (*queueCrew)(nil)
+
+// queueCrew is a Queue as its agent sees it.
+type queueCrew Queue
+
+func (q *queueCrew) Lock()                          { q.mu.Lock() }
+func (q *queueCrew) Unlock()                        { q.mu.Unlock() }
+func (q *queueCrew) unqueueLocked(tk *ticket)       { (*Queue)(q).unqueueLocked(tk) }
+func (q *queueCrew) nextLocked(of *Request) *ticket { return (*Queue)(q).nextLocked(of.Mode) }
+
+func (q *queueCrew) holdsLocked(*agent, *Hold) (admitted bool) { return false }
+
+func (q *queueCrew) agentMeetsLocked(_ *agent, at waitingPlace) {
+	(*Queue)(q).leaderMeetsLocked(true, at)
+}
+
+func (q *queueCrew) agentEnds(a *agent, tk *ticket, got *Hold, left *place.Place) {
+	if since := a.request.NoSessionSince; !since.IsZero() {
+		q.noSessionSince = since
+	}
+	if tk != nil && got == nil { // the hold was lost before it was live; so tk leads
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		q.leader, q.lead = tk, waitingPlace{}
+		return
+	}
+	(*Queue)(q).led(got, left)
+	if got != nil && got.place.Handover().Mode != got.Mode() {
+		(*Queue)(q).shareWhenDue(got.place) // a reader has got a writer's place
+	}
+}
+
+// delegateLocked has an agent lead with a place that the leader has left. It returns false if the place is
+// of no use to an agent.
+func (q *Queue) delegateLocked(left *place.Place, of *Request) bool {
+	a := newAgent(q, (*queueCrew)(q), &q.patience, left, of)
+	if a != nil {
+		q.leader, q.lead = &a.ticket, waitingPlace{}
+	}
+	return a != nil
+}
+
+// agentLocked returns the agent that leads; nil if none does.
+func (q *Queue) agentLocked() *agent {
+	if q.leader == nil {
+		return nil
+	}
+	return q.leader.agent
 }

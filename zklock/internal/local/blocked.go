@@ -32,7 +32,7 @@ func (qs *Queues) Behind(waits []Waiting) [][]Behind {
 	all := make([][]Behind, len(waits))
 	local := make(map[*Queue]map[*Request]int) // the index of each request
 	qs.mu.Lock()
-	placed := make([]bool, len(waits))
+	placed, atGate := make([]bool, len(waits)), []int(nil)
 	for i, w := range waits {
 		r := w.Request
 		q := qs.byPath[r.Wants[0].Path]
@@ -40,6 +40,8 @@ func (qs *Queues) Behind(waits []Waiting) [][]Behind {
 		case q == nil:
 		case w.Own != nil:
 			placed[i] = true
+		case r.apart:
+			atGate = append(atGate, i)
 		default:
 			if local[q] == nil {
 				local[q] = make(map[*Request]int)
@@ -53,6 +55,9 @@ func (qs *Queues) Behind(waits []Waiting) [][]Behind {
 			s := waitingPlace{w.Own, w.Nearest}
 			all[i], _ = s.points(w.Request.Wants, 0)
 		}
+	}
+	for _, i := range atGate {
+		all[i] = qs.gate.points(waits[i].Request)
 	}
 	for q, of := range local {
 		q.behind(q.requestsLocked, of, all)

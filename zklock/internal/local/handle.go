@@ -72,6 +72,13 @@ type Ahead struct {
 	Granted   time.Time    // when its place was granted, if it holds the lock
 }
 
+// behind returns what a goroutine sees that is so many positions behind one that waits for a.
+func (a Ahead) behind(positions int) Ahead {
+	a.Position += positions
+	a.Own = nil
+	return a
+}
+
 // Nearest identifies the contender if it is in ZooKeeper's queue.
 func (a *Ahead) Nearest() place.Contender {
 	return place.Contender{Path: a.Path, Node: a.Entry.Name, Zxid: a.Zxid, Mode: a.Kind.Mode}

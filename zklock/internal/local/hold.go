@@ -43,6 +43,7 @@ type Hold struct {
 	finished  atomic.Bool // the hold was lost, and all its handles have ended
 	candidacy bool        // WithCandidacy; never changes
 	apart     bool        // the place is not handed over; never changes
+	admitted  bool        // its request was let through the gate; never changes
 
 	firstSlot [1]Handle // the array of handles at first
 }
@@ -151,7 +152,7 @@ func (h *Hold) Release(ctx context.Context, hd Handle, async bool) (handed, dele
 	case !last:
 		handed = true
 	default:
-		h.home.worked(hd.Acquired())
+		h.home.worked(h, hd.Acquired())
 		handed, deleted, err = h.giveBack(ctx, async)
 	}
 	return handed, deleted, err
@@ -164,16 +165,25 @@ func (h *Hold) giveBack(ctx context.Context, async bool) (handed, deleted bool, 
 	defer h.home.vacated(h.wants)
 	limit := h.awaitTxns(ctx)
 	h.place.EndHold(h)
-	if !h.apart {
+	switch {
+	case h.admitted:
+		if h.home.passGate(h) {
+			return false, false, nil
+		}
+	case !h.apart:
 		if taken, handed := h.home.pass(h); taken {
 			return handed, false, nil
 		}
 	}
+	gone := h.place.Leave(ctx)
+	if h.admitted {
+		h.home.leavesGate(h) // after the delete was sent, so the creates of the next are behind it
+	}
 	if async {
-		h.place.ReleaseAsync(ctx)
+		h.place.ReleaseAsync(gone)
 		return false, false, nil
 	}
-	deleted, err = h.place.Release(ctx, limit)
+	deleted, err = h.place.Release(ctx, gone, limit)
 	return false, deleted, err
 }
 
@@ -212,6 +222,9 @@ func (h *Hold) Finish(cause error, at time.Time) {
 func (h *Hold) Vacate() {
 	if !h.apart {
 		h.home.serve(h)
+	}
+	if h.admitted {
+		h.home.leavesGate(h)
 	}
 	h.home.vacated(h.wants)
 }

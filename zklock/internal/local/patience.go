@@ -1,6 +1,7 @@
 package local
 
 import (
+	"container/list"
 	"sync/atomic"
 	"time"
 
@@ -42,6 +43,13 @@ func (p *patience) leftLocked(tk *ticket) {
 	}
 }
 
+// workedLocked notes since when a caller has had the lock that it gives back now.
+func (p *patience) workedLocked(since time.Time) {
+	if now := time.Now(); p.pressedLocked(now) {
+		p.work = average(p.work, now.Sub(since))
+	}
+}
+
 // suffices reports whether the caller of a ticket is likely to be there when its work is done.
 func (p *patience) suffices(tk *ticket, now time.Time) bool {
 	if !tk.deadline.IsZero() {
@@ -59,20 +67,23 @@ func average(old, value time.Duration) time.Duration {
 	return old + (value-old)/8
 }
 
-// nextLocked returns the ticket that is next for a place of a mode; nil if there is none. Invariants of
-// patience has the order.
-func (q *Queue) nextLocked(mode queue.Mode) (next *ticket) {
+// nextOf returns the ticket of a list that is next, among those that fit; nil if none does. The mutex of the
+// list is held.
+func nextOf(waiters *list.List, fits func(*ticket) bool) (next *ticket) {
 	var now time.Time
-	if q.patience.tested.Load() {
-		now = time.Now()
-	}
-	pressed := q.patience.tested.Load() && q.patience.pressedLocked(now)
-	for at := q.waiters.Front(); at != nil; at = at.Next() {
+	for at := waiters.Front(); at != nil; at = at.Next() {
 		tk := at.Value.(*ticket)
-		if !mode.Covers(tk.r.Mode) {
+		if tk.reserved || !fits(tk) {
 			continue
 		}
-		if !pressed || tk.r.Try || q.patience.suffices(tk, now) {
+		p := tk.patience
+		if tk.r.Try || !p.tested.Load() {
+			return tk
+		}
+		if now.IsZero() {
+			now = time.Now()
+		}
+		if !p.pressedLocked(now) || p.suffices(tk, now) {
 			return tk
 		}
 		if next == nil {
@@ -80,6 +91,11 @@ func (q *Queue) nextLocked(mode queue.Mode) (next *ticket) {
 		}
 	}
 	return next
+}
+
+// nextLocked returns the ticket that is next for a place of a mode; nil if there is none.
+func (q *Queue) nextLocked(mode queue.Mode) *ticket {
+	return nextOf(&q.waiters, func(tk *ticket) bool { return mode.Covers(tk.r.Mode) })
 }
 
 // gaveUp notes that the caller of a leader's ticket has given up.
@@ -91,15 +107,14 @@ func (q *Queue) gaveUp(tk *ticket) {
 	q.patience.leftLocked(tk)
 }
 
-// worked notes how long a caller has had the lock that it gives back now. It costs a load while no caller
-// gives up.
-func (q *Queue) worked(since time.Time) {
-	if !q.patience.tested.Load() {
-		return
-	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if now := time.Now(); q.patience.pressedLocked(now) {
-		q.patience.work = average(q.patience.work, now.Sub(since))
+// worked notes for how long a hold's last caller has had it. It costs a load while no caller gives up.
+func (q *Queue) worked(h *Hold, since time.Time) {
+	switch {
+	case h.admitted:
+		q.queues.gate.worked(h, since)
+	case q.patience.tested.Load():
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		q.patience.workedLocked(since)
 	}
 }

@@ -68,6 +68,7 @@ type Queue struct {
 	noSessionSince  time.Time    // used by the leader only; see acquire
 
 	patience patience
+	separate separate
 
 	kept *keptPlace // set under mu and Queues.mu, so either of them guards it; the newest one, active or not
 
@@ -77,9 +78,12 @@ type Queue struct {
 // ticket is one goroutine's entry in a local queue. The answer that it waits for is a hold,
 // or else the lead, perhaps with a place to begin with.
 type ticket struct {
-	r     *Request
-	since time.Time
-	at    *list.Element // guarded by the queue's mu; nil if the answer was sent, or is about to be
+	r        *Request
+	since    time.Time
+	at       *list.Element   // guarded by the queue's mu; nil if the answer was sent, or is about to be
+	reserved bool            // guarded as at; an agent is about to grant it a place
+	passed   int             // at the gate: how often others that came later were let through before it; guarded as at
+	also     []*list.Element // at the gate, where it waits for further names; guarded as at
 
 	answered chan struct{} // closed when the next three are set
 	start    *place.Place
@@ -89,6 +93,7 @@ type ticket struct {
 	met         bool            // guarded by the queue's mu; it is the leader's, and has met another contender on the session of desk
 	waits       bool            // guarded by the queue's mu; it is the leader's, and has to wait for other contenders
 	desk        *place.Desk     // guarded by the queue's mu; it is the leader's: the session that it asks on; nil: it has none yet
+	patience    *patience       // set when it is queued; of the callers that it waits among
 	deadline    time.Time       // guarded by the queue's mu; of the caller's context; zero: it has none, or does not wait yet
 	leaderWaits <-chan struct{} // set when it is made; see leaderWaitsLocked
 	agent       *agent          // set when it is made; that it is of; nil: it is of a caller's request
@@ -231,11 +236,8 @@ func (q *Queue) aheadLocked() Ahead {
 		ahead.Entry.Name, ahead.Granted, ahead.Candidacy = h.place.Node(), h.place.Granted, h.candidacy
 	case q.grants != nil:
 		ahead.Kind.Mode, ahead.Origin = q.grants.Mode, q.grants.Origin
-	case q.leader != nil && q.leader.agent != nil && q.leader.agent.ahead.Position > 0:
-		position := ahead.Position
-		ahead = q.leader.agent.ahead
-		ahead.Position += position
-		ahead.Own = nil
+	case q.agentLocked() != nil && q.agentLocked().ahead.Position > 0:
+		ahead = q.agentLocked().ahead.behind(ahead.Position)
 	case q.leader != nil:
 		ahead.Kind.Mode, ahead.Origin = q.leader.r.Mode, q.leader.r.Origin
 	}

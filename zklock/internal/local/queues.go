@@ -27,6 +27,7 @@ type Queues struct {
 	idle     chan struct{}         // guarded by mu; if not nil, closed when byPath is empty; made after closing has ended
 
 	kept keptPlaces
+	gate gate
 }
 
 // Settings are the settings of local queues. They are checked.
@@ -40,6 +41,7 @@ type Settings struct {
 func NewQueues(cfg *Settings, pool *session.Pool[*place.Session]) *Queues {
 	qs := &Queues{cfg: cfg, pool: pool, byPath: make(map[string]*Queue), underway: make(map[*Request]struct{})}
 	qs.kept.init()
+	qs.gate.queues = qs
 	qs.closing, qs.close = context.WithCancelCause(context.Background())
 	return qs
 }
@@ -245,14 +247,7 @@ func (q *Queue) waitAgain(r *Request) {
 }
 
 // vacated ends the use of its names by a hold that is over.
-func (q *Queue) vacated(names []place.Want) {
-	qs := q.queues
-	qs.mu.Lock()
-	defer qs.mu.Unlock()
-	for _, w := range names {
-		qs.endUseLocked(qs.byPath[w.Path])
-	}
-}
+func (q *Queue) vacated(names []place.Want) { q.queues.endUse(names) }
 
 // useLocked begins a use of a name: by an acquisition under way or by a hold.
 func (qs *Queues) useLocked(q *Queue) {
@@ -261,17 +256,28 @@ func (qs *Queues) useLocked(q *Queue) {
 	}
 }
 
-// use and endUse begin and end the use of a name by an agent.
-func (qs *Queues) use(q *Queue) {
+// use and endUse begin and end the use of names by an agent.
+func (qs *Queues) use(wants []place.Want) {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
-	qs.useLocked(q)
+	for _, w := range wants {
+		qs.useLocked(qs.byPath[w.Path])
+	}
 }
 
-func (qs *Queues) endUse(q *Queue) {
+func (qs *Queues) endUse(wants []place.Want) {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
-	qs.endUseLocked(q)
+	for _, w := range wants {
+		qs.endUseLocked(qs.byPath[w.Path])
+	}
+}
+
+// named returns the local queue of a name that is in use.
+func (qs *Queues) named(w *place.Want) *Queue {
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	return qs.byPath[w.Path]
 }
 
 // endUseLocked ends one use of a name.

@@ -51,8 +51,9 @@ type Request struct {
 
 	// Used by the requester's goroutine only, or as the comment says. (The flags stand together, since
 	// there may be thousands of requests.)
-	waits bool // it has had to wait for other contenders
-	apart bool // its place is not handed over; a goroutine that grants the place reads it
+	waits    bool // it has had to wait for other contenders
+	admitted bool // it was let through the gate; guarded by the gate's mu for other goroutines
+	apart    bool // its place is not handed over; a goroutine that grants the place reads it
 
 	home   home
 	cancel context.CancelCauseFunc // guarded by Queues.mu for other goroutines; ends the context; see Queues.contextOf
@@ -78,11 +79,22 @@ type home interface {
 	// leaderMeets is called when the leader has found another contender in ZooKeeper's queue.
 	leaderMeets(waits bool, at waitingPlace)
 
+	// admittedMeets is called when a request that was let through the gate waits for a contender.
+	admittedMeets(r *Request, at waitingPlace)
+
 	// pass gives the place of a hold that is over to the next goroutine, or keeps it.
 	pass(h *Hold) (taken, handed bool)
 
-	// worked notes since when a caller has had the lock that it gives back now.
-	worked(since time.Time)
+	// worked notes since when the last caller of a hold, which gives it back now, has had it.
+	worked(h *Hold, since time.Time)
+
+	// holdsAtGate notes the newest hold that was made for a request that was let through the gate.
+	holdsAtGate(r *Request, h *Hold)
+
+	// leavesGate lets others through the gate: the nodes of a hold that was let through are about to go.
+	// passGate gives its place to the next that waits there, if there is one.
+	leavesGate(h *Hold)
+	passGate(h *Hold) (taken bool)
 
 	// serve lets waiters go on: lost is over or, if lost is nil, a writer's hold has become a reader's.
 	serve(lost *Hold)
@@ -119,8 +131,11 @@ func (r *requester) Waits(own *place.Place, dir string, position int, ahead plac
 	if r.Try { // a try is not a waiter
 		r.Caller.Sees(a)
 	}
-	if !r.apart {
+	switch {
+	case !r.apart:
 		r.home.leaderMeets(!r.Try, waitingPlace{own, a.Nearest()})
+	case r.admitted:
+		r.home.admittedMeets((*Request)(r), waitingPlace{own, a.Nearest()})
 	}
 	if !r.Try {
 		(*Request)(r).meets(a)
@@ -133,9 +148,12 @@ func (r *requester) Stays() bool { return true }
 // NewHold implements place.Requester. The hold has one handle, the requester's.
 func (r *requester) NewHold(p *place.Place) place.Holder {
 	h, first := r.Caller.NewHold()
-	h.home, h.apart, h.place = r.home, r.apart, p
+	h.home, h.apart, h.admitted, h.place = r.home, r.apart, r.admitted, p
 	h.name, h.wants, h.mode, h.origin, h.candidacy = r.Name, r.Wants, r.Mode, r.Origin, r.Candidacy
 	h.handles = append(h.firstSlot[:0], first)
+	if r.admitted {
+		h.home.holdsAtGate((*Request)(r), h)
+	}
 	return h
 }
 

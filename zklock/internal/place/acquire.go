@@ -31,17 +31,20 @@ import (
 //     may lag behind the first. Then both are read again.
 //   - The lease is awaited before that read, which may be late, and Grant looks at it a last time. If it is
 //     too short by then, the read is repeated, and the list is not.
-//   - If the create's reply says that our node is the only one below the znode, steps 2 and 3 are done.
+//   - One list that shows our own node, and that none ahead excludes it, shows both in one state. So a permit, whose
+//     turn a list always shows, is granted by that, unless the lease has to be awaited.
+//   - If the create's reply says that our node is the only one below the znode, steps 2 and 3 are done. So
+//     they are for a permit that replaces one, if there are no more nodes than permits.
 //
 // What is not the recipe stands around it: how a place is found that waits already, or replaced, in
 // enqueue.go; a try, which does not wait, in try.go; what a waiter knows and watches in wait.go; and
 // what becomes of the place after an error in take.go.
 func (a *Attempt) acquire(ctx context.Context) error {
-	alone, err := a.enqueue(ctx)
+	turn, err := a.enqueue(ctx)
 	if err != nil {
 		return err
 	}
-	if alone && a.place.Grant(a.By) {
+	if turn && a.place.Grant(a.By) {
 		return nil
 	}
 	a.beginWait(ctx)
@@ -60,6 +63,9 @@ func (a *Attempt) acquire(ctx context.Context) error {
 		conn, everywhere := a.atFront()
 		if !everywhere {
 			continue // with the next name
+		}
+		if a.sawItself(q) && a.Desk.Leased() && a.place.Grant(a.By) {
+			return nil
 		}
 		for conn != 0 { // the connection that showed that; 0: there was more than one, so list again
 			if err := a.awaitLease(); err != nil {

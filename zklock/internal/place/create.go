@@ -38,15 +38,16 @@ type creation struct {
 	seen     int64          // the transaction id of the newest creation that this client knew before the first try
 	open     *session.Write // the newest write, until it is known that it was not applied; else nil
 	doubt    error          // why the outcome of a try was unknown; nil: no outcome was
-	adopted  bool           // its nodes' data describe an earlier request
+	data     []byte         // of its nodes
+	adopted  bool           // they describe an earlier request
 }
 
 // create creates the nodes of a new place, which replaces the one that the attempt has, and finds out
 // whether they exist when a reply is lost. If the attempt has a place that is being created, create goes on
 // with that. ctx bounds it, and caller does while the session answers.
 //
-// alone means that the transaction proves that no other contender is in the queue: see created.
-func (a *Attempt) create(ctx, caller context.Context) (alone bool, err error) {
+// turn means that the transaction proves that it is the place's turn: see created.
+func (a *Attempt) create(ctx, caller context.Context) (turn bool, err error) {
 	c, err := a.creation(ctx, caller)
 	if err != nil {
 		return false, err
@@ -240,7 +241,7 @@ func (c *creation) end() {
 			return
 		}
 		desk.addMade(parents)
-		_ = p.finishDelete(p.submitDelete(desk.Context())) // with those of others in one transaction
+		_ = p.finishDelete(p.Leave(desk.Context())) // with those of others in one transaction
 	})
 }
 
@@ -263,7 +264,7 @@ func (c *creation) submit() *session.Write {
 	w := &session.Write{Kind: "enqueue", Creates: p, Ctx: r.Ctx, Ops: make([]driver.Op, 0, 2*len(p.nodes)+1)}
 	d := r.data(cfg, p.keepable)
 	d.SendAt(time.Now().UnixMilli())
-	data := d.Encode()
+	c.data = d.Encode()
 	if c.replaces != nil {
 		w.Kind = "requeue"
 		for _, n := range c.replaces.nodes {
@@ -275,7 +276,7 @@ func (c *creation) submit() *session.Write {
 			w.Ops = append(w.Ops, driver.CreateOp(n.dir, parentMark, driver.Container, cfg.ACL))
 			w.Risky = true
 		}
-		w.Ops = append(w.Ops, driver.CreateOp(n.dir+"/"+cfg.Dialect.Prefix(n.guid, n.kind), data, driver.EphemeralSequential, cfg.ACL))
+		w.Ops = append(w.Ops, driver.CreateOp(n.dir+"/"+cfg.Dialect.Prefix(n.guid, n.kind), c.data, driver.EphemeralSequential, cfg.ACL))
 		if c.parents[i].marked {
 			w.Ops = append(w.Ops, driver.SetOp(n.dir, parentMark, driver.AnyVersion))
 		}
@@ -304,10 +305,11 @@ func (c *creation) setRefused(w *session.Write) bool {
 // created completes a place whose nodes exist. The same transaction has deleted the place that it
 // replaces. On an error the attempt removes the place.
 //
-// alone means that the transaction proves that no other contender is in the queue: each
-// parent's count of children, right after the create, was 1. A larger count proves
-// nothing: the other children may be readers, or not be contenders at all.
-func (c *creation) created(ctx context.Context, children []int32) (alone bool, err error) {
+// turn means that the transaction proves that it is the place's turn. It does if no other contender is in the
+// queue: each parent's count of children, right after the create, was 1. A larger count proves it for a permit
+// that replaces one: see succeeds. For other kinds it proves nothing: the other children may be readers, or not
+// be contenders at all.
+func (c *creation) created(ctx context.Context, children []int32) (turn bool, err error) {
 	desk, p := c.desk, c.p
 	last, limit := p.lastNumber(), desk.cfg.MaxContenders // a limit for new contenders only
 	p.limitChecked = c.replaces != nil || limit == 0 || len(children) > 0 && slices.Min(children) >= 0 && int(slices.Max(children)) <= limit
@@ -328,7 +330,7 @@ func (c *creation) created(ctx context.Context, children []int32) (alone bool, e
 	if err != nil {
 		return false, err
 	}
-	alone = len(children) > 0 && slices.Min(children) == 1 && slices.Max(children) == 1
+	alone := len(children) > 0 && slices.Min(children) == 1 && slices.Max(children) == 1
 	for _, n := range p.nodes {
 		longer := desk.noteUse(n.dir, last, alone && !p.doubtful && len(p.nodes) == 1)
 		p.keepable = p.keepable && longer
@@ -343,8 +345,18 @@ func (c *creation) created(ctx context.Context, children []int32) (alone bool, e
 	if c.adopted {
 		p.dataTurn = 0
 	}
-	return alone, nil
+	permits := p.nodes[0].kind.Permits
+	within := permits > 0 && len(children) == 1 && children[0] > 0 && int(children[0]) <= permits
+	if permits > 0 && !within {
+		p.unmarked = c.data
+	}
+	return alone || within && c.succeeds(), nil
 }
+
+// succeeds reports whether a new place, which is for one of as many permits as there are contenders or more, replaces
+// one that was granted. What is ahead of it wants a permit, too: what was ahead of the one that it replaces did, when that
+// was granted; and what came after that has given way until now, if it wants something else.
+func (c *creation) succeeds() bool { return c.replaces != nil && !c.replaces.Granted.IsZero() }
 
 // accept checks a place whose nodes exist: its sequence numbers, up to last,
 // must be usable, no queue may have more contenders than max_contenders allows, and its

@@ -12,9 +12,9 @@ import (
 )
 
 // enqueue gives the attempt a place that waits in the queue: the one that it was given, if that is of
-// use, or else a new one at the tail. alone means that the transaction which created the
-// new place proves that no other contender is in the queue: see creation.created.
-func (a *Attempt) enqueue(ctx context.Context) (alone bool, err error) {
+// use, or else a new one at the tail. turn means that the transaction which created the
+// new place proves that it is its turn: see creation.created.
+func (a *Attempt) enqueue(ctx context.Context) (turn bool, err error) {
 	defer a.cancel()
 	r := a.Request
 	if a.place != nil && a.place.opening == nil && a.place.resume(r.Mode) {
@@ -27,12 +27,12 @@ func (a *Attempt) enqueue(ctx context.Context) (alone bool, err error) {
 				return false, err
 			}
 		}
-		if alone, err = a.replaceOrCreate(ctx); err != nil {
+		if turn, err = a.replaceOrCreate(ctx); err != nil {
 			return false, err
 		}
 	}
 	a.since, r.NoSessionSince = r.NoSessionSince, time.Time{}
-	return alone, nil
+	return turn, nil
 }
 
 // resume takes up a place for a request of a mode, which goes on waiting in it. It returns false if a new
@@ -61,14 +61,14 @@ func (p *Place) mustRequeue() bool {
 // ctx is the context of the acquisition; until there is a place, patient bounds it. A create may outlast
 // that while the session answers, because creates below one znode take a transaction each, and
 // there may be thousands of them.
-func (a *Attempt) replaceOrCreate(ctx context.Context) (alone bool, err error) {
+func (a *Attempt) replaceOrCreate(ctx context.Context) (turn bool, err error) {
 	desk, r := a.Desk, a.Request
 	const maxReaped = 8 // if the parent was removed this often in a row, that is not a coincidence
 	began := lease.Now()
 	for reaped := 0; ; {
-		alone, err = a.create(a.patient, ctx)
+		turn, err = a.create(a.patient, ctx)
 		if !errors.Is(err, driver.ErrNoNode) {
-			return alone, err
+			return turn, err
 		}
 		// A parent was removed, as idle containers are, or the node to replace is gone. Nothing of
 		// the transaction was applied.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/errs"
@@ -90,6 +91,9 @@ func (l *line) watchAhead(ctx context.Context) ([]*session.Watched, error) {
 	desk, c := l.p.Desk, l.c
 	permits := c.kind.Permits
 	ahead := make([]*session.Watched, len(l.watched))
+	if len(ahead) > 1 {
+		l.armTogether(ctx)
+	}
 	for i := range ahead {
 		w, read, err := desk.Watch(ctx, c.dir+"/"+l.watched[i].Name)
 		if errors.Is(err, driver.ErrNoNode) {
@@ -117,6 +121,18 @@ func (l *line) watchAhead(ctx context.Context) ([]*session.Watched, error) {
 		ahead[i] = w
 	}
 	return ahead, nil
+}
+
+// armTogether arms the watches on the contenders in watched, many at a time: a permit's waiter watches as many
+// contenders as there are permits. watchAhead joins the watches, and asks again for those that failed.
+func (l *line) armTogether(ctx context.Context) {
+	for few := range slices.Chunk(l.watched, session.MaxLone/4) {
+		var all sync.WaitGroup
+		for _, o := range few {
+			all.Go(func() { _, _, _ = l.p.Desk.Watch(ctx, l.c.dir+"/"+o.Name) })
+		}
+		all.Wait()
+	}
 }
 
 // reset takes over a new list, whose last node is our own. A waiter for a permit lists again

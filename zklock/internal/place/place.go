@@ -28,7 +28,8 @@ type Place struct {
 	doubtful     bool // a create's outcome was unknown at some time: twins may appear
 	guarded      bool // guarded by Desk.mu; guards have had its nodes
 
-	opening *creation // what creates its nodes, while no attempt has the place; nil: they exist, or an attempt creates them
+	unmarked []byte    // the data of a permit's node that has to be marked when it is granted; nil: it need not be
+	opening  *creation // what creates its nodes, while no attempt has the place; nil: they exist, or an attempt creates them
 
 	watches     *Session           // of the session
 	nodeWatches []*session.Watched // watches on the nodes, armed before the grant; nil if it was granted at once

@@ -19,7 +19,7 @@ import (
 func (p *Place) Remove() {
 	c := p.opening
 	if c == nil {
-		p.releaseAsync(p.Desk.Context(), false)
+		p.releaseAsync(p.Leave(p.Desk.Context()), false)
 		return
 	}
 	p.opening = nil
@@ -37,13 +37,24 @@ func (p *Place) Opening() *session.Write {
 	return p.opening.open
 }
 
-// ReleaseAsync is Place.Release without the wait: the nodes are deleted in the background.
-func (p *Place) ReleaseAsync(ctx context.Context) { p.releaseAsync(ctx, true) }
+// Leave gives a place up, and sends the first delete of its nodes. Release or ReleaseAsync follow.
+func (p *Place) Leave(ctx context.Context) *session.Write {
+	p.giveUp()
+	w := &session.Write{Kind: "release", Ctx: ctx, Ops: make([]driver.Op, len(p.nodes))}
+	for i, c := range p.nodes {
+		w.Ops[i] = driver.DeleteOp(c.path, driver.AnyVersion)
+	}
+	p.Desk.Submit(w)
+	return w
+}
 
-// releaseAsync deletes a place's nodes in the background. wasHeld has the log say if another
+// ReleaseAsync is Place.Release without the wait: the nodes are deleted in the background.
+func (p *Place) ReleaseAsync(w *session.Write) { p.releaseAsync(w, true) }
+
+// releaseAsync deletes a place's nodes in the background, after the delete w. wasHeld has the log say if another
 // program had deleted one before. Until the nodes are gone, tries of this client wait for that.
-func (p *Place) releaseAsync(ctx context.Context, wasHeld bool) {
-	desk, w := p.Desk, p.submitDelete(ctx)
+func (p *Place) releaseAsync(w *session.Write, wasHeld bool) {
+	desk := p.Desk
 	done := desk.parents.leaving(p.dirs())
 	finish := func() {
 		defer done()
@@ -56,15 +67,15 @@ func (p *Place) releaseAsync(ctx context.Context, wasHeld bool) {
 	}
 }
 
-// Release takes a place that was held out of its queues. It waits for the outcome until
+// Release takes a place that was held out of its queues. w is its first delete. It waits for the outcome until
 // ctx ends, and at most for the time wait. deleted means that another program had
 // already deleted a node. err is nil if the ensemble has confirmed that no node is
 // left. Otherwise it matches ErrReleasePending, and its text has the reason.
 //
 // The end of the session needs no case in the selects: requests on the session's
 // context are answered soon after that has ended.
-func (p *Place) Release(ctx context.Context, wait time.Duration) (deleted bool, err error) {
-	desk, w := p.Desk, p.submitDelete(ctx)
+func (p *Place) Release(ctx context.Context, w *session.Write, wait time.Duration) (deleted bool, err error) {
+	desk := p.Desk
 	limit := time.NewTimer(wait)
 	defer limit.Stop()
 	select {
@@ -93,17 +104,6 @@ func (p *Place) Release(ctx context.Context, wait time.Duration) (deleted bool, 
 	case <-limit.C:
 		return deleted, errs.ErrReleasePending
 	}
-}
-
-// submitDelete gives a place up and sends the first delete of its nodes.
-func (p *Place) submitDelete(ctx context.Context) *session.Write {
-	p.giveUp()
-	w := &session.Write{Kind: "release", Ctx: ctx, Ops: make([]driver.Op, len(p.nodes))}
-	for i, c := range p.nodes {
-		w.Ops[i] = driver.DeleteOp(c.path, driver.AnyVersion)
-	}
-	p.Desk.Submit(w)
-	return w
 }
 
 // finishDelete waits for the first delete, and goes on until the nodes are gone.

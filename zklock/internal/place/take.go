@@ -54,21 +54,34 @@ func (a *Attempt) settle(err error) (waiting *Place) {
 	return nil
 }
 
-// lookAfter does what a place needs that was granted after a wait: its nodes are watched already, so
-// guards get them at once, and a permit's node is marked.
+// lookAfter does what a place needs that was granted after a wait: if its nodes are watched already,
+// guards get them at once. A permit's node is marked.
 func (a *Attempt) lookAfter() {
-	if p := a.place; p.nodeWatches != nil {
+	p := a.place
+	if p.nodeWatches != nil {
 		p.guardNodes()
-		if a.Request.Wants[0].Kind.Permits > 0 {
-			p.markGranted()
-		}
+	}
+	if p.unmarked != nil {
+		p.markGranted()
 	}
 }
 
-// markGranted writes into the node of a permit's place, which had to wait, that the place was
-// granted. The contender behind it, if there is one, is the first in line now, and learns of it
-// by that change. The write is repeated until it is done or the node is gone, which wakes the
-// contender, too.
+// markGranted writes into the node of a permit's place that the place was granted. The contender behind it, if
+// there is one, is the first in line now, and learns of it by that change. A place needs no mark if there were
+// no more contenders than permits when it was created: it was never behind another that waits. The write is repeated
+// until it is done or the node is gone, which wakes the contender, too.
 func (p *Place) markGranted() {
-	p.Desk.Spawn(func() { _ = p.Amend(p.Desk.Context(), func(d *queue.Data) { d.Granted = true }) })
+	desk, path := p.Desk, p.nodes[0].path
+	d, _ := queue.Decode(p.unmarked)
+	p.unmarked = nil
+	d.Granted = true
+	desk.Spawn(func() {
+		err := desk.Repeat(desk.Context(), "mark", func(ctx context.Context, ds driver.Session) error {
+			_, err := ds.Set(ctx, path, d.Encode(), 0)
+			return err
+		})
+		if errors.Is(err, driver.ErrBadVersion) { // another has written since its create, or the reply was lost
+			_ = p.Amend(desk.Context(), func(d *queue.Data) { d.Granted = true })
+		}
+	})
 }

@@ -143,6 +143,11 @@ func (a *Attempt) atFront() (conn uint64, everywhere bool) {
 	return w.conn, w.name == 0
 }
 
+// sawItself reports whether the queue that shows its turn is a list of now, with its own node in it.
+func (a *Attempt) sawItself(q []queue.Node) bool {
+	return q[len(q)-1].Kind.Permits > 0 && !a.Request.Try
+}
+
 // awaitLease returns when the session is proven alive for long enough for a grant.
 func (a *Attempt) awaitLease() error { return a.Desk.AwaitLease(a.wait.ctx) }
 

@@ -1,0 +1,397 @@
+package local
+
+import (
+	"container/list"
+	"slices"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock/internal/mutex"
+	"github.com/zklock/go-zklock/zklock/internal/place"
+	"github.com/zklock/go-zklock/zklock/internal/session"
+)
+
+// gate is in front of ZooKeeper's queues for the requests of a client with separate places: permits, several
+// names at once, and those without hand-over. It lets through as many as can hold at a time: one for each name
+// that is wanted alone, and as many as there are permits. The rest waits in the process, in the order of the
+// calls. A contender that waited in ZooKeeper's queue behind another of its own client would get the
+// lock no earlier, and if its caller gave up, its node would have to be deleted again, in front of the next.
+//
+// A hold's place is replaced, in one transaction, by that of the next that wants the same: at the tail of
+// ZooKeeper's queues. So a process with many callers has its turn as often as one with a single caller.
+//
+// Invariants:
+//   - A request is let through for all of its names at once, when each has room. So what waits at the gate waits
+//     for what was let through on a name that has no room, and for nothing else: see points.
+//   - While something is let through on a name, its request is under way, or an agent goes on with it, or its
+//     hold is not over. What ends that lets the next through.
+//   - The first that waits for a name is the first that is let through there, unless it waits for another name,
+//     too, or is likely to leave during its work: see patience. If it was passed over maxPassed times, it is let
+//     through although there is no room, and waits in ZooKeeper's queues. So none starves.
+type gate struct {
+	queues *Queues
+	mu     mutex.Mutex[mutex.Outer]
+}
+
+// separate is what the gate knows of a name.
+type separate struct {
+	permits int      // guarded by the gate's mu; of what was let through; 0: it is not for permits
+	through []entry  // guarded by the gate's mu; what was let through
+	one     [1]entry // the array of through at first
+	crowd   *crowd   // guarded by the gate's mu; made when something has to wait
+}
+
+// entry is what was let through on a name.
+type entry struct {
+	r    *Request      // nil: hold is live. Then the entry must not keep the caller's Lock from being collected
+	hold *Hold         // the newest that was made for it; nil: it has had no turn yet
+	at   *waitingPlace // where it waits in ZooKeeper's queue; nil: it does not, as far as is known
+}
+
+// crowd is what waits for a name at the gate.
+type crowd struct {
+	line           list.List // guarded by the gate's mu; of *ticket
+	agents         []*agent  // guarded by the gate's mu; those that go on with places whose first name it is
+	patience       patience  // guarded by the gate's mu; of the callers whose first name it is
+	noSessionSince time.Time // guarded by the gate's mu; see Queue.noSessionSince
+}
+
+// maxPassed is how often a request for several names may be passed over.
+const maxPassed = 16
+
+// counts reports whether a want is counted at the gate. Readers hold together.
+func counts(w *place.Want) bool { return w.Kind.Permits > 0 || !w.Kind.Mode.Joins() }
+
+// applies reports whether a request waits at the gate. A try does not wait. A candidate that waits
+// for long has a node that others see.
+func (g *gate) applies(r *Request) bool {
+	if r.Try || !slices.ContainsFunc(r.Wants, func(w place.Want) bool { return counts(&w) }) {
+		return false
+	}
+	if !r.Candidacy {
+		return true
+	}
+	long := g.queues.cfg.SessionTimeout
+	deadline, bounded := r.Ctx.Deadline()
+	return bounded && time.Until(deadline) < long || r.Wait > 0 && r.Wait < long
+}
+
+// names appends the local queue of each name of a request that is counted, and nil for each other one.
+func (g *gate) names(to []*Queue, wants []place.Want) []*Queue {
+	for i := range wants {
+		var q *Queue
+		if counts(&wants[i]) {
+			q = g.queues.named(&wants[i])
+		}
+		to = append(to, q)
+	}
+	return to
+}
+
+// few is room for the names of most requests.
+type few [4]*Queue
+
+// acquire acquires a hold for a request that waits at the gate. q is the local queue of its first name.
+func (g *gate) acquire(q *Queue, r *Request) error {
+	var start *place.Place
+	r.admitted = false
+	if tk := g.enter(r); tk != nil {
+		if err := g.await(q, tk); err != nil || tk.granted {
+			return err
+		}
+		start = tk.start
+	}
+	left, err := q.take(r, start)
+	if r.admitted {
+		g.took(r, left, err)
+	} else if left != nil {
+		left.Remove()
+	}
+	return err
+}
+
+// took ends an attempt of a request that was let through. left is its place if another goroutine can go on
+// with it.
+func (g *gate) took(r *Request, left *place.Place, err error) {
+	deadline, _ := r.Ctx.Deadline()
+	gaveUp := err != nil && g.queues.contextOf(r).Err() != nil
+	names := g.names(new(few)[:0], r.Wants)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if c := firstCrowd(names); c != nil {
+		if c.noSessionSince = r.NoSessionSince; gaveUp {
+			c.patience.leftLocked(&ticket{since: time.Now(), deadline: deadline})
+		}
+	}
+	g.endLocked(names, r, r.got, left)
+}
+
+// endLocked ends an attempt of what was let through: got holds from now on; or else an agent goes on with the
+// place left, if that is of use, or others are let through.
+func (g *gate) endLocked(names []*Queue, r *Request, got *Hold, left *place.Place) {
+	if got != nil {
+		for _, e := range entriesOf(names, r) {
+			e.r, e.at = nil, nil
+		}
+		return
+	}
+	if left != nil {
+		q := firstOf(names)
+		if q.separate.crowd != nil {
+			if a := newAgent(q, gateCrew{g, q}, &q.separate.crowd.patience, left, r); a != nil {
+				for _, e := range entriesOf(names, r) {
+					e.r, e.hold, e.at = &a.request, nil, nil
+				}
+				q.separate.crowd.agents = append(q.separate.crowd.agents, a)
+				return
+			}
+		}
+		left.Remove() // before the creates of the next
+	}
+	g.leaveLocked(names, func(e *entry) bool { return e.r == r })
+}
+
+// enter lets a request through, or returns the ticket with which it waits. A request whose kind conflicts with
+// what was let through goes on without being let through: the ensemble's answer says so.
+func (g *gate) enter(r *Request) *ticket {
+	names := g.names(new(few)[:0], r.Wants)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	passes := true
+	for i, q := range names {
+		if q == nil {
+			continue
+		}
+		s := &q.separate
+		if len(s.through) > 0 && s.permits != r.Wants[i].Kind.Permits {
+			return nil
+		}
+		passes = passes && s.hasRoom(&r.Wants[i], nil)
+	}
+	if passes {
+		passesLocked(names, nil)
+		enterLocked(names, r)
+		return nil
+	}
+	tk := newTicket(r)
+	for _, q := range names {
+		if q == nil {
+			continue
+		}
+		if q.separate.crowd == nil {
+			q.separate.crowd = new(crowd)
+		}
+		c := q.separate.crowd
+		if at := c.line.PushBack(tk); tk.at == nil {
+			tk.at, tk.patience = at, &c.patience
+		} else {
+			tk.also = append(tk.also, at)
+		}
+	}
+	for _, a := range firstCrowd(names).agents {
+		session.Poke(a.comes)
+	}
+	return tk
+}
+
+// hasRoom reports whether one more may be let through on a name, if the hold instead was gone.
+func (s *separate) hasRoom(w *place.Want, instead *Hold) bool {
+	through := len(s.through)
+	if instead != nil && slices.ContainsFunc(s.through, func(e entry) bool { return e.hold == instead }) {
+		through--
+	}
+	return through < max(w.Kind.Permits, 1)
+}
+
+// enterLocked lets a request through.
+func enterLocked(names []*Queue, r *Request) {
+	r.admitted = true
+	for i, q := range names {
+		if q == nil {
+			continue
+		}
+		s := &q.separate
+		if s.permits = r.Wants[i].Kind.Permits; s.through == nil {
+			s.through = s.one[:0]
+		}
+		s.through = append(s.through, entry{r: r})
+	}
+}
+
+// firstOf returns the first local queue; there is one.
+func firstOf(names []*Queue) *Queue {
+	return names[slices.IndexFunc(names, func(q *Queue) bool { return q != nil })]
+}
+
+// firstCrowd returns what waits for the first name; nil if nothing has waited.
+func firstCrowd(names []*Queue) *crowd { return firstOf(names).separate.crowd }
+
+// entriesOf returns the entries of a request.
+func entriesOf(names []*Queue, r *Request) (all []*entry) {
+	for _, q := range names {
+		for i := 0; q != nil && i < len(q.separate.through); i++ {
+			if e := &q.separate.through[i]; e.r == r {
+				all = append(all, e)
+			}
+		}
+	}
+	return all
+}
+
+// leaveLocked takes the entries of a request or a hold out, and lets others through.
+func (g *gate) leaveLocked(names []*Queue, is func(*entry) bool) {
+	for _, q := range names {
+		if q == nil {
+			continue
+		}
+		s := &q.separate
+		if at := slices.IndexFunc(s.through, func(e entry) bool { return is(&e) }); at >= 0 {
+			s.through = slices.Delete(s.through, at, at+1)
+		}
+	}
+	g.serveLocked(names)
+}
+
+// serveLocked lets through what may pass on names that have changed.
+func (g *gate) serveLocked(names []*Queue) {
+	for _, q := range names {
+		if q == nil || q.separate.crowd == nil {
+			continue
+		}
+		for tk := g.nextLocked(q, nil); tk != nil; tk = g.nextLocked(q, nil) {
+			g.admitLocked(tk, nil)
+		}
+	}
+}
+
+// nextLocked returns the ticket that is let through next on a name; nil if none may pass. instead is a hold that
+// counts as gone; nil: none does.
+func (g *gate) nextLocked(q *Queue, instead *Hold) *ticket {
+	if s := &q.separate; s.crowd.line.Len() == 0 || s.permits > 0 && instead == nil && len(s.through) >= s.permits {
+		return nil
+	}
+	return nextOf(&q.separate.crowd.line, func(tk *ticket) bool {
+		names := g.names(new(few)[:0], tk.r.Wants)
+		for i, o := range names {
+			if o != nil && !o.separate.hasRoom(&tk.r.Wants[i], instead) && tk.passed <= maxPassed {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// passesLocked notes that those that want several names are passed over, on some of them: by a ticket, or by what
+// has just come.
+func passesLocked(names []*Queue, by *ticket) {
+	for _, q := range names {
+		if q == nil || q.separate.crowd == nil {
+			continue
+		}
+		for at := q.separate.crowd.line.Front(); at != nil && at.Value != by; at = at.Next() {
+			if tk := at.Value.(*ticket); len(tk.also) > 0 {
+				tk.passed++
+			}
+		}
+	}
+}
+
+// admitLocked lets a ticket through. instead is the hold whose place it replaces; nil: none.
+func (g *gate) admitLocked(tk *ticket, instead *Hold) {
+	names := g.names(new(few)[:0], tk.r.Wants)
+	passesLocked(names, tk)
+	g.unqueueLocked(tk, names)
+	if instead == nil {
+		enterLocked(names, tk.r)
+		tk.answer(false, nil)
+		return
+	}
+	tk.r.admitted = true
+	for _, q := range names {
+		for i := 0; q != nil && i < len(q.separate.through); i++ {
+			if e := &q.separate.through[i]; e.hold == instead {
+				*e = entry{r: tk.r}
+			}
+		}
+	}
+	tk.answer(false, instead.place)
+}
+
+// unqueueLocked takes a ticket out of the lines of its names.
+func (g *gate) unqueueLocked(tk *ticket, names []*Queue) {
+	also := tk.also
+	for i, q := range names {
+		switch {
+		case q == nil:
+		case firstOf(names[:i+1]) == q:
+			q.separate.crowd.line.Remove(tk.at)
+		default:
+			q.separate.crowd.line.Remove(also[0])
+			also = also[1:]
+		}
+	}
+	tk.at, tk.also = nil, nil
+}
+
+// wantSame reports whether the wants of two requests are the same.
+func wantSame(wants, others []place.Want) bool {
+	return slices.EqualFunc(wants, others, func(v, w place.Want) bool { return v.Path == w.Path && v.Kind == w.Kind })
+}
+
+// holdsAtGate notes the newest hold that was made for a request that was let through.
+func (q *Queue) holdsAtGate(r *Request, h *Hold) {
+	g := &q.queues.gate
+	names := g.names(new(few)[:0], r.Wants)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, e := range entriesOf(names, r) {
+		e.hold = h
+	}
+}
+
+// passGate gives the place of a hold that is over to the next that waits at the gate, if that wants the same.
+func (q *Queue) passGate(h *Hold) (taken bool) {
+	g := &q.queues.gate
+	names := g.names(new(few)[:0], h.wants)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	c := firstCrowd(names)
+	if c == nil {
+		return false
+	}
+	tk := g.nextLocked(firstOf(names), h)
+	if tk == nil || !wantSame(tk.r.Wants, h.wants) {
+		return false
+	}
+	g.admitLocked(tk, h)
+	return true
+}
+
+// leavesGate lets others through: the nodes of a hold are about to go.
+func (q *Queue) leavesGate(h *Hold) {
+	g := &q.queues.gate
+	names := g.names(new(few)[:0], h.wants)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.leaveLocked(names, func(e *entry) bool { return e.hold == h })
+}
+
+// admittedMeets notes where a request that was let through waits in ZooKeeper's queue.
+func (q *Queue) admittedMeets(r *Request, at waitingPlace) {
+	g := &q.queues.gate
+	names := g.names(new(few)[:0], r.Wants)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, e := range entriesOf(names, r) {
+		e.at = &at
+	}
+}
+
+// worked notes since when the last caller of a hold has had it.
+func (g *gate) worked(h *Hold, since time.Time) {
+	names := g.names(new(few)[:0], h.wants)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if c := firstCrowd(names); c != nil && c.patience.tested.Load() {
+		c.patience.workedLocked(since)
+	}
+}

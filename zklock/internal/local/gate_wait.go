@@ -1,0 +1,215 @@
+package local
+
+import (
+	"context"
+	"slices"
+
+	"github.com/zklock/go-zklock/zklock/internal/errs"
+	"github.com/zklock/go-zklock/zklock/internal/place"
+)
+
+// await waits until a ticket is let through, or has a hold. If the request's context ends first, it
+// takes the ticket out of the lines. q is the local queue of its first name.
+func (g *gate) await(q *Queue, tk *ticket) error {
+	r := tk.r
+	ctx := g.queues.contextOf(r)
+	deadline, _ := r.Ctx.Deadline() // without a mutex: it is the caller's
+	names := g.names(nil, r.Wants)
+	c := firstCrowd(names)
+	g.mu.Lock()
+	tk.deadline = deadline
+	ahead := g.aheadLocked(names, tk)
+	g.mu.Unlock()
+	r.meets(ahead)
+	select {
+	case <-tk.answered:
+		// If the one before had no usable session, those behind it had none either.
+		g.mu.Lock()
+		if since := c.noSessionSince; since.After(tk.since) {
+			r.NoSessionSince = since
+		} else if !since.IsZero() {
+			r.NoSessionSince = tk.since
+		}
+		g.mu.Unlock()
+		return nil
+	case <-ctx.Done():
+		g.mu.Lock()
+		ahead, held := g.aheadLocked(names, tk), firstOf(names).separate.isHeld()
+		g.mu.Unlock()
+		err := g.waitEnded(ctx, q, tk, held)
+		if !ahead.Local {
+			r.Caller.Sees(ahead) // what an agent's place waits for
+		}
+		g.leave(names, tk)
+		return err
+	}
+}
+
+// isHeld reports whether something that was let through holds.
+func (s *separate) isHeld() bool {
+	return slices.ContainsFunc(s.through, func(e entry) bool { return e.hold != nil })
+}
+
+// waitEnded returns the error of a wait at the gate that ctx has ended.
+func (g *gate) waitEnded(ctx context.Context, q *Queue, tk *ticket, held bool) error {
+	if !held {
+		s, err := g.queues.pool.Session(ctx, q.path)
+		if err != nil {
+			return err // as what was let through would get it
+		}
+		if cut := s.CutSince(); !cut.IsZero() {
+			return withoutConnection(errs.WaitEnded(ctx, errs.ErrUnavailable), cut)
+		}
+	}
+	return errs.WaitEnded(ctx, errs.ErrNotAcquired)
+}
+
+// leave takes a ticket out of the lines. If it was already sent its answer, leave passes on what it got.
+func (g *gate) leave(names []*Queue, tk *ticket) {
+	g.mu.Lock()
+	tk.patience.leftLocked(tk)
+	if tk.at != nil {
+		g.unqueueLocked(tk, names)
+		g.serveLocked(names) // it may have been the next on one name, and not on another
+		for _, a := range firstCrowd(names).agents {
+			a.reviewLocked()
+		}
+		g.mu.Unlock()
+		return
+	}
+	g.mu.Unlock()
+	<-tk.answered // at was cleared, so the answer was sent or is about to be
+	if tk.granted {
+		tk.r.got.drop(tk.r.Caller.Handle())
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.endLocked(names, tk.r, nil, tk.start)
+}
+
+// aheadLocked describes what a ticket waits for: on the first name without room, the newest of what was let
+// through.
+func (g *gate) aheadLocked(names []*Queue, tk *ticket) Ahead {
+	ahead := Ahead{Local: true}
+	for i, q := range names {
+		if q == nil {
+			continue
+		}
+		s := &q.separate
+		position := len(s.through)
+		for at := s.crowd.line.Front(); at != nil && at.Value != tk; at = at.Next() {
+			position++
+		}
+		if position <= ahead.Position {
+			continue
+		}
+		ahead = Ahead{Local: true, Position: position}
+		if ahead.Kind.Mode = tk.r.Wants[i].Kind.Mode; len(s.through) == 0 {
+			continue
+		}
+		switch e := s.through[len(s.through)-1]; {
+		case e.hold != nil:
+			ahead.Kind.Mode, ahead.Origin = e.hold.describe()
+			ahead.Held, ahead.Candidacy = true, e.hold.candidacy
+			ahead.Entry.Name, ahead.Granted = e.hold.place.Node(), e.hold.place.Granted
+		case e.r != nil:
+			ahead.Origin = e.r.Origin
+			if at := slices.IndexFunc(s.crowd.agents, func(a *agent) bool { return &a.request == e.r }); at >= 0 && s.crowd.agents[at].ahead.Position > 0 {
+				ahead = s.crowd.agents[at].ahead.behind(position)
+			}
+		}
+	}
+	return ahead
+}
+
+// gateCrew is the gate as the agent of a place sees it, whose first name has the local queue.
+type gateCrew struct {
+	*gate
+	queue *Queue
+}
+
+var _ crew = gateCrew{}
+
+// Lock and Unlock implement crew.
+func (c gateCrew) Lock()   { c.mu.Lock() }
+func (c gateCrew) Unlock() { c.mu.Unlock() }
+
+func (c gateCrew) nextLocked(of *Request) *ticket {
+	return nextOf(&c.queue.separate.crowd.line, func(tk *ticket) bool { return wantSame(tk.r.Wants, of.Wants) })
+}
+
+func (c gateCrew) unqueueLocked(tk *ticket) {
+	c.gate.unqueueLocked(tk, c.names(nil, tk.r.Wants))
+}
+
+func (c gateCrew) agentMeetsLocked(a *agent, at waitingPlace) {
+	for _, e := range entriesOf(c.names(nil, a.request.Wants), &a.request) {
+		e.at = &at
+	}
+}
+
+func (c gateCrew) holdsLocked(a *agent, h *Hold) (admitted bool) {
+	for _, e := range entriesOf(c.names(nil, a.request.Wants), &a.request) {
+		e.hold = h
+	}
+	return true
+}
+
+func (c gateCrew) agentEnds(a *agent, tk *ticket, got *Hold, left *place.Place) {
+	names := c.names(nil, a.request.Wants)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	crowd := c.queue.separate.crowd
+	crowd.agents = slices.DeleteFunc(crowd.agents, func(o *agent) bool { return o == a })
+	if since := a.request.NoSessionSince; !since.IsZero() {
+		crowd.noSessionSince = since
+	}
+	if tk == nil || got != nil {
+		c.endLocked(names, &a.request, got, left)
+		return
+	}
+	tk.r.admitted = true // the hold was lost before it was live; so tk begins again
+	for _, e := range entriesOf(names, &a.request) {
+		*e = entry{r: tk.r}
+	}
+}
+
+// points returns what a request that waits at the gate stands behind: what was let through on those of its names
+// that have no room.
+func (g *gate) points(r *Request) (all []Behind) {
+	type found struct {
+		entry
+		want place.Want
+	}
+	var through []found
+	g.mu.Lock()
+	for i, q := range g.names(new(few)[:0], r.Wants) {
+		if q == nil || q.separate.hasRoom(&r.Wants[i], nil) {
+			continue
+		}
+		for _, e := range q.separate.through {
+			through = append(through, found{e, r.Wants[i]})
+		}
+	}
+	g.mu.Unlock()
+	for _, f := range through {
+		var nodes []Node
+		switch {
+		case f.hold != nil:
+			nodes, _ = f.hold.Nodes()
+		case f.at != nil && f.at.own != nil:
+			own, _ := f.at.own.Contenders()
+			for i, c := range own {
+				nodes = append(nodes, Node{c, f.r.Wants[i].Name})
+			}
+		}
+		for _, n := range nodes {
+			if n.Name == f.want.Name {
+				n.Mode = f.want.Kind.Mode
+				all = append(all, Behind{Node: n, Itself: true})
+			}
+		}
+	}
+	return all
+}
