@@ -179,6 +179,12 @@ func (c *Client) acquire(ctx context.Context, a *acquisition, refused error) (lo
 	if err = refused; err != nil {
 		a.Name = queue.Truncate(a.Name, queue.MaxName)
 	}
+	returns := false
+	defer func() {
+		if !returns {
+			a.abandon()
+		}
+	}()
 	// Hooks may pass the name on to systems that accept UTF-8 only.
 	ctx, end := hook.Start(c.hooks.Acquire, ctx, AcquireEvent{Name: strings.ToValidUTF8(a.Name, "\ufffd"), Mode: Mode(a.Mode), Try: a.Try, Candidacy: a.Candidacy})
 	var waited time.Duration
@@ -201,6 +207,7 @@ func (c *Client) acquire(ctx context.Context, a *acquisition, refused error) (lo
 		c.counters.acquired.Add(1)
 	}
 	end.Call(AcquireResult{Lock: lock, Waited: waited, Err: err})
+	returns = true
 	return lock, err
 }
 

@@ -2,6 +2,7 @@ package local
 
 import (
 	"github.com/zklock/go-zklock/zklock/internal/errs"
+	"github.com/zklock/go-zklock/zklock/internal/place"
 )
 
 // Acquire waits until a request has a hold. Its handle is the last that the Caller has made. The
@@ -56,9 +57,10 @@ func (q *Queue) acquire(r *Request) error {
 	} else if !since.IsZero() {
 		r.NoSessionSince = tk.since
 	}
-	left, err := q.take(r, tk.start)
+	var left *place.Place
+	defer func() { q.led(r.got, left) }() // also if a hook panics
+	left, err = q.take(r, tk.start)
 	q.noSessionSince = r.NoSessionSince
-	q.led(r.got, left)
 	return err
 }
 
@@ -132,7 +134,7 @@ func (q *Queue) await(tk *ticket) error {
 			q.mu.Lock()
 			ahead := q.aheadLocked()
 			q.mu.Unlock()
-			tk.r.meets(ahead)
+			q.meets(tk, ahead)
 		}
 		select {
 		case <-tk.answered:
@@ -144,6 +146,19 @@ func (q *Queue) await(tk *ticket) error {
 			return err
 		}
 	}
+}
+
+// meets is Request.meets for a ticket in the queue. If a hook panics, the ticket leaves the queue: the caller may
+// recover, and would never take the answer.
+func (q *Queue) meets(tk *ticket, ahead Ahead) {
+	returns := false
+	defer func() {
+		if !returns {
+			q.leave(tk)
+		}
+	}()
+	tk.r.meets(ahead)
+	returns = true
 }
 
 // leaderWaitsLocked decides whether a reader that enters the queue already waits for other
@@ -199,7 +214,7 @@ func (q *Queue) leave(tk *ticket) {
 	switch {
 	case tk.refused:
 	case tk.granted:
-		tk.r.got.drop(tk.r.Caller.Handle())
+		tk.r.got.Drop(tk.r.Caller.Handle())
 	default:
 		q.led(nil, tk.start)
 	}
