@@ -118,7 +118,7 @@ var ErrLost = errs.ErrLost
 
 // ErrLeaseOver is a cause of loss: no quorum renewed the session's lease in time. The
 // session may still have been alive at that moment. If this process, or its machine, did not
-// run during that time, the text of the cause says so.
+// run during that time, or if the ensemble has refused the heartbeats, the text of the cause says so.
 var ErrLeaseOver = errs.ErrLeaseOver
 
 // ErrNodeDeleted is a cause of loss: another client deleted the queue node, for example

@@ -116,7 +116,8 @@ func (l *Lock) Err() error { return l.handle.reason() }
 // is needed: the queue node was passed on to a goroutine of this process, or the client keeps
 // it, or another Lock still holds it. It waits for the confirmation until ctx ends, but no longer than
 // a session timeout. Then the error matches [ErrReleasePending], and the release
-// continues in the background. If the session ends before the confirmation, the queue
+// continues in the background. So it does if the ensemble refuses it, for example without the right DELETE: the
+// client tries again, up to once in a minute. If the session ends before the confirmation, the queue
 // node goes with it; the error matches ErrReleasePending, and its text has the reason. With
 // [WithAsyncRelease] it does not wait for the confirmation.
 //
