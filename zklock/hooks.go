@@ -28,8 +28,8 @@ import (
 //   - Lost and Session: the further reports of the session, and Close and Shutdown.
 //
 // The client does not recover from panics in hooks. Lost, Session, and most calls of Operation, run on the client's
-// own goroutines, so a panic there ends the process. A panic in another hook goes on to the caller of the lock's method,
-// who may recover. Then no lock is held because of that call, and the client removes the queue node.
+// own goroutines, so a panic there ends the process. A panic in another hook goes on to the caller of the lock's
+// method. If that recovers, no lock is held because of the call, and the client removes the queue node.
 //
 // Acquire, Wait, Release and Operation are called when something begins. Each returns the
 // context for what happens until it ends, and the function that the client calls at the
