@@ -3,6 +3,7 @@ package zklock_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -44,15 +45,15 @@ func TestPanicInAHookGivesTheLockBack(t *testing.T) {
 			}}
 		}},
 		"the end of Acquire by a hand-over": {local: true, hooks: func(panics func()) zklock.Hooks {
-			waited := false
+			var waited atomic.Bool
 			return zklock.Hooks{
 				Wait: func(context.Context, zklock.WaitEvent) (context.Context, func(zklock.WaitResult)) {
-					waited = true
+					waited.Store(true)
 					return nil, nil
 				},
 				Acquire: func(context.Context, zklock.AcquireEvent) (context.Context, func(zklock.AcquireResult)) {
 					return nil, func(zklock.AcquireResult) {
-						if waited {
+						if waited.Load() {
 							panics()
 						}
 					}
@@ -98,10 +99,10 @@ func TestPanicInAHookGivesTheLockBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				e := memdriver.New()
-				armed, panicked := false, 0
+				var armed atomic.Bool
+				panicked := 0
 				a := connect(t, e.Connector(), c.keys, zklock.WithHooks(c.hooks(func() {
-					if armed {
-						armed = false
+					if armed.CompareAndSwap(true, false) {
 						panic("no")
 					}
 				})))
@@ -112,7 +113,7 @@ func TestPanicInAHookGivesTheLockBack(t *testing.T) {
 						acquire(t.Context(), a)
 					}
 				}
-				armed = true
+				armed.Store(true)
 				ended := make(chan any, 3)
 				begin := func(f func()) {
 					go func() { ended <- recovered(f) }()
@@ -207,10 +208,9 @@ func TestPanicInAHookOfANestedWait(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				e := memdriver.New()
-				once := true
+				var once atomic.Bool
 				a := connect(t, e.Connector(), nil, zklock.WithHooks(hooks(func() {
-					if once {
-						once = false
+					if once.CompareAndSwap(false, true) {
 						panic("no")
 					}
 				})))
