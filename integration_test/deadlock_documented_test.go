@@ -68,6 +68,7 @@ func TestDocumentedDeadlock(t *testing.T) {
 		if len(failed) != 1 || !errors.As(failed[0], &d) || d.Error() != message[1] {
 			t.Errorf("%v, want one error, with the documented message\n%s", failed, message[1])
 		}
+		synctest.Wait() // for the log
 		if line := log.String(); strings.Count(line, "\n") != 1 || !strings.Contains(line, "level=WARN") || !strings.Contains(line, logged[1]) || !strings.Contains(line, fmt.Sprintf("deadlock=%q", message[1])) {
 			t.Errorf("the log is\n%s", line)
 		}

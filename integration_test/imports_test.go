@@ -27,7 +27,7 @@ type imports struct {
 
 // zklockNeeds are the packages that package zklock depends on, and with it each package that
 // imports it.
-var zklockNeeds = []string{"zklock/driver", "zklock/internal/", "internal/sessiondir"}
+var zklockNeeds = []string{"zklock/driver", "zklock/internal/", "internal/backlog", "internal/sessiondir"}
 
 // texts are the packages that make texts of errors. They import the standard library only, and each
 // package may use them.
@@ -39,6 +39,7 @@ var texts = []string{"internal/nearest", "internal/oneline"}
 // application that uses one adapter never compiles the dependencies of another. Code that
 // adapters share, such as the format of names, is in a package that imports the core only.
 var importRules = map[string]imports{
+	"internal/backlog":         {},
 	"internal/nearest":         {},
 	"internal/oneline":         {},
 	"zklock/driver":            {},
@@ -48,10 +49,10 @@ var importRules = map[string]imports{
 	"zklock/internal/lease":    {},
 	"zklock/internal/mutex":    {},
 	"zklock/internal/queue":    {ours: []string{"zklock/driver", "zklock/internal/errs"}},
-	"zklock/internal/session":  {ours: []string{"zklock/driver", "zklock/internal/errs", "zklock/internal/hook", "zklock/internal/lease", "zklock/internal/mutex"}},
-	"zklock/internal/place":    {ours: []string{"zklock/driver", "zklock/internal/errs", "zklock/internal/hook", "zklock/internal/lease", "zklock/internal/mutex", "zklock/internal/queue", "zklock/internal/session"}},
-	"zklock/internal/local":    {ours: []string{"zklock/driver", "zklock/internal/errs", "zklock/internal/hook", "zklock/internal/lease", "zklock/internal/mutex", "zklock/internal/place", "zklock/internal/queue", "zklock/internal/session"}},
-	"zklock/internal/deadlock": {ours: []string{"zklock/driver", "zklock/internal/errs", "zklock/internal/hook", "zklock/internal/lease", "zklock/internal/local", "zklock/internal/mutex", "zklock/internal/place", "zklock/internal/queue", "zklock/internal/session"}},
+	"zklock/internal/session":  {ours: []string{"internal/backlog", "zklock/driver", "zklock/internal/errs", "zklock/internal/hook", "zklock/internal/lease", "zklock/internal/mutex"}},
+	"zklock/internal/place":    {ours: []string{"internal/backlog", "zklock/driver", "zklock/internal/errs", "zklock/internal/hook", "zklock/internal/lease", "zklock/internal/mutex", "zklock/internal/queue", "zklock/internal/session"}},
+	"zklock/internal/local":    {ours: []string{"internal/backlog", "zklock/driver", "zklock/internal/errs", "zklock/internal/hook", "zklock/internal/lease", "zklock/internal/mutex", "zklock/internal/place", "zklock/internal/queue", "zklock/internal/session"}},
+	"zklock/internal/deadlock": {ours: []string{"internal/backlog", "zklock/driver", "zklock/internal/errs", "zklock/internal/hook", "zklock/internal/lease", "zklock/internal/local", "zklock/internal/mutex", "zklock/internal/place", "zklock/internal/queue", "zklock/internal/session"}},
 	"zklock/internal/model":    {ours: []string{"zklock/internal/lease"}},
 	"zklock":                   {ours: zklockNeeds},
 	"zklock/election":          {ours: []string{"zklock"}},

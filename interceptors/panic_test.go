@@ -20,13 +20,18 @@ import (
 
 // journal is a log that a test can read.
 type journal struct {
+	wrote chan struct{} // gets an element for each line
+
 	mu  sync.Mutex
 	buf bytes.Buffer // guarded by mu
 }
 
+func newJournal() *journal { return &journal{wrote: make(chan struct{}, 100)} }
+
 func (j *journal) Write(p []byte) (int, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	defer func() { j.wrote <- struct{}{} }()
 	return j.buf.Write(p)
 }
 
@@ -59,7 +64,7 @@ func (s badReceiver) RecvMsg(any) error { s.recv(); return nil }
 
 func TestPanicUnderRecvMsgReachesTheRecoveryInterceptor(t *testing.T) {
 	w := newWorld(t)
-	log := new(journal)
+	log := newJournal()
 	spoil := func(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 		return handler(srv, badReceiver{ss, func() { panic("boom") }})
 	}
@@ -77,7 +82,9 @@ func TestPanicUnderRecvMsgReachesTheRecoveryInterceptor(t *testing.T) {
 	if _, err := stream.CloseAndRecv(); status.Code(err) != codes.DataLoss || !strings.Contains(err.Error(), "recovered boom") {
 		t.Errorf("the client got %v, want the recovered panic", err)
 	}
-	// The panic was on another goroutine than the handler's, so the log must have its stack.
+	// The panic was on another goroutine than the handler's, so the log must have its stack. The handler does not
+	// wait for that.
+	<-log.wrote
 	if text := log.String(); !strings.Contains(text, "boom") || !strings.Contains(text, "badReceiver") {
 		t.Errorf("logged %q, want the panic and its stack", text)
 	}

@@ -284,7 +284,7 @@ func declare(t *testing.T, service string, lock *lockpb.Lock) string {
 func TestBadNameInADeclarationIsTheProgramsFault(t *testing.T) {
 	for service, name := range map[string]string{"Slashes": "orders//{id}", "Climbs": "../{id}", "Fixed": "orders/", "Control": "a\x01{id}", "Long": strings.Repeat("x", 513)} {
 		method := declare(t, service, &lockpb.Lock{Name: name})
-		log := new(journal)
+		log := newJournal()
 		i := interceptors.UnaryServerInterceptor(interceptors.FromProto(mem(t)), interceptors.WithLogger(log.logger()))
 		_, err := i(t.Context(), order(t, `id: "1"`), &grpc.UnaryServerInfo{FullMethod: method}, func(context.Context, any) (any, error) {
 			t.Error("the handler ran")
@@ -300,7 +300,7 @@ func TestBadNameInADeclarationIsTheProgramsFault(t *testing.T) {
 	// If the declaration is right and a value makes the name invalid, the caller is at
 	// fault.
 	method := declare(t, "Good", &lockpb.Lock{Name: "orders/{id}"})
-	log := new(journal)
+	log := newJournal()
 	i := interceptors.UnaryServerInterceptor(interceptors.FromProto(mem(t)), interceptors.WithLogger(log.logger()))
 	_, err := i(t.Context(), order(t, `id: ".."`), &grpc.UnaryServerInfo{FullMethod: method}, nil)
 	if codeOf(err) != codes.InvalidArgument || log.String() != "" {

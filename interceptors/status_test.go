@@ -275,7 +275,7 @@ func TestLogHasTheMethodOfTheCall(t *testing.T) {
 	for side, options := range map[string]func(interceptors.Pick, ...interceptors.Option) []any{"server": onServer, "client": onClient} {
 		for kind, method := range map[string]string{"unary": "Pay", "upload": "Upload", "watch": "Watch"} {
 			t.Run(side+" "+kind, func(t *testing.T) {
-				log := new(journal)
+				log := newJournal()
 				broken := func(context.Context, interceptors.Call) zklock.Acquirer { return zklock.All() }
 				conn := serve(t, &shop{}, options(broken, interceptors.WithLogger(log.logger()))...)
 				var err error

@@ -112,6 +112,17 @@ func (a *acquisition) HandedOver(from string) {
 	}
 }
 
+// abandon gives back what an acquisition has when a hook panics: its caller may recover, and gets no Lock. The
+// panic goes on. What the request has in the queues, the packages below take out.
+func (a *acquisition) abandon() {
+	if a.nested {
+		a.client.deadlocks.End(a)
+	}
+	if l := a.lock; l != nil && a.Granted() {
+		l.handle.hold.Drop(l.handle)
+	}
+}
+
 // endWaiting ends and counts the wait for other contenders, if there was one, and returns how long
 // it took.
 func (a *acquisition) endWaiting(err error) (waited time.Duration) {

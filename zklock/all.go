@@ -30,7 +30,7 @@ const maxAll = 128
 // process, and a writer's can be downgraded.
 //
 // All takes 1 to 128 names, all of one Client. It does not take semaphores and other
-// Alls. Acquiring anything else fails with [ErrConflict].
+// Alls. Acquiring anything else fails with [ErrConflict], and an All of a nil lock with [ErrMisuse].
 func All(acquirers ...Acquirer) *Group {
 	g := &Group{}
 	g.err = g.add(acquirers)

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/backlog"
 	"github.com/zklock/go-zklock/internal/oneline"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/deadlock"
@@ -49,6 +50,7 @@ func OpenConfig(cfg Config, opts ...Option) (c *Client, err error) {
 		return nil, err
 	}
 	c = &Client{shared: shared{cfg: settings}}
+	c.cfg.Lines = new(backlog.Queue)
 	for _, o := range opts {
 		if o != nil {
 			o.applyOpen(c)
@@ -71,7 +73,9 @@ func OpenConfig(cfg Config, opts ...Option) (c *Client, err error) {
 		defer annotate(&err, "close", "")
 		c.local.Refuse()
 		c.pool.Close()
-		return connector.Close()
+		err = connector.Close()
+		c.cfg.Lines.Flush(backlog.Patience)
+		return err
 	})
 	return c, nil
 }
@@ -175,6 +179,12 @@ func (c *Client) acquire(ctx context.Context, a *acquisition, refused error) (lo
 	if err = refused; err != nil {
 		a.Name = queue.Truncate(a.Name, queue.MaxName)
 	}
+	returns := false
+	defer func() {
+		if !returns {
+			a.abandon()
+		}
+	}()
 	// Hooks may pass the name on to systems that accept UTF-8 only.
 	ctx, end := hook.Start(c.hooks.Acquire, ctx, AcquireEvent{Name: strings.ToValidUTF8(a.Name, "\ufffd"), Mode: Mode(a.Mode), Try: a.Try, Candidacy: a.Candidacy})
 	var waited time.Duration
@@ -197,6 +207,7 @@ func (c *Client) acquire(ctx context.Context, a *acquisition, refused error) (lo
 		c.counters.acquired.Add(1)
 	}
 	end.Call(AcquireResult{Lock: lock, Waited: waited, Err: err})
+	returns = true
 	return lock, err
 }
 
@@ -262,7 +273,8 @@ func (c *Client) Shutdown(ctx context.Context) error {
 // still held are lost, with ErrClosed as the cause, before the client asks the
 // ensemble to remove their queue nodes; loss_delay does not delay that. Close returns
 // when every goroutine of the client has ended, at most about a session timeout
-// later. Further calls wait for the first one and return the same error.
+// later. One may be left: a handler of [WithLogger] that does not take the client's lines within a second
+// keeps the goroutine that waits for it. Further calls wait for the first one and return the same error.
 func (c *Client) Close() error {
 	if c == nil || c.pool == nil {
 		return &Error{Op: "close", Err: errNoClient}

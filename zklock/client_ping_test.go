@@ -64,6 +64,7 @@ func TestPingSaysWhichRightIsMissingWhere(t *testing.T) {
 					t.Errorf("%s: the error %q does not contain %q", c.what, err, word)
 				}
 			}
+			synctest.Wait() // for the log
 			if !strings.Contains(log.String(), c.logged) || c.logged == "" && log.String() != "" {
 				t.Errorf("%s: logged %q, want %q", c.what, log.String(), c.logged)
 			}
@@ -182,6 +183,7 @@ func TestPingNamesServersWithoutContainers(t *testing.T) {
 			if n := m.creates.Load(); n != c.asks {
 				t.Errorf("%s, %v: asked for %d containers, want %d", c.dialect, c.err, n, c.asks)
 			}
+			synctest.Wait() // for the log
 			if got := strings.Contains(log.String(), "lack container znodes"); got != c.warns {
 				t.Errorf("%s, %v: a warning: %v, want %v: %s", c.dialect, c.err, got, c.warns, log.String())
 			}

@@ -206,6 +206,7 @@ func TestGrantedTimeout(t *testing.T) {
 			if d := time.Since(began); d > 100*time.Millisecond {
 				t.Errorf("%s: the calls took %v, want at most 100ms", c.what, d)
 			}
+			synctest.Wait() // for the log
 			lines := strings.Count(log.String(), "granted a shorter session timeout")
 			if want := min(len(c.logs), 1); lines != want {
 				t.Errorf("%s: %d warnings, want %d:\n%s", c.what, lines, want, &log)

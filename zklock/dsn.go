@@ -49,7 +49,7 @@ func (c *Config) connect(cl *Client) (driver.Connector, error) {
 	if err != nil {
 		return nil, err
 	}
-	u := driver.URL{Scheme: c.Scheme, User: c.User, Password: c.Password, Root: cl.cfg.Root, Logger: cl.cfg.Logger, Options: cl.cfg.driverOptions, Params: make(url.Values)}
+	u := driver.URL{Scheme: c.Scheme, User: c.User, Password: c.Password, Root: cl.cfg.Root, Logger: cl.cfg.Log(), Options: cl.cfg.driverOptions, Params: make(url.Values)}
 	if err := checkUser(c.User, c.Password); err != nil {
 		return nil, err
 	}

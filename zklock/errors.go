@@ -118,7 +118,7 @@ var ErrLost = errs.ErrLost
 
 // ErrLeaseOver is a cause of loss: no quorum renewed the session's lease in time. The
 // session may still have been alive at that moment. If this process, or its machine, did not
-// run during that time, the text of the cause says so.
+// run during that time, or if the ensemble has refused the heartbeats, the text of the cause says so.
 var ErrLeaseOver = errs.ErrLeaseOver
 
 // ErrNodeDeleted is a cause of loss: another client deleted the queue node, for example
@@ -137,7 +137,7 @@ var (
 	errNoLock      = errs.Case(ErrMisuse, "the lock was not made by a Client's method: use client.Mutex(name), for example")
 	errNilFunction = errs.Case(ErrMisuse, "the function is nil: pass the work to do under the lock")
 	errNilRefusal  = errs.Case(ErrMisuse, "Refuse of a nil error: pass the reason why there is no lock")
-	errAllOfNil    = errs.Case(ErrConflict, "All of a nil lock: pass what a Client's methods return, such as client.Mutex(name)")
+	errAllOfNil    = errs.Case(ErrMisuse, "All of a nil lock: pass what a Client's methods return, such as client.Mutex(name)")
 )
 
 // Reasons why a lock that the context holds cannot be joined with Reenter.

@@ -320,8 +320,8 @@ func TestMisuseIsAnErrorAtOnce(t *testing.T) {
 			"zero Client":        {acquire(new(zklock.Client).Mutex("x")), "Client was not made by Open", zklock.ErrMisuse},
 			"nil function":       {func() error { return zklock.Do(ctx, c.Mutex("x"), nil) }, `zklock: acquire "x": the function is nil`, zklock.ErrMisuse},
 			"All of nothing":     {acquire(zklock.All()), "All of no locks", zklock.ErrConflict},
-			"All of nil":         {acquire(zklock.All(nil)), "All of a nil lock", zklock.ErrConflict},
-			"All of a nil Mutex": {acquire(zklock.All((*zklock.Mutex)(nil))), "All of a nil lock", zklock.ErrConflict},
+			"All of nil":         {acquire(zklock.All(nil)), "All of a nil lock", zklock.ErrMisuse},
+			"All of a nil Mutex": {acquire(zklock.All((*zklock.Mutex)(nil))), "All of a nil lock", zklock.ErrMisuse},
 			"All of permits":     {acquire(zklock.All(c.Semaphore("s", 1))), "not *zklock.Semaphore", zklock.ErrConflict},
 		} {
 			err := k.call()

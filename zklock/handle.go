@@ -155,7 +155,7 @@ func (hd *handle) forgotten() {
 		return
 	}
 	c := hd.client
-	defer c.counters.forgotten.Add(1) // last: a program that sees the count finds the line in the log
+	defer c.counters.forgotten.Add(1) // last: a program that sees the count, and closes the client, finds the line in the log
 	attrs := []any{"name", hd.hold.Name(), "held", time.Since(hd.acquired), "session", session.HexID(hd.hold.SessionID())}
 	if at := acquireStack(hd.hookCtx); at != nil {
 		attrs = append(attrs, "acquired", at)

@@ -15,7 +15,21 @@ import (
 // A hook runs on the goroutine that does what the hook reports. Each session has a separate
 // goroutine that calls Lost and Session. Many goroutines may call a hook at the same time. A hook
 // must return quickly, and must not wait or call methods of the lock or the client that it is
-// about. The client does not recover from panics in hooks.
+// about. In particular it must not write to a log or a pipe that can block. While it runs, it holds up:
+//
+//   - Acquire, Inject and Label: the acquisition that begins.
+//   - Wait, Ahead, Handover, and the end of Wait and of Acquire: the acquisition. Its place in the queue stays,
+//     and so does the lock, if it has it: all contenders of the name wait. Handover holds up the Release that hands
+//     over, too.
+//   - Deadlock: the acquisition that fails, and so what its caller holds.
+//   - Release: the lock, which stays held. The end of Release: only the caller of Release.
+//   - Operation: the request, and those that share its transaction. If heartbeats are held up until the lease
+//     runs out, the session's locks are lost.
+//   - Lost and Session: the further reports of the session, and Close and Shutdown.
+//
+// The client does not recover from panics in hooks. Lost, Session, and most calls of Operation, run on the client's
+// own goroutines, so a panic there ends the process. A panic in another hook goes on to the caller of the lock's
+// method. If that recovers, no lock is held because of the call, and the client removes the queue node.
 //
 // Acquire, Wait, Release and Operation are called when something begins. Each returns the
 // context for what happens until it ends, and the function that the client calls at the

@@ -116,7 +116,8 @@ func (l *Lock) Err() error { return l.handle.reason() }
 // is needed: the queue node was passed on to a goroutine of this process, or the client keeps
 // it, or another Lock still holds it. It waits for the confirmation until ctx ends, but no longer than
 // a session timeout. Then the error matches [ErrReleasePending], and the release
-// continues in the background. If the session ends before the confirmation, the queue
+// continues in the background. So it does if the ensemble refuses it, for example without the right DELETE: the
+// client tries again, up to once in a minute. If the session ends before the confirmation, the queue
 // node goes with it; the error matches ErrReleasePending, and its text has the reason. With
 // [WithAsyncRelease] it does not wait for the confirmation.
 //
@@ -143,6 +144,12 @@ func (l *Lock) Release(ctx context.Context) (err error) {
 	if l.handle.client.hooks.Release != nil { // else it is not worth a clock and a mutex
 		event = ReleaseEvent{Lock: l, Held: time.Since(l.handle.acquired), Revoked: l.handle.revokedAt()}
 	}
+	returns := false
+	defer func() {
+		if !returns {
+			l.abandon(ctx)
+		}
+	}()
 	ctx, end := hook.Start(l.handle.client.hooks.Release, ctx, event)
 	if !l.handle.end(byRelease) {
 		err = l.handle.reason()
@@ -164,5 +171,19 @@ func (l *Lock) Release(ctx context.Context) (err error) {
 		err = lost
 	}
 	end.Call(ReleaseResult{Handed: handed, Err: err})
+	returns = true
 	return err
+}
+
+// abandon gives the lock back, in the background, if a Release hook has panicked before Release has done so. Its
+// caller may recover, and a further Release does nothing.
+func (l *Lock) abandon(ctx context.Context) {
+	h := l.handle.hold
+	if !l.handle.end(byRelease) {
+		return
+	}
+	if !l.handle.client.deadlocks.Released(ctx, l.handle, true) {
+		h.KeepBack()
+	}
+	_, _, _ = h.Release(context.WithoutCancel(ctx), l.handle, true)
 }

@@ -40,6 +40,11 @@ func WithHooks(h Hooks) Option {
 // Without this option the client logs warnings and errors to slog's default logger, and so
 // does the driver of a URL. With it, the driver also logs the events of its connections at
 // debug level. WithLogger(nil) turns all of that off.
+//
+// No lock and no call waits for the logger's handler. A goroutine of the client passes the lines on, in their
+// order. If the handler blocks, up to 128 lines wait. Further ones are dropped, and counted in
+// [Stats].LogDropped; a line with their number takes their place. [Client.Close] gives the handler a second for
+// the last lines.
 func WithLogger(l *slog.Logger) Option {
 	return openOption(func(c *Client) {
 		if l == nil {

@@ -73,6 +73,10 @@ type Stats struct {
 	// transactions. Acquisitions fail with [ErrBadEnsemble] then, for the reason token_regression.
 	TokensRegressed bool
 
+	// LogDropped counts lines that the log does not have, because its handler took none for too long: see
+	// [WithLogger].
+	LogDropped uint64
+
 	SessionsOpened uint64 // how many sessions were opened
 	SessionsLost   uint64 // how many sessions have expired, or were given up by the client
 	SessionsReaped uint64 // how many sessions of others, dead or given up, the client has ended: see the key session_dir
@@ -107,6 +111,7 @@ func (c *Client) Stats() Stats {
 		Deadlocks:    c.counters.deadlocks.Load(),
 
 		DeadlocksUnknown: c.deadlocks.Unknown.Load(),
+		LogDropped:       c.cfg.Lines.Dropped(),
 		SessionsOpened:   c.pool.Opened.Load(),
 		SessionsLost:     c.pool.Lost.Load(),
 		SessionsReaped:   c.counters.reaped.Load(),

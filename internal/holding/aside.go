@@ -24,10 +24,9 @@ func Aside(f func() error, logPanic func(panicked any, stack string)) <-chan Out
 			if !o.returned {
 				o.panicked = recover()
 			}
-			if o.panicked != nil {
-				logPanic(o.panicked, string(debug.Stack()))
+			if got <- o; o.panicked != nil {
+				logPanic(o.panicked, string(debug.Stack())) // last: the caller, which holds a lock, does not wait for the log
 			}
-			got <- o
 		}()
 		o.err = f()
 		o.returned = true

@@ -28,6 +28,10 @@ type Controls interface {
 	// missing or has children, or if the ensemble has no leader.
 	Delete(path string) error
 
+	// SetACL replaces the access list of a znode as an operator with all rights would. An empty one gives no client
+	// any right.
+	SetACL(path string, acl []driver.ACL) error
+
 	// SetSequence sets the number that the next sequential child of a znode gets. The last
 	// number is 2147483647, which a server then assigns again and again.
 	SetSequence(path string, next int32) error

@@ -26,8 +26,9 @@ type URL struct {
 	// a Session already contain it.
 	Root string
 
-	// Logger is where the driver logs. It is nil if the client was given no logger; a
-	// driver then uses slog's default logger for messages that must not be missed.
+	// Logger is where the driver logs. A client's never waits for the program's handler. It is nil if a
+	// program opens the driver without a client and sets none; a driver then uses slog's default logger for
+	// messages that must not be missed.
 	Logger *slog.Logger
 
 	// Options are the values that the program has passed to zklock.WithDriverOption. A driver

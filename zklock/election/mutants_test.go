@@ -6,9 +6,9 @@ var _ = []mutant.Mutant{
 	{
 		Name:   "election-resigns-while-working",
 		Breaks: "a leader resigns when its context ends, while its function still works",
-		In:     (*Election).serve,
-		Find:   "defer e.$watchStuck(inner, t)()",
-		Put: `defer e.$watchStuck(inner, t)()
+		In:     (*candidate).serve,
+		Find:   "defer c.$watchStuck(inner, t)()",
+		Put: `defer c.$watchStuck(inner, t)()
 defer context.AfterFunc(inner, func() { _ = t.Release(context.WithoutCancel(ctx)) })()`,
 		Tests: []string{"TestNoOtherLeadsUntilTheWorkHasEnded", "TestSimulatedElections"},
 	},
@@ -31,7 +31,7 @@ defer context.AfterFunc(inner, func() { _ = t.Release(context.WithoutCancel(ctx)
 	{
 		Name:   "election-stopped-leads",
 		Breaks: "a process that was stopped between its grant and the call of its function leads when it goes on",
-		In:     (*Election).serve,
+		In:     (*candidate).serve,
 		Find:   "inner.Err() != nil || !t.Valid()",
 		Put:    "inner.Err() != nil",
 		Tests:  []string{"TestALeaderThatWasStoppedBeforeItsTermDoesNotLead"},

@@ -60,7 +60,7 @@ func WithRevocable() Option { return option(func(s *settings) { s.revocable = tr
 
 // WithLogger sets the logger of [Election.Run]: for errors of the leader's function, for
 // candidacies that failed, and for leaders that are stuck. By default it is slog's default
-// logger. WithLogger(nil) turns the log off.
+// logger. WithLogger(nil) turns the log off. Run waits for its handler as [zklock.WithLogger] describes.
 func WithLogger(l *slog.Logger) Option {
 	return option(func(s *settings) {
 		if l == nil {
@@ -68,12 +68,4 @@ func WithLogger(l *slog.Logger) Option {
 		}
 		s.logger = l
 	})
-}
-
-// log returns the logger.
-func (s *settings) log() *slog.Logger {
-	if s.logger == nil {
-		return slog.Default()
-	}
-	return s.logger
 }

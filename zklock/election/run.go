@@ -3,8 +3,10 @@ package election
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/backlog"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/internal/errs"
 )
@@ -33,7 +35,7 @@ import (
 //     ([driver.ErrNoChildrenForEphemerals]) it helps, so that does not end Run. Run notices within
 //     a second that the client was closed during a pause.
 //
-// Nothing else ends it. Run logs other errors of candidacies and of lead. The client logs the
+// Nothing else ends it. Run waits no longer than a second for its log when it returns, and never before. It logs other errors of candidacies and of lead. The client logs the
 // loss of a term. If lead panics, Run resigns, and the panic goes on.
 func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, t *Term) error) error {
 	if e == nil {
@@ -42,8 +44,10 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, t *Te
 	if lead == nil {
 		return e.failed("run", errNoLead)
 	}
+	c := &candidate{Election: e}
+	defer c.lines.Flush(backlog.Patience)
 	for b := (backoff{}); ; {
-		short, err := e.stand(ctx, lead)
+		short, err := c.stand(ctx, lead)
 		switch {
 		case errors.Is(err, ErrStop):
 			return nil
@@ -56,35 +60,45 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, t *Te
 	}
 }
 
+// candidate is one call of Run. Its lines of the log have a goroutine of their own, since a term ends late, and
+// no other candidate leads, while Run waits.
+type candidate struct {
+	*Election
+	lines backlog.Queue
+}
+
+// log returns the logger of Run, which never waits.
+func (c *candidate) log() *slog.Logger { return c.lines.Logger(c.logger) }
+
 // stand is one candidacy, and the term that follows. Its error ends Run: ErrStop, or one
 // that is final. short means that the next pause should be longer than the last.
-func (e *Election) stand(ctx context.Context, lead func(context.Context, *Term) error) (short bool, err error) {
+func (c *candidate) stand(ctx context.Context, lead func(context.Context, *Term) error) (short bool, err error) {
 	stood := time.Now()
-	t, err := e.Campaign(ctx)
+	t, err := c.Campaign(ctx)
 	switch {
 	case err != nil && (ctx.Err() != nil || isFinal(err)):
 		return false, err
 	case err != nil:
-		e.log().Warn("election: candidacy failed; the candidate stands again", "election", e.name, "error", err)
+		c.log().Warn("election: candidacy failed; the candidate stands again", "election", c.name, "error", err)
 		// An outage ends by itself. A mistake in the settings does not, and fails at once.
 		return !errors.Is(err, zklock.ErrUnavailable) || time.Since(stood) < firstPause, nil
 	}
 	began := time.Now()
-	err = e.serve(ctx, t, lead)
+	err = c.serve(ctx, t, lead)
 	var lost *zklock.LostError
 	errors.As(t.Err(), &lost)
 	switch {
 	case errors.Is(err, ErrStop):
 		return false, ErrStop
 	case lost != nil && errors.Is(lost.Cause, zklock.ErrClosed):
-		return false, e.failed("run", zklock.ErrClosed)
+		return false, c.failed("run", zklock.ErrClosed)
 	}
 	return lost == nil && time.Since(began) < longTerm, nil
 }
 
 // serve calls lead for a term, and resigns when lead has returned or panicked, and not
 // before. It returns the error of lead.
-func (e *Election) serve(ctx context.Context, t *Term, lead func(context.Context, *Term) error) (err error) {
+func (c *candidate) serve(ctx context.Context, t *Term, lead func(context.Context, *Term) error) (err error) {
 	// Release waits no longer than a session timeout. The client logs a release that is not
 	// confirmed, and goes on with it in the background. It logs a loss, too.
 	defer func() { _ = t.Release(context.WithoutCancel(ctx)) }()
@@ -93,11 +107,11 @@ func (e *Election) serve(ctx context.Context, t *Term, lead func(context.Context
 	if inner.Err() != nil || !t.Valid() { // Valid: the process may have been stopped since the grant
 		return nil // a candidate that can lead no more never leads
 	}
-	defer e.watchStuck(inner, t)()
+	defer c.watchStuck(inner, t)()
 	err = lead(inner, t)
 	because := inner.Err() != nil && (errors.Is(err, inner.Err()) || errors.Is(err, context.Cause(inner)))
 	if err != nil && !because && !errors.Is(err, ErrStop) {
-		e.log().Warn("election: the leader's function failed; it resigns", "election", e.name, "token", t.Token(), "error", err)
+		c.log().Warn("election: the leader's function failed; it resigns", "election", c.name, "token", t.Token(), "error", err)
 	}
 	return err
 }
@@ -105,7 +119,7 @@ func (e *Election) serve(ctx context.Context, t *Term, lead func(context.Context
 // watchStuck reports a leader that goes on for too long after its context has ended. The caller
 // calls the function that it returns when the leader's function has returned. That function
 // waits for watchStuck's goroutine.
-func (e *Election) watchStuck(ctx context.Context, t *Term) (stop func()) {
+func (c *candidate) watchStuck(ctx context.Context, t *Term) (stop func()) {
 	returned, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
@@ -114,16 +128,16 @@ func (e *Election) watchStuck(ctx context.Context, t *Term) (stop func()) {
 			return
 		case <-ctx.Done():
 		}
-		timer := time.NewTimer(e.stuckAfter)
+		timer := time.NewTimer(c.stuckAfter)
 		defer timer.Stop()
 		select {
 		case <-returned:
 			return
 		case <-timer.C:
 		}
-		e.log().Error("election: the leader's function has not returned after the end of its context", "election", e.name, "token", t.Token(), "after", e.stuckAfter, "held", t.Valid())
-		if e.stuck != nil {
-			e.stuck(t)
+		c.log().Error("election: the leader's function has not returned after the end of its context", "election", c.name, "token", t.Token(), "after", c.stuckAfter, "held", t.Valid())
+		if c.stuck != nil {
+			c.stuck(t)
 		}
 	}()
 	return func() { close(returned); <-done }

@@ -134,6 +134,11 @@ func (e controls) SetSequence(path string, next int32) error {
 	return e.order(driver.Op{Kind: opSequence, Path: path, Version: next})
 }
 
+// SetACL implements memcontrol.Controls.
+func (e controls) SetACL(path string, acl []driver.ACL) error {
+	return e.order(driver.Op{Kind: opACL, Path: path, ACL: acl})
+}
+
 // Delete implements memcontrol.Controls.
 func (e controls) Delete(path string) error {
 	return e.order(driver.DeleteOp(path, driver.AnyVersion))
@@ -182,8 +187,11 @@ func numbered(name string) bool {
 // the leader has applied it.
 func (e *Ensemble) order(op driver.Op) error {
 	name := op.Kind.String()
-	if op.Kind == opSequence {
+	switch op.Kind {
+	case opSequence:
 		name = "set sequence of"
+	case opACL:
+		name = "set access list of"
 	}
 	if !validPath(op.Path) {
 		return &opError{name, op.Path, driver.ErrBadArguments}

@@ -187,6 +187,13 @@ func (t *tree) execOp(tx *txn, op *driver.Op, result *driver.OpResult) error {
 		}
 		n.creations = op.Version
 		return nil
+	case opACL:
+		n := t.find(op.Path)
+		if n == nil {
+			return driver.ErrNoNode
+		}
+		n.acl = op.ACL
+		return nil
 	}
 	return driver.ErrBadArguments
 }

@@ -14,6 +14,9 @@ const (
 
 	// opSequence sets a node's counter of creations to Version.
 	opSequence
+
+	// opACL replaces a node's access list by ACL.
+	opACL
 )
 
 // txnKind is the kind of a transaction.

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/backlog"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/errs"
@@ -48,6 +50,7 @@ func Every(ctx context.Context, client *zklock.Client, name string, period time.
 	if err := s.check(job); err != nil {
 		return failed("every", name, err)
 	}
+	defer s.lines.Flush(backlog.Patience)
 	s.last = s.present().Add(-period)
 	pause := s.pause
 	for ctx.Err() == nil {
@@ -92,13 +95,14 @@ func Every(ctx context.Context, client *zklock.Client, name string, period time.
 //   - A slot that has run successfully never runs again, nor does an earlier one: run calls the job
 //     only for a slot above the ledger's, under the lock, and records it there. After a failed call
 //     for a slot, a process whose clock is behind may still run the slot before that one.
-//   - A slot that will never run has a line in the log of the process that passes it over, written
-//     before a later slot runs. Slots are passed over in two places: by next, under the lock, and
-//     when the job was called too often.
+//   - A slot that will never run has a line in the log of the process that passes it over, handed to
+//     the log before a later slot runs; no slot waits for the log. Slots are passed over in two
+//     places: by next, under the lock, and when the job was called too often.
 type schedule struct {
 	name   string
 	period time.Duration
 	settings
+	lines backlog.Queue // of the log: one is logged under the lock
 
 	last   time.Time // the ledger's slot as this process read it last; at first, the one before the present slot
 	closed time.Time // this process runs no slot up to here: it has passed them over
@@ -109,6 +113,9 @@ type schedule struct {
 	called int       // how often the job was called for it
 	until  time.Time // when to look again after next, if nothing fails
 }
+
+// log returns the logger of Every, which never waits.
+func (s *schedule) log() *slog.Logger { return s.lines.Logger(s.logger) }
 
 // present returns the slot of this moment.
 func (s *schedule) present() time.Time { return s.now().UTC().Truncate(s.period) }

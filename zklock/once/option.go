@@ -87,7 +87,7 @@ func WithRetry(calls int, pause time.Duration) Option {
 }
 
 // WithLogger sets the logger for slots that failed or were missed. By default it is slog's default
-// logger. WithLogger(nil) turns the log off.
+// logger. WithLogger(nil) turns the log off. No slot waits for its handler: see [zklock.WithLogger].
 func WithLogger(l *slog.Logger) Option {
 	return option(func(s *settings) {
 		if l == nil {
@@ -95,12 +95,4 @@ func WithLogger(l *slog.Logger) Option {
 		}
 		s.logger = l
 	})
-}
-
-// log returns the logger.
-func (s *settings) log() *slog.Logger {
-	if s.logger == nil {
-		return slog.Default()
-	}
-	return s.logger
 }

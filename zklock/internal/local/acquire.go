@@ -2,6 +2,7 @@ package local
 
 import (
 	"github.com/zklock/go-zklock/zklock/internal/errs"
+	"github.com/zklock/go-zklock/zklock/internal/place"
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
@@ -57,12 +58,13 @@ func (q *Queue) acquire(r *Request) error {
 	} else if !since.IsZero() {
 		r.NoSessionSince = tk.since
 	}
-	left, err := q.take(r, tk.start)
+	var left *place.Place
+	defer func() { q.led(r.got, left) }() // also if a hook panics
+	left, err = q.take(r, tk.start)
 	if err != nil && q.queues.contextOf(r).Err() != nil && !r.Try {
 		q.gaveUp(tk)
 	}
 	q.noSessionSince = r.NoSessionSince
-	q.led(r.got, left)
 	return err
 }
 
@@ -144,7 +146,7 @@ func (q *Queue) await(tk *ticket) error {
 		ahead := q.aheadLocked()
 		q.mu.Unlock()
 		if leaderWaits == nil {
-			tk.r.meets(ahead)
+			leavesIfPanics(func() { tk.r.meets(ahead) }, func() { q.leave(tk) })
 		}
 		select {
 		case <-tk.answered:
@@ -168,6 +170,19 @@ func (q *Queue) seesAgent(tk *ticket) {
 	if a != nil && !ahead.Local {
 		tk.r.Caller.Sees(ahead)
 	}
+}
+
+// leavesIfPanics calls f, which calls a hook. If that panics, a ticket leaves its queue: the caller may recover, and
+// would never take the answer.
+func leavesIfPanics(f, leave func()) {
+	returns := false
+	defer func() {
+		if !returns {
+			leave()
+		}
+	}()
+	f()
+	returns = true
 }
 
 // leaderWaitsLocked decides whether a reader that enters the queue already waits for other
@@ -233,7 +248,7 @@ func (q *Queue) leave(tk *ticket) {
 	switch {
 	case tk.refused:
 	case tk.granted:
-		tk.r.got.drop(tk.r.Caller.Handle())
+		tk.r.got.Drop(tk.r.Caller.Handle())
 	default:
 		q.led(nil, tk.start)
 	}

@@ -91,7 +91,7 @@ func (g *gate) names(to []*Queue, wants []place.Want) []*Queue {
 type few [4]*Queue
 
 // acquire acquires a hold for a request that waits at the gate. q is the local queue of its first name.
-func (g *gate) acquire(q *Queue, r *Request) error {
+func (g *gate) acquire(q *Queue, r *Request) (err error) {
 	var start *place.Place
 	r.admitted = false
 	if tk := g.enter(r); tk != nil {
@@ -100,18 +100,21 @@ func (g *gate) acquire(q *Queue, r *Request) error {
 		}
 		start = tk.start
 	}
-	left, err := q.take(r, start)
-	if r.admitted {
-		g.took(r, left, err)
-	} else if left != nil {
-		left.Remove()
-	}
+	var left *place.Place
+	defer func() { g.took(r, left, err) }() // also if a hook panics
+	left, err = q.take(r, start)
 	return err
 }
 
-// took ends an attempt of a request that was let through. left is its place if another goroutine can go on
-// with it.
+// took ends an attempt of a request. left is its place if another goroutine can go on with it, which it may if
+// the request was let through.
 func (g *gate) took(r *Request, left *place.Place, err error) {
+	if !r.admitted {
+		if left != nil {
+			left.Remove()
+		}
+		return
+	}
 	deadline, _ := r.Ctx.Deadline()
 	gaveUp := err != nil && g.queues.contextOf(r).Err() != nil
 	names := g.names(new(few)[:0], r.Wants)

@@ -20,7 +20,7 @@ func (g *gate) await(q *Queue, tk *ticket) error {
 	tk.deadline = deadline
 	ahead := g.aheadLocked(names, tk)
 	g.mu.Unlock()
-	r.meets(ahead)
+	leavesIfPanics(func() { r.meets(ahead) }, func() { g.leave(names, tk) })
 	select {
 	case <-tk.answered:
 		// If the one before had no usable session, those behind it had none either.
@@ -80,7 +80,7 @@ func (g *gate) leave(names []*Queue, tk *ticket) {
 	g.mu.Unlock()
 	<-tk.answered // at was cleared, so the answer was sent or is about to be
 	if tk.granted {
-		tk.r.got.drop(tk.r.Caller.Handle())
+		tk.r.got.Drop(tk.r.Caller.Handle())
 		return
 	}
 	g.mu.Lock()

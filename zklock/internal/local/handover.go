@@ -32,8 +32,8 @@ func (q *Queue) pass(h *Hold) (taken, handed bool) {
 	q.mu.Unlock()
 	// The hook is called before the next holder's goroutine continues, so that the
 	// hand-over is reported before the end of that goroutine's wait.
+	defer next.answer(true, nil) // also if the hook panics
 	next.r.Caller.HandedOver(h.Origin().Trace)
-	next.answer(true, nil)
 	return true, true
 }
 

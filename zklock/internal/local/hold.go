@@ -187,9 +187,9 @@ func (h *Hold) giveBack(ctx context.Context, async bool) (handed, deleted bool, 
 	return false, deleted, err
 }
 
-// drop gives back a handle that a requester was granted that has stopped waiting. It does so in the
-// background, and calls no Release hook.
-func (h *Hold) drop(hd Handle) {
+// Drop gives back a handle that no caller gets: its requester has stopped waiting, or a hook has panicked. It does
+// so in the background, and calls no Release hook.
+func (h *Hold) Drop(hd Handle) {
 	if !hd.Release() {
 		return
 	}

@@ -45,7 +45,8 @@ func (r *Request) data(cfg *Settings, keep bool) queue.Data {
 //   - A step that fails returns its error, and the attempt still has its place. Take alone decides
 //     what becomes of it: see settle. The one exception sets place to nil: see replaceOrCreate.
 //   - So when Take returns, each place that the attempt has had is granted, or returned, or is being
-//     removed, or goes with a session that is over.
+//     removed, or goes with a session that is over. If a hook panics, which is always before the grant, the
+//     place is being removed, too: the caller may recover, and would leave it in the queue.
 type Attempt struct {
 	*Session // that the attempt is made on
 	Request  *Request

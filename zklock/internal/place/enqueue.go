@@ -65,6 +65,9 @@ func (a *Attempt) replaceOrCreate(ctx context.Context) (turn bool, err error) {
 	desk, r := a.Desk, a.Request
 	const maxReaped = 8 // if the parent was removed this often in a row, that is not a coincidence
 	began := lease.Now()
+	if err := desk.needRoot(a.patient); err != nil {
+		return false, err
+	}
 	for reaped := 0; ; {
 		turn, err = a.create(a.patient, ctx)
 		if !errors.Is(err, driver.ErrNoNode) {

@@ -46,7 +46,7 @@ const minSweep = 64
 func Serve(sh *Shared, pool *session.Pool[*Session], inUse func(path string) bool) {
 	sh.inUse = inUse
 	sh.straysIn = func(q []queue.Node) []int { return straysIn(pool.All(), q) }
-	pool.Prepare = func(ctx context.Context, ds driver.Session) error { return ensureRoot(ctx, ds, sh.cfg) }
+	pool.Prepare = sh.findRoot
 	pool.Attend = func(s *session.Session) *Session {
 		desk := &Desk{Session: s, Shared: sh, enqueued: make(map[uint64]*contender),
 			peers: make(map[string][]queue.Node), lists: make(map[string]*listing), reads: make(chan struct{}, maxReads)}

@@ -1,6 +1,7 @@
 package place
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -12,7 +13,7 @@ import (
 
 // The removal of queue nodes never runs on a caller's context: the usual reason for a
 // removal is that a caller was cancelled. It runs until the nodes are gone or the
-// session is over, and the session's end waits for it.
+// session is over, also if the servers refuse it, and the session's end waits for it.
 
 // Remove takes a place without a holder out of its queues, in the background. If its nodes are being
 // created, that ends, and the place that they would replace is removed, too.
@@ -115,26 +116,59 @@ func (p *Place) finishDelete(w *session.Write) error {
 	return p.deleteNodes()
 }
 
-// deleteNodes deletes a place's nodes, and repeats each delete until the node is gone. On an
-// error a node stays until its session ends. The place then stays registered, as its session's
-// work, if the session is not over.
+// deleteNodes deletes a place's nodes, and repeats each delete until the node is gone. An error means
+// that the servers refuse one, for example without the right to delete: then deleteLater goes on, and the place
+// stays registered, as its session's work. If the session is over, its nodes go with it.
 func (p *Place) deleteNodes() error {
-	for _, c := range p.nodes {
+	left, err := p.deleteAll(p.nodes)
+	switch {
+	case err == nil:
+		p.released()
+		return nil
+	case errors.Is(err, errs.ErrSessionOver):
+		p.unregister()
+		return err
+	}
+	p.Desk.cfg.Log().Error("zklock: a queue node could not be removed; other contenders wait for it until this client is allowed to, or its session ends", "session", session.HexID(p.Desk.ID()), "cause", Logged(err))
+	if !p.Desk.Spawn(func() { p.deleteLater(left) }) {
+		p.unregister()
+	}
+	return p.Desk.cfg.explain(err, left[0].path)
+}
+
+// deleteAll deletes nodes of the place. It returns those that the servers refuse to delete, and the first refusal.
+func (p *Place) deleteAll(nodes []*contender) (left []*contender, refused error) {
+	for _, c := range nodes {
 		if c.node() == "" {
 			continue // its node was never seen; if it appears, a lookout deletes it: see doubts
 		}
 		err := p.Desk.deleteNode(c.path)
 		if errors.Is(err, errs.ErrSessionOver) {
-			p.unregister()
-			return err
+			return nil, err
 		}
 		if err != nil {
-			p.Desk.cfg.Log().Error("zklock: a queue node could not be removed; other contenders wait for it until its session ends", "session", session.HexID(p.Desk.ID()), "cause", Logged(err))
-			return p.Desk.cfg.explain(err, c.path)
+			left = append(left, c)
+			refused = cmp.Or(refused, err)
 		}
 	}
-	p.released()
-	return nil
+	return left, refused
+}
+
+// deleteLater repeats deletes that the servers have refused, more and more rarely: an operator may give this
+// client the right again.
+func (p *Place) deleteLater(left []*contender) {
+	const first, most = time.Second, time.Minute
+	for pause := first; session.Sleep(p.Desk.Context(), p.Desk.cfg.Jitter(pause), nil); pause = min(2*pause, most) {
+		var err error
+		if left, err = p.deleteAll(left); err == nil {
+			p.released()
+			return
+		}
+		if errors.Is(err, errs.ErrSessionOver) {
+			break
+		}
+	}
+	p.unregister()
 }
 
 // released unregisters a place whose nodes are gone, and remembers that the ensemble has

@@ -13,9 +13,10 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
-// ensureRoot makes sure that the root exists, and creates it and its ancestors if
-// create_root allows that. The root is persistent and never removed.
-func ensureRoot(ctx context.Context, ds driver.Session, cfg *Settings) error {
+// findRoot looks for the root when a session is opened. A missing one is made before the first place, if create_root
+// allows that: an operator's question writes nothing.
+func (s *Shared) findRoot(ctx context.Context, ds driver.Session) error {
+	cfg := s.cfg
 	_, err := ds.Get(ctx, cfg.Root)
 	switch {
 	case err == nil:
@@ -24,8 +25,37 @@ func ensureRoot(ctx context.Context, ds driver.Session, cfg *Settings) error {
 		return cfg.explainRights([]string{cfg.readRoot().missing()}, err)
 	case !errors.Is(err, driver.ErrNoNode):
 		return cfg.explain(err, cfg.Root)
-	case !cfg.CreateRoot:
-		return fmt.Errorf("%w: create %s, or remove create_root from the URL", errs.ErrRootMissing, cfg.Root)
+	}
+	s.rootMissing.Store(true)
+	return cfg.mayCreateRoot()
+}
+
+// mayCreateRoot returns an error if create_root does not allow to create the root.
+func (c *Settings) mayCreateRoot() error {
+	if !c.CreateRoot {
+		return fmt.Errorf("%w: create %s, or remove create_root from the URL", errs.ErrRootMissing, c.Root)
+	}
+	return nil
+}
+
+// needRoot makes the root if it was missing when a session was opened.
+func (d *Desk) needRoot(ctx context.Context) error {
+	if !d.rootMissing.Load() {
+		return nil
+	}
+	err := d.Repeat(ctx, "parent", func(ctx context.Context, ds driver.Session) error { return ensureRoot(ctx, ds, d.cfg) })
+	if err == nil {
+		d.rootMissing.Store(false)
+	}
+	return err
+}
+
+// ensureRoot makes sure that the root exists, after it was found missing: it creates it and its ancestors if
+// create_root allows that. The root is persistent and never removed.
+func ensureRoot(ctx context.Context, ds driver.Session, cfg *Settings) error {
+	err := cfg.mayCreateRoot()
+	if err != nil {
+		return err
 	}
 	var refused error // the error of the last ancestor, if this client may not create it
 	for path, rest, more := "", cfg.Root[1:], true; more; {
@@ -96,6 +126,9 @@ func (c *Settings) rights(path string) []right {
 // ZooKeeper requires READ on a znode for a check, as for a read. It requires CREATE and
 // DELETE on the parent, and WRITE on the znode itself.
 func (d *Desk) Ping(ctx context.Context) error {
+	if err := d.needRoot(ctx); err != nil {
+		return err
+	}
 	cfg := d.cfg
 	// In the default dialect the znode of no name has a "~" in its own name. In the other
 	// dialects no lock is expected to have this random name.

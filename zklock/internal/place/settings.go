@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/zklock/go-zklock/internal/nearest"
 	"github.com/zklock/go-zklock/zklock/driver"
@@ -114,6 +115,8 @@ type Shared struct {
 	inUse    func(path string) bool   // whether this client holds, waits for or keeps the name with that path
 	straysIn func([]queue.Node) []int // the indexes of the nodes that no place owns, of those that the client's sessions have made; it locks the pool's mutex
 	parents  parents
+
+	rootMissing atomic.Bool // the root was missing when a session was opened, and was not made since
 }
 
 // NewShared returns the Shared of a client with these settings, which must not change. Serve is

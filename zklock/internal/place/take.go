@@ -22,6 +22,18 @@ import (
 // stays queued.
 func (a Attempt) Take(ctx, patient context.Context, cancel context.CancelFunc, given *Place) (waiting *Place, err error) {
 	a.place, a.given, a.patient, a.cancel = given, given, patient, cancel
+	returns := false
+	defer func() {
+		if !returns && a.place != nil { // a hook has panicked: see Attempt
+			a.place.Remove()
+		}
+	}()
+	waiting, err = a.take(ctx)
+	returns = true
+	return waiting, err
+}
+
+func (a *Attempt) take(ctx context.Context) (waiting *Place, err error) {
 	if err = a.acquire(ctx); err == nil {
 		a.lookAfter()
 		return nil, nil

@@ -154,7 +154,17 @@ func (s heart) request(kind string, write bool) bool {
 		return err
 	})
 	end.Call(err)
+	if write && err != nil && !Transient(err) {
+		s.noteRefusal(err)
+	}
 	return err == nil
+}
+
+// noteRefusal notes that the ensemble has refused a heartbeat: it proves no lease, and the session may end with it.
+func (s heart) noteRefusal(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refused = err
 }
 
 // waits records that the heart waits until the instant due at most; zero: it does not wait.

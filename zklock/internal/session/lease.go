@@ -97,7 +97,7 @@ func (s *life) noteAnswer(gen uint64, sent time.Time, committed bool) {
 	}
 	answered := lease.Now()
 	if s.heard = answered; committed {
-		s.latency = answered.Sub(sent)
+		s.latency, s.refused = answered.Sub(sent), nil
 	}
 	if s.counting && !answered.Before(s.lease.Until) {
 		Poke(s.look) // the reply came too late: the overseer ends the session

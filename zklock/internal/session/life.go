@@ -54,6 +54,7 @@ type life struct {
 	lease    lease.Lease   // guarded by mu, but for its settings
 	heard    time.Time     // guarded by mu; an instant: when an exchange was last answered
 	replied  time.Time     // guarded by mu; an instant: when a request that proves nothing was last answered
+	refused  error         // guarded by mu; the answer to the newest heartbeat, if the ensemble has refused it
 	latency  time.Duration // guarded by mu; how long the newest write took
 	gen      uint64        // guarded by mu; generation of the connection that the lease's chain belongs to
 	renewed  chan struct{} // guarded by mu; closed and replaced when the lease changes
@@ -194,6 +195,9 @@ func (s *life) endLocked(state driver.State, cause error) (after func()) {
 	}
 	if pause := s.lastPauseLocked(); pause != "" && (errors.Is(cause, errs.ErrLeaseOver) || cause == errs.ErrSessionExpired) {
 		cause = fmt.Errorf("%w, because %s", cause, pause)
+	}
+	if cause == errs.ErrLeaseOver && s.refused != nil {
+		cause = fmt.Errorf("%w, because the ensemble refuses this client's heartbeats, which need READ on %s: %v", cause, s.settings.Root, s.refused)
 	}
 	s.over = cause
 	if s.cut.IsZero() || !errors.Is(cause, errs.ErrLeaseOver) {

@@ -1,12 +1,12 @@
 package session
 
 import (
-	"cmp"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/backlog"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/hook"
@@ -26,6 +26,7 @@ type Settings struct {
 
 	Jitter func(time.Duration) time.Duration // the function Jitter, or another one for runs that must be repeatable
 	Logger *slog.Logger                      // nil if the program has set none: see Log
+	Lines  *backlog.Queue                    // of the client's log; nil in tests: the caller of Log writes its line itself
 
 	Operation hook.Starter[Operation, error] // called around every request; may be nil
 	Changed   func(State)                    // called when a session's state changes, and after each heartbeat; may be nil
@@ -39,8 +40,9 @@ func (s *Settings) TryTimeout() time.Duration {
 }
 
 // Log returns the logger for warnings and errors: without Logger slog's default, which a program may
-// set after it has opened its clients.
-func (s *Settings) Log() *slog.Logger { return cmp.Or(s.Logger, slog.Default()) }
+// set after it has opened its clients. No caller waits for the program's handler: a lock, or the end of a
+// client, would wait for whatever reads the log.
+func (s *Settings) Log() *slog.Logger { return s.Lines.Logger(s.Logger) }
 
 // Operation describes a request to the ensemble, for hooks.
 type Operation struct {

@@ -138,6 +138,17 @@ func (ws *watches) arm(ctx context.Context, w *Watched, request func(context.Con
 	if w.key.of == ofChildren {
 		purpose = "list"
 	}
+	w.err = driver.ErrNotSent // for those that join, if the Operation hook panics
+	defer func() {
+		if w.err != nil {
+			ws.Drop(w)
+		}
+		ws.mu.Lock()
+		defer ws.mu.Unlock()
+		w.armed.Store(true)
+		close(w.arming)
+		w.arming = nil // there may be very many watches
+	}()
 	w.err = r.Repeat(ctx, purpose, func(ctx context.Context, ds driver.Session) error {
 		before, _ := ds.Conn()
 		event, err := request(ctx, ds, w)
@@ -154,14 +165,6 @@ func (ws *watches) arm(ctx context.Context, w *Watched, request func(context.Con
 		w.Event, w.Gen = event, before
 		return nil
 	})
-	if w.err != nil {
-		ws.Drop(w)
-	}
-	ws.mu.Lock()
-	defer ws.mu.Unlock()
-	w.armed.Store(true)
-	close(w.arming)
-	w.arming = nil // there may be very many watches
 }
 
 // stale reports whether an armed entry must not be used: it has failed or fired, or it belongs to

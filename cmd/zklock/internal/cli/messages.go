@@ -4,48 +4,21 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"sync"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/backlog"
 	"github.com/zklock/go-zklock/internal/operator"
 )
 
 // messages writes lines to standard error from a goroutine of its own. A reader that pauses,
 // such as a pager, blocks that goroutine only, and not the one that must act when the lock is
-// lost. Lines that do not fit into the buffer are dropped.
+// lost. Lines that do not fit into the queue are dropped, and a line has their number.
 type messages struct {
-	lines chan line
-	done  chan struct{} // closed when all lines have been written
-	once  sync.Once
-	mu    sync.Mutex
-	ended bool // guarded by mu; lines is closed
+	w     io.Writer
+	lines backlog.Queue
 }
 
-// line is a line to write.
-type line struct {
-	text    string
-	written chan struct{} // closed when it was written; nil if no goroutine waits for that
-}
-
-// buffered is how many lines wait at most.
-const buffered = 256
-
-// patience is how long the end of the program waits for a reader.
-const patience = time.Second
-
-func newMessages(w io.Writer) *messages {
-	m := &messages{lines: make(chan line, buffered), done: make(chan struct{})}
-	go func() {
-		defer close(m.done)
-		for l := range m.lines {
-			_, _ = io.WriteString(w, l.text)
-			if l.written != nil {
-				close(l.written)
-			}
-		}
-	}()
-	return m
-}
+func newMessages(w io.Writer) *messages { return &messages{w: w} }
 
 // printf writes a line.
 func (m *messages) printf(format string, args ...any) {
@@ -54,55 +27,26 @@ func (m *messages) printf(format string, args ...any) {
 
 // printNow is printf, and waits until the line was written, but no longer than soon.
 func (m *messages) printNow(format string, args ...any) {
-	l := line{"zklock: " + operator.Escape(fmt.Sprintf(format, args...)) + "\n", make(chan struct{})}
-	if !m.send(l) {
-		return
-	}
-	select {
-	case <-l.written:
-	case <-time.After(soon):
-	}
+	m.printf(format, args...)
+	m.lines.Flush(soon)
 }
 
 // soon is how long a reader may take before a program goes on that is about to be stopped.
 const soon = 100 * time.Millisecond
 
-// Write implements io.Writer for a logger. It never blocks.
+// Write implements io.Writer for a logger. It never blocks. All messages go this way, and none shows the password
+// of a URL that stands in the wrong place of the command line.
 func (m *messages) Write(p []byte) (int, error) {
-	m.send(line{text: string(p)})
+	text := redact(string(p))
+	m.lines.Add(func() { _, _ = io.WriteString(m.w, text) },
+		func(n uint64) {
+			_, _ = fmt.Fprintf(m.w, "zklock: %d messages are missing here, since standard error took none in time\n", n)
+		})
 	return len(p), nil
 }
 
-// send hands a line to the goroutine that writes. It reports false if there is no room. All messages go
-// this way, and none shows the password of a URL that stands in the wrong place of the command line.
-func (m *messages) send(l line) bool {
-	l.text = redact(l.text)
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.ended {
-		return false
-	}
-	select {
-	case m.lines <- l:
-		return true
-	default:
-		return false
-	}
-}
-
-// close waits until all lines have been written, but no longer than patience.
-func (m *messages) close() {
-	m.once.Do(func() {
-		m.mu.Lock()
-		m.ended = true
-		close(m.lines)
-		m.mu.Unlock()
-	})
-	select {
-	case <-m.done:
-	case <-time.After(patience):
-	}
-}
+// close waits until all lines have been written, but no longer than a second.
+func (m *messages) close() { m.lines.Flush(backlog.Patience) }
 
 // logger returns a logger for package zklock. It prints warnings and errors.
 func (m *messages) logger() *slog.Logger { return m.loggerFrom(slog.LevelWarn) }
