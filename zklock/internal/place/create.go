@@ -47,9 +47,9 @@ func (a *Attempt) create(ctx, caller context.Context) (alone bool, err error) {
 			return false, err
 		}
 	}
-	p, ok := newPlace(a.Session, r.Wants, r.Keep && replaces == nil && mayKeep(desk, r.Wants))
-	if !ok {
-		return false, errs.ErrSessionOver
+	p, err := newPlace(a.Session, r.Wants, r.Keep && replaces == nil && mayKeep(desk, r.Wants), replaces)
+	if err != nil {
+		return false, err
 	}
 	if replaces != nil {
 		replaces.giveUp() // before its nodes can be gone

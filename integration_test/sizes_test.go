@@ -1,0 +1,169 @@
+package integration_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zklock/go-zklock/internal/testkit/ensemble"
+	"github.com/zklock/go-zklock/internal/testkit/long"
+	"github.com/zklock/go-zklock/internal/testkit/proxy"
+	"github.com/zklock/go-zklock/internal/testkit/wait"
+	"github.com/zklock/go-zklock/zklock"
+)
+
+// wideName returns one of the names that take most in a path: 512 bytes, of which nearly all are written as three.
+func wideName(i int) string { return strings.Repeat("ä", 250) + fmt.Sprintf("%012d", i) }
+
+// restart stops and starts one server after the other.
+func restart(t *testing.T, e *ensemble.Ensemble) {
+	t.Helper()
+	for _, s := range e.Servers() {
+		if err := s.Stop(); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.AwaitServing(); err != nil {
+			t.Fatalf("%v\n%s", err, s.Log())
+		}
+	}
+}
+
+// ZooKeeper's servers write all paths of a session's ephemeral nodes into the transaction that ends it, and
+// stop for good if they cannot read that (ZOOKEEPER-4306). A client that holds as much as it can, and dies,
+// must not do that to them; nor one that is closed.
+func TestServersSurviveAFullClient(t *testing.T) {
+	long.Test(t, "thousands of long names on three servers, which restart")
+	ensemble.Require(t)
+	for _, end := range []string{"dies", "closes"} {
+		t.Run(end, func(t *testing.T) {
+			e := ensemble.Start(t, ensemble.Config{Servers: 3})
+			p, err := proxy.New(e.Server(0).Addr())
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = p.Close() })
+			full := dial(t, p.Addr(), quick("session_timeout", "5s", "pool_max_sessions", "1"))
+			other := dial(t, e.Hosts(), quick())
+			const many = 1_500 // with paths of 2.4 MB
+			var refused atomic.Int64
+			var callers sync.WaitGroup
+			for i := range many {
+				callers.Go(func() {
+					_, err := full.Mutex(wideName(i)).Acquire(within(t))
+					switch {
+					case errors.Is(err, zklock.ErrTooManyWaiters) && strings.Contains(err.Error(), "pool_max_sessions"):
+						refused.Add(1)
+					case err != nil:
+						t.Errorf("acquire: %v", err)
+					}
+				})
+			}
+			callers.Wait()
+			t.Logf("%d of %d acquisitions were refused", refused.Load(), many)
+			if n := refused.Load(); n == 0 || n == many {
+				t.Errorf("%d of %d acquisitions were refused, want some", n, many)
+			}
+			if end == "closes" {
+				if err := full.Close(); err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				p.Refuse()
+				p.Cut()
+				p.KillConns()
+			}
+			for i := range 20 {
+				release(t, acquire(t, other.Mutex(wideName(i*many/20))))
+			}
+			restart(t, e)
+			release(t, acquire(t, other.Mutex("after")))
+		})
+	}
+}
+
+// The runbook says how servers are rescued that a session with too many bytes of paths has stopped.
+func TestRescueOfStoppedServers(t *testing.T) {
+	long.Test(t, "three servers that stop, and several restarts")
+	ensemble.Require(t)
+	e := ensemble.Start(t, ensemble.Config{Servers: 3})
+	c := dial(t, e.Hosts(), quick())
+	release(t, acquire(t, c.Mutex("before")))
+	conn := dialRaw(t, e.Hosts(), 5*time.Second)
+	if _, err := conn.Create("/wide", nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 160 {
+		var ops []any
+		for j := range 10 {
+			ops = append(ops, &zk.CreateRequest{Path: fmt.Sprintf("/wide/%s%d-%d", strings.Repeat("x", 1500), i, j), Data: []byte{}, Acl: zk.WorldACL(zk.PermAll), Flags: zk.FlagEphemeral})
+		}
+		if _, err := conn.Multi(ops...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	conn.Close()
+	logs := func(text string) (n int) {
+		for _, s := range e.Servers() {
+			if s.Logged(text) {
+				n++
+			}
+		}
+		return n
+	}
+	wait.Until(t, "the followers cannot read the end of the session", func() bool { return logs("Unreasonable length") > 0 })
+	for _, s := range e.Servers() {
+		s.Kill()
+		if err := s.Start(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wait.Until(t, "a majority cannot read its log", func() bool { return logs("Unable to load database on disk") >= 2 })
+	for _, s := range e.Servers() {
+		s.Kill()
+		s.SetJavaOptions("-Djute.maxbuffer=16777216")
+	}
+	for _, s := range e.Servers() {
+		if err := s.Start(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := e.AwaitServing(); err != nil {
+		t.Fatalf("%v\n%s", err, e.Server(0).Log())
+	}
+	release(t, acquire(t, c.Mutex("during")))
+	restart(t, e) // the option stays
+	release(t, acquire(t, c.Mutex("during")))
+	leader, err := e.Leader()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range append(e.Followers(), leader) {
+		if err := s.Stop(); err != nil {
+			t.Fatal(err)
+		}
+		if s != leader { // its log still has that transaction, and no snapshot is newer
+			if err := s.Wipe(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.SetJavaOptions()
+		if err := s.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.AwaitServing(); err != nil {
+			t.Fatalf("%v\n%s", err, s.Log())
+		}
+		release(t, acquire(t, c.Mutex("after")))
+	}
+	restart(t, e)
+	release(t, acquire(t, c.Mutex("after")))
+}
