@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"runtime"
 	"slices"
 	"strings"
@@ -57,6 +58,7 @@ type Entry interface {
 //     others are sent again. If that member is risky, the other risky members leave the group:
 //     each might make it fail once more, and the rest would wait for all of these transactions.
 //   - If the outcome of a group is unknown, so is the outcome of every member.
+//   - The error of a member is about its own operations. A group that is too large is sent as two.
 type committer struct {
 	multi func(ctx context.Context, kind string, group int, ops []driver.Op) ([]driver.OpResult, error)
 	ctx   context.Context // the session's
@@ -208,18 +210,6 @@ func queueOf(op driver.Op) string {
 	return op.Path[:strings.LastIndexByte(op.Path, '/')]
 }
 
-// opOverhead is the approximate size of an operation on the wire without its path and data:
-// headers, lengths, version, an access list.
-const opOverhead = 64
-
-func sizeOf(ops []driver.Op) int {
-	n := 0
-	for i := range ops {
-		n += opOverhead + len(ops[i].Path) + len(ops[i].Data)
-	}
-	return n
-}
-
 // send runs a group's transaction and answers its members. After a failure it answers the
 // member at fault and sends the rest again; after a few failures as two halves, each in the same
 // way. So the number of times that a member is sent grows only with the logarithm of the group's
@@ -228,14 +218,16 @@ func (c *committer) send(group []*Write) {
 	const few = 3
 	for faults := 0; len(group) > 0; {
 		if faults == few && len(group) > 1 {
-			half := len(group) / 2
-			c.send(group[:half:half])
-			c.send(group[half:])
+			c.sendHalves(group)
 			return
 		}
 		err := driver.ErrClosed // the session is over
 		if c.ctx.Err() == nil {
 			err = c.transact(group)
+		}
+		if len(group) > 1 && errors.Is(err, driver.ErrTooLarge) { // nothing was sent, and the members are not at fault
+			c.sendHalves(group)
+			return
 		}
 		guilty := slices.IndexFunc(group, func(w *Write) bool { return AtFault(w.Results) >= 0 })
 		if guilty < 0 { // the group was applied, or the error is about all of it
@@ -250,6 +242,13 @@ func (c *committer) send(group []*Write) {
 		}
 		faults++
 	}
+}
+
+// sendHalves sends a group as two.
+func (c *committer) sendHalves(group []*Write) {
+	half := len(group) / 2
+	c.send(group[:half:half])
+	c.send(group[half:])
 }
 
 // setApart sends the risky members of a group apart, for good, and returns the others.
