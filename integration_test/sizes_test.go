@@ -167,3 +167,44 @@ func TestRescueOfStoppedServers(t *testing.T) {
 	restart(t, e)
 	release(t, acquire(t, c.Mutex("after")))
 }
+
+// Servers with a lower jute.maxbuffer than the client knows cut the connection of each larger group. The client
+// learns that, and its session stays alive under load.
+func TestLoadOnServersWithALowLimit(t *testing.T) {
+	t.Parallel()
+	ensemble.Require(t)
+	e := ensemble.Start(t, ensemble.Config{JavaOptions: []string{"-Djute.maxbuffer=65536"}})
+	c := dial(t, e.Hosts(), quick("pool_max_sessions", "1", "handover_limit", "0"))
+	held := acquire(t, c.Mutex("held"))
+	const callers, uses = 300, 20
+	var done sync.WaitGroup
+	for i := range callers {
+		done.Go(func() {
+			for range uses {
+				l, err := c.Mutex(strings.Repeat("x", 490) + fmt.Sprint(i)).Acquire(within(t))
+				if err == nil {
+					err = l.Release(within(t))
+				}
+				if err != nil {
+					t.Errorf("caller %d: %s", i, strings.ReplaceAll(err.Error(), "x", ""))
+					return
+				}
+			}
+		})
+	}
+	done.Wait()
+	st := c.Stats()
+	t.Logf("%d lost connections", st.Reconnects)
+	if st.SessionsLost > 0 || st.Reconnects > 8 || !held.Valid() {
+		t.Errorf("%d sessions and %d connections were lost, want none and no more than 8", st.SessionsLost, st.Reconnects)
+	}
+	many := make([]zklock.Acquirer, 100)
+	for i := range many {
+		many[i] = c.Mutex(strings.Repeat("y", 490) + fmt.Sprint(i))
+	}
+	_, err := zklock.All(many...).Acquire(within(t))
+	if lost := c.Stats().Reconnects - st.Reconnects; !errors.Is(err, zklock.ErrUnavailable) || !strings.Contains(err.Error(), "jute.maxbuffer") || lost > 3 {
+		t.Errorf("a request that is too large by itself: %.300v, after %d lost connections; want ErrUnavailable, jute.maxbuffer and 3", err, lost)
+	}
+	release(t, held)
+}

@@ -82,7 +82,7 @@ func (q *Queue) pooled(patient context.Context, r *Request, start *place.Place) 
 }
 
 // bytes returns how many bytes the nodes of a request take in the transaction that ends their session.
-func (qs *Queues) bytes(r *Request) int { return r.Ephemerals(qs.cfg.Dialect) }
+func (qs *Queues) bytes(r *Request) int { return place.Ephemerals(qs.cfg.Dialect, r.Wants) }
 
 // session returns a session for a request, and the context that bounds how long the request goes on
 // without a place in the queue. In an outage that has lasted for longer than the request's limit, it

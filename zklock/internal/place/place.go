@@ -49,7 +49,7 @@ func newPlace(s *Session, wants []Want, keepable bool, replaces *Place) (*Place,
 	p := &Place{Desk: desk, nodes: make([]*contender, len(wants))}
 	p.watches, p.keepable, p.dataTurn = s, keepable, 1
 	if replaces == nil {
-		p.bytes = ephemerals(desk.cfg.Dialect, wants)
+		p.bytes = Ephemerals(desk.cfg.Dialect, wants)
 	}
 	if err := desk.Enter(p.bytes); err != nil {
 		return nil, err
@@ -72,16 +72,13 @@ func newPlace(s *Session, wants []Want, keepable bool, replaces *Place) (*Place,
 	return p, nil
 }
 
-// ephemerals returns how many bytes the nodes of some wants take in the transaction that ends their session.
-func ephemerals(d *queue.Dialect, wants []Want) (bytes int) {
+// Ephemerals returns how many bytes the nodes of some wants take in the transaction that ends their session.
+func Ephemerals(d *queue.Dialect, wants []Want) (bytes int) {
 	for i := range wants {
 		bytes += session.EphemeralSize(len(wants[i].Path) + 1 + d.NodeLength(wants[i].Kind))
 	}
 	return bytes
 }
-
-// Ephemerals returns how many bytes the nodes of a request take in the transaction that ends their session.
-func (r *Request) Ephemerals(d *queue.Dialect) int { return ephemerals(d, r.Wants) }
 
 // lastNumber returns the largest of the sequence numbers of a place whose nodes exist.
 func (p *Place) lastNumber() (last int64) {

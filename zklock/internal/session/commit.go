@@ -61,6 +61,7 @@ type Entry interface {
 //   - The error of a member is about its own operations. A group that is too large is sent as two.
 type committer struct {
 	multi func(ctx context.Context, kind string, group int, ops []driver.Op) ([]driver.OpResult, error)
+	most  func() int      // of a group; it locks nothing; nil: maxGroupBytes
 	ctx   context.Context // the session's
 	wg    *sync.WaitGroup // the session's; joined after ctx has ended
 	lone  chan struct{}   // the session's
@@ -131,7 +132,7 @@ func (c *committer) sendApart(w *Write) {
 // Apart sends writes in groups that no other caller's writes join. It returns when all of
 // them are answered.
 func (c *committer) Apart(writes []*Write) {
-	apart := committer{multi: c.multi, ctx: c.ctx, pending: writes}
+	apart := committer{multi: c.multi, most: c.most, ctx: c.ctx, pending: writes}
 	for group := apart.next(); group != nil; group = apart.next() {
 		apart.send(group)
 	}
@@ -174,11 +175,11 @@ func (c *committer) next() []*Write {
 		return group
 	}
 	var group, creates, rest []*Write
-	bytes := 0
+	bytes, most := 0, c.bound()
 	creating := make(map[string]bool, len(c.pending))
 	for i, w := range c.pending {
 		size := sizeOf(w.Ops)
-		if len(group)+len(creates) > 0 && bytes+size > maxGroupBytes {
+		if len(group)+len(creates) > 0 && bytes+size > most {
 			rest = append(rest, c.pending[i:]...)
 			break
 		}
@@ -200,6 +201,14 @@ func (c *committer) next() []*Write {
 	}
 	c.pending = rest
 	return append(group, creates...)
+}
+
+// bound returns the size of groups.
+func (c *committer) bound() int {
+	if c.most == nil {
+		return maxGroupBytes
+	}
+	return c.most()
 }
 
 // queueOf returns the znode that an operation creates a contender below; "" if it creates none.

@@ -40,6 +40,17 @@ func (s *life) Enter(bytes int) error {
 	return nil
 }
 
+// hasRoom reports whether the session may have so many more bytes of ephemeral znodes. Without mu that may
+// change at once.
+func (s *life) hasRoom(bytes int) bool {
+	return int(s.bytes.Load())+bytes <= s.settings.maxEphemerals()
+}
+
+// Ephemerals returns how many bytes the session's ephemeral znodes have, and how many they have at most.
+func (s *life) Ephemerals() (bytes, most int) {
+	return int(s.bytes.Load()), s.settings.maxEphemerals()
+}
+
 // Leave ends the count of a place that is gone, and of its bytes. The place does not rest. A session that
 // retires ends with its last place.
 func (s *life) Leave(bytes int) {

@@ -24,7 +24,7 @@ func (s *Session) remaining() []*Write {
 // answer, empty gives up: the session's end deletes what is left.
 func (s *Session) empty(ctx context.Context, remains []*Write) {
 	silent := false
-	apart := committer{ctx: ctx, multi: func(ctx context.Context, kind string, group int, ops []driver.Op) (results []driver.OpResult, err error) {
+	apart := committer{ctx: ctx, most: s.commits.most, multi: func(ctx context.Context, kind string, group int, ops []driver.Op) (results []driver.OpResult, err error) {
 		if state, _ := s.ds.State(); silent || state != driver.Connected {
 			return nil, driver.ErrNotSent
 		}

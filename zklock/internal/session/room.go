@@ -37,17 +37,6 @@ func (c *Settings) maxEphemerals() int { return c.maxBuffer() / 8 * 7 }
 // that ends its session.
 func EphemeralSize(pathLength int) int { return 4 + pathLength }
 
-// hasRoom reports whether the session may have so many more bytes of ephemeral znodes. Without mu that may
-// change at once.
-func (s *life) hasRoom(bytes int) bool {
-	return int(s.bytes.Load())+bytes <= s.settings.maxEphemerals()
-}
-
-// Ephemerals returns how many bytes the session's ephemeral znodes have, and how many they have at most.
-func (s *life) Ephemerals() (bytes, most int) {
-	return int(s.bytes.Load()), s.settings.maxEphemerals()
-}
-
 // full returns the error of a caller that no session has room for.
 func (c *Settings) full(bytes int) error {
 	if bytes > c.maxEphemerals() {

@@ -53,7 +53,7 @@ func assemble(ctx context.Context, c *common, ds driver.Session) *Session {
 	s.life.init(ctx, c, ds)
 	s.requests.life, s.lone = &s.life, make(chan struct{}, MaxLone)
 	s.watches.r, s.watches.byKey = &s.requests, make(map[watchKey]*Watched)
-	s.commits = committer{multi: s.multi, ctx: ctx, wg: &s.wg, lone: s.lone}
+	s.commits = committer{multi: s.multi, most: func() int { return c.bounds.most(c.Settings) }, ctx: ctx, wg: &s.wg, lone: s.lone}
 	return s
 }
 

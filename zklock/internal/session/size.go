@@ -2,18 +2,23 @@ package session
 
 import "github.com/zklock/go-zklock/zklock/driver"
 
-// opOverhead is at least the size of an operation on the wire without its path, data and access list:
-// headers, lengths, a version or flags, and the number of entries.
-const opOverhead = 32
-
-// sizeOf returns the size of operations in the request of a transaction, or a few bytes more for each.
+// sizeOf returns the size of operations in the request of a transaction.
 func sizeOf(ops []driver.Op) int {
-	n := 0
+	const header, text, number = 9, 4, 4 // of an operation; the length of a path, of data or of an entry's text; a version, flags, permissions
+	n := 8 + header                      // of the request, and its end
 	for i := range ops {
-		n += opOverhead + len(ops[i].Path) + len(ops[i].Data)
-		for j := range ops[i].ACL {
-			entry := &ops[i].ACL[j]
-			n += 12 + len(entry.Scheme) + len(entry.ID) // with two lengths and the permissions
+		op := &ops[i]
+		n += header + text + len(op.Path)
+		switch op.Kind {
+		case driver.OpCreate:
+			n += text + len(op.Data) + number + number // the number of entries, and the flags
+			for j := range op.ACL {
+				n += number + text + len(op.ACL[j].Scheme) + text + len(op.ACL[j].ID)
+			}
+		case driver.OpSet:
+			n += text + len(op.Data) + number
+		default:
+			n += number
 		}
 	}
 	return n
