@@ -3,6 +3,8 @@ package integration_test
 import (
 	"errors"
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,6 +18,7 @@ import (
 	"github.com/zklock/go-zklock/internal/testkit/proxy"
 	"github.com/zklock/go-zklock/internal/testkit/wait"
 	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/driver"
 )
 
 // wideName returns one of the names that take most in a path: 512 bytes, of which nearly all are written as three.
@@ -207,4 +210,79 @@ func TestLoadOnServersWithALowLimit(t *testing.T) {
 		t.Errorf("a request that is too large by itself: %.300v, after %d lost connections; want ErrUnavailable, jute.maxbuffer and 3", err, lost)
 	}
 	release(t, held)
+}
+
+// Names, access lists, sets, labels and data of random sizes on servers whose limits leave no room: the client
+// knows these limits, so no connection is lost under a request, no caller gets another one's error, and the servers
+// survive the end of a session that is full.
+func TestRandomSizes(t *testing.T) {
+	t.Parallel()
+	ensemble.Require(t)
+	for round := range long.Count(t, "ZKLOCK_ROUNDS", 1, 20) {
+		seed := rand.Uint64()
+		r := rand.New(rand.NewPCG(seed, 0))
+		upTo := func(most int) int { return int(float64(most) * math.Pow(r.Float64(), 2)) }
+		limit := 12<<10 + upTo(200<<10)
+		e := ensemble.Start(t, ensemble.Config{JavaOptions: []string{fmt.Sprintf("-Djute.maxbuffer=%d", limit), "-Dzookeeper.jute.maxbuffer.extrasize=1024"}})
+		p, err := proxy.New(e.Server(0).Addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = p.Close() })
+		access := []string{"world:anyone:cdrwa"}
+		for i := range upTo(60) {
+			access = append(access, fmt.Sprintf("ip:10.0.%d.%d:r", i, upTo(250)))
+		}
+		t.Logf("round %d: seed %d, limit %d, %d entries", round, seed, limit, len(access))
+		c := dial(t, p.Addr(), quick("jute_maxbuffer", fmt.Sprint(limit), "acl", strings.Join(access, ","), "pool_max_sessions", fmt.Sprint(1+r.IntN(3)), "session_timeout", "4s", "deadlock_timeout", "0"))
+		name := func(i int) string { return fmt.Sprint(i) + strings.Repeat([]string{"n", "ä"}[r.IntN(2)], upTo(250)) }
+		var done sync.WaitGroup
+		var full atomic.Int64
+		for i := range 600 {
+			var a zklock.Acquirer = c.Mutex(name(i))
+			if r.IntN(20) == 0 {
+				var all []zklock.Acquirer
+				for j := range 1 + upTo(30) {
+					all = append(all, c.Mutex(name(1000*i+j+1000)))
+				}
+				a = zklock.All(all...)
+			}
+			label, data, keeps := strings.Repeat("l", upTo(300)), make([]byte, upTo(2*limit)), r.IntN(2) == 0
+			done.Go(func() {
+				allowed := func(what string, err error) {
+					if err != nil && !errors.Is(err, zklock.ErrTooManyWaiters) && !errors.Is(err, driver.ErrTooLarge) {
+						t.Errorf("seed %d: %s: %.300v", seed, what, err)
+					}
+				}
+				l, err := a.Acquire(within(t), zklock.WithLabel(label))
+				if allowed("acquire", err); err != nil {
+					full.Add(1)
+					return
+				}
+				_, err = l.Txn(within(t), driver.CreateOp(fmt.Sprintf("%s/~data-%d", rootOf(t), i), data, driver.Persistent, c.ACL()))
+				if fits := len(data) < limit-8<<10; fits && err != nil || !errors.Is(err, driver.ErrTooLarge) && err != nil {
+					t.Errorf("seed %d: txn with %d bytes: %.300v", seed, len(data), err)
+				}
+				if !keeps {
+					allowed("release", l.Release(within(t)))
+				}
+			})
+		}
+		done.Wait()
+		st := c.Stats()
+		t.Logf("%d of 600 were refused, %d are held", full.Load(), st.Held)
+		if st.Reconnects > 0 || st.SessionsLost > 0 {
+			t.Errorf("seed %d: %d connections and %d sessions were lost, want none", seed, st.Reconnects, st.SessionsLost)
+		}
+		p.Refuse()
+		p.Cut()
+		p.KillConns()
+		other := dial(t, e.Hosts(), quick())
+		wait.Until(t, "the sessions of the client have ended", func() bool {
+			text, err := e.Server(0).FourLetter("mntr")
+			return err == nil && strings.Contains(text, "zk_ephemerals_count\t0")
+		})
+		restart(t, e)
+		release(t, acquire(t, other.Mutex("after")))
+	}
 }
