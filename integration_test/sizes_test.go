@@ -229,7 +229,8 @@ func TestRandomSizes(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = p.Close() })
-		access := []string{"world:anyone:cdrwa"}
+		open := driver.OpenACL(driver.PermAll)[0]
+		access := []string{open.Scheme + ":" + open.ID + ":cdrwa"}
 		for i := range upTo(60) {
 			access = append(access, fmt.Sprintf("ip:10.0.%d.%d:r", i, upTo(250)))
 		}

@@ -7,12 +7,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
 // longACL returns an access list with that many entries that allow everything.
 func longACL(entries int) string {
-	list := []string{"world:anyone:cdrwa"}
+	open := driver.OpenACL(driver.PermAll)[0]
+	list := []string{open.Scheme + ":" + open.ID + ":cdrwa"}
 	for i := range entries - 1 {
 		list = append(list, fmt.Sprintf("ip:10.1.%d.%d:cdrwa", i/250, i%250))
 	}

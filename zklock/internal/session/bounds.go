@@ -20,7 +20,7 @@ import (
 //   - Only a request that is larger than all that were answered on its connection can be at fault. So
 //     connections that are lost for another reason change nothing, as a rule.
 //   - Groups under which a connection was lost are not sent in that size again: the bound is half of it.
-//     When a request of one caller was cut tooOften, it is refused, and so are those that are no smaller:
+//     When a request of one caller was cut tooOften, it is refused, and so are others of at least its size:
 //     each repetition would cost all callers of the session their connection.
 //   - That is forgotten step by step: after a pause the bounds double. The connection may have been lost for
 //     another reason, or the operator has raised the limit. The pause grows up to longestForget, so that a low

@@ -41,7 +41,7 @@ func request(size int) []driver.Op {
 
 // A client that does not know its servers' limit learns it from few lost connections, for good.
 func TestGroupsLearnTheServersLimit(t *testing.T) {
-	for _, limit := range []int{maxGroupBytes + 8, 60_000, 20_000, 5_000, 100} {
+	for _, limit := range []int{maxGroupBytes + 8, 40_000, 20_000, 5_000, 100} {
 		synctest.Test(t, func(t *testing.T) {
 			ds := &limited{limit: limit}
 			ds.generation = 1
@@ -132,7 +132,7 @@ func TestKnownLimit(t *testing.T) {
 	ds := &limited{limit: 20_000}
 	ds.generation = 1
 	s := busySession(ds, time.Hour)
-	s.settings.JuteMaxBuffer = ds.limit
+	s.settings.JuteMaxbuffer = ds.limit
 	_, large := s.Transact(t.Context(), request(ds.limit+1))
 	_, fits := s.Transact(t.Context(), request(ds.limit))
 	if !errors.Is(large, driver.ErrTooLarge) || fits != nil || ds.cuts > 0 || s.commits.most() > ds.limit/2 {

@@ -27,7 +27,7 @@ import (
 const defaultMaxBuffer = 0xfffff
 
 // maxBuffer returns the servers' jute.maxbuffer.
-func (c *Settings) maxBuffer() int { return cmp.Or(c.JuteMaxBuffer, defaultMaxBuffer) }
+func (c *Settings) maxBuffer() int { return cmp.Or(c.JuteMaxbuffer, defaultMaxBuffer) }
 
 // maxEphemerals returns how many bytes the ephemeral znodes of a session have at most: seven eighths of
 // jute.maxbuffer.

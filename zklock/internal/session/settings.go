@@ -24,7 +24,7 @@ type Settings struct {
 	PoolMaxSessions int
 	PoolMaxLifetime time.Duration // 0: sessions are not replaced because of their age
 
-	JuteMaxBuffer int // that of the servers; 0: their default
+	JuteMaxbuffer int // that of the servers; 0: their default
 
 	Jitter func(time.Duration) time.Duration // the function Jitter, or another one for runs that must be repeatable
 	Logger *slog.Logger                      // nil if the program has set none: see Log

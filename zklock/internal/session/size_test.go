@@ -16,7 +16,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
-// A group that is too large, because no estimate is perfect, is no member's fault: each gets the answer about
+// If a group is too large, because an estimate was wrong, its members are not at fault: each gets the answer about
 // its own operations, and only one that is too large by itself gets the error.
 func TestGroupThatIsTooLargeIsHalved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
