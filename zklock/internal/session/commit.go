@@ -13,10 +13,11 @@ import (
 )
 
 // Limits of group commit. Two transactions under way keep the server's pipeline full; more
-// would only make the groups smaller.
+// would only make the groups smaller. Larger groups do not make it faster, and a server keeps its last 500 transactions in
+// memory.
 const (
 	maxFlights    = 2
-	maxGroupBytes = 256 << 10
+	maxGroupBytes = 64 << 10
 )
 
 // Write is one caller's operations, which are one member of a group.
