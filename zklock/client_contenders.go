@@ -154,7 +154,7 @@ func operable(c *Client, name string) error {
 func onDesk(ctx context.Context, c *Client, path string, op func(*place.Desk) error) error {
 	for began := time.Now(); ; {
 		patient, stop := c.pool.Patient(ctx, began)
-		s, err := c.pool.Session(patient, path)
+		s, err := c.pool.Session(patient, path, 0)
 		stop()
 		if err != nil {
 			return err

@@ -22,7 +22,7 @@ func (c *Client) Deadlocks(ctx context.Context) (found []*DeadlockError, err err
 	ctx, cancel := c.bound(ctx)
 	defer cancel()
 	patient, stop := c.pool.Patient(ctx, time.Now())
-	s, err := c.pool.Session(patient, c.cfg.Root)
+	s, err := c.pool.Session(patient, c.cfg.Root, 0)
 	stop()
 	if err != nil {
 		return nil, err

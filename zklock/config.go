@@ -46,6 +46,7 @@ type Config struct {
 	LossDelay       time.Duration // the key loss_delay
 	PoolMaxSessions int           // the key pool_max_sessions, 2 by default
 	PoolMaxLifetime time.Duration // the key pool_max_lifetime; 0: sessions are not replaced because of their age
+	JuteMaxbuffer   int           // the key jute_maxbuffer, 1048575 by default
 	HandoverLimit   int           // the key handover_limit, 16 by default; negative for the 0 of a URL: no hand-over
 	HandoverTime    time.Duration // the key handover_time, 100ms by default; negative for the 0 of a URL: no hand-over
 	Keep            time.Duration // the key keep; 0: no name is kept
@@ -79,6 +80,7 @@ func (c *Config) complete() (config, error) {
 				LossDelay:       c.LossDelay,
 				PoolMaxSessions: c.PoolMaxSessions,
 				PoolMaxLifetime: c.PoolMaxLifetime,
+				JuteMaxbuffer:   c.JuteMaxbuffer,
 				Jitter:          session.Jitter,
 			},
 			MaxContenders: c.MaxContenders,

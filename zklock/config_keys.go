@@ -38,6 +38,7 @@ var coreKeys = map[string]key{
 	"loss_delay":        durationKey(0, 0, func(c *Config) *time.Duration { return &c.LossDelay }),
 	"pool_max_sessions": intKey(2, 1, maxPoolSessions, func(c *Config) *int { return &c.PoolMaxSessions }),
 	"pool_max_lifetime": durationKey(0, 0, func(c *Config) *time.Duration { return &c.PoolMaxLifetime }),
+	"jute_maxbuffer":    intKey(1<<20-1, 1<<12, math.MaxInt32, func(c *Config) *int { return &c.JuteMaxbuffer }),
 	"handover_limit":    intKey(16, 0, math.MaxInt32, func(c *Config) *int { return &c.HandoverLimit }),
 	"handover_time":     durationKey(100*time.Millisecond, 0, func(c *Config) *time.Duration { return &c.HandoverTime }),
 	"keep":              durationKey(0, 0, func(c *Config) *time.Duration { return &c.Keep }),

@@ -57,6 +57,7 @@ func TestParseURLReturnsTheLiteral(t *testing.T) {
 		"mem://?handover_time=1s":                   {Scheme: "mem", HandoverTime: time.Second},
 		"mem://?handover_time=0s":                   {Scheme: "mem", HandoverTime: -1},
 		"mem://?keep=2s&keep_max=10":                {Scheme: "mem", Keep: 2 * time.Second, KeepMax: 10},
+		"mem://?jute_maxbuffer=65536":               {Scheme: "mem", JuteMaxbuffer: 1 << 16},
 		"mem://?dialect=curator":                    {Scheme: "mem", Dialect: "curator"},
 		"mem://?max_waiters=1":                      {Scheme: "mem", MaxWaiters: 1},
 		"mem://?max_contenders=2":                   {Scheme: "mem", MaxContenders: 2},

@@ -242,3 +242,18 @@ func TestDoctorFindsOrphansAndForeigners(t *testing.T) {
 		t.Errorf("the orphan is still there, %v", err)
 	}
 }
+
+// TestDoctorFindsALowLimit: servers that read smaller requests than the URL says cut connections, and a session can
+// have more queue nodes than they can delete.
+func TestDoctorFindsALowLimit(t *testing.T) {
+	ensemble.Require(t)
+	e := ensemble.Start(t, ensemble.Config{JavaOptions: []string{"-Djute.maxbuffer=65536"}})
+	code, found, end := examined(t, urlOf(e.Hosts()))
+	if code != 1 || !strings.Contains(found, "reads no request of 128 KiB") || !strings.Contains(end, "set jute_maxbuffer in the URL of all clients") {
+		t.Errorf("%d, %q:\n%s", code, end, found)
+	}
+	code, found, end = examined(t, urlOf(e.Hosts())+"&jute_maxbuffer=65536")
+	if code != 0 || end != "ok" || !strings.Contains(found, "reads requests of 64 KiB and none of 128 KiB") {
+		t.Errorf("%d, %q:\n%s", code, end, found)
+	}
+}

@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/zklock/go-zklock/internal/operator"
@@ -71,8 +72,34 @@ type total struct {
 	Since                operator.Millis
 	Holder               operator.Contender // the first one of Longest
 	Held                 bool               // there is one
+	Full                 string             // the session with most bytes of queue nodes, if these are many
 	MoverName            string             // "": the holder waits for no other name
 	Mover                operator.Contender // the holder at the end of the chain
+}
+
+// muchShown is how many bytes of queue nodes of one session are worth a word: half of what a client puts on one
+// by default.
+const muchShown = (1<<20 - 1) / 16 * 7
+
+// fullest describes the session with most bytes of queue nodes; "" if these are few.
+func fullest(locks []operator.Lock) string {
+	bytes := make(map[string]int)
+	most, of := "", operator.Contender{}
+	for _, l := range locks {
+		for _, c := range l.Contenders {
+			if c.Session == "0x0" {
+				continue // not known, or none
+			}
+			bytes[c.Session] += 4 + len(l.Path) + len("/") + len(c.Node) // as a server counts
+			if most == "" || bytes[c.Session] > bytes[most] {
+				most, of = c.Session, c
+			}
+		}
+	}
+	if bytes[most] < muchShown {
+		return ""
+	}
+	return fmt.Sprintf("%s KiB of queue nodes on session %s of %s", thousands(bytes[most]>>10), most, of.Process())
 }
 
 // totalOf returns the head line of all names that were read.
@@ -90,6 +117,7 @@ func totalOf(s state) (t total) {
 	for _, n := range s.here {
 		t.Here += n
 	}
+	t.Full = fullest(s.list.Locks)
 	if held := t.Longest.Holders(); len(held) > 0 {
 		t.Holder, t.Held = held[0], true
 		if name, c, ok := operator.Mover(t.Longest, s.list.Locks, s.list.deadlocks); ok && name != t.Longest.Name {

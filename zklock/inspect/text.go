@@ -158,6 +158,9 @@ func (t total) String() string {
 	if t.Deadlocks > 0 {
 		text += ", " + many(t.Deadlocks, "deadlock")
 	}
+	if t.Full != "" {
+		text += ", " + t.Full
+	}
 	if t.Since == 0 {
 		return text
 	}

@@ -205,7 +205,7 @@ func (s *Server) observes() bool {
 	return s.index < c.Servers && s.index >= c.Servers-c.Observers
 }
 
-// command returns the arguments of java for a server.
+// command returns the arguments of java for a server. Its mu is held.
 func (s *Server) command(in Installation) []string {
 	c := s.ensemble.config
 	args := []string{
@@ -231,7 +231,7 @@ func (s *Server) command(in Installation) []string {
 			args = append(args, "-XX:SharedArchiveFile="+archive)
 		}
 	}
-	args = append(args, c.JavaOptions...)
+	args = append(append(args, c.JavaOptions...), s.javaOptions...)
 	// No folder is in the class path: with one, java would use no archive of classes.
 	return append(args,
 		"-Dlog4j.configuration=file:"+filepath.Join(s.dir, "conf", "log4j.properties"),

@@ -29,7 +29,8 @@ type Server struct {
 	proc   *process // the newest process; nil before the first Start; guarded by mu
 	frozen bool     // guarded by mu
 
-	install *Installation // for the next Start; nil: Find's; guarded by mu
+	install     *Installation // for the next Start; nil: Find's; guarded by mu
+	javaOptions []string      // guarded by mu; see SetJavaOptions
 }
 
 // errNotRunning is the error of operations that need a running server.
@@ -109,6 +110,14 @@ func (s *Server) Upgrade(to Installation) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.install = &to
+}
+
+// SetJavaOptions makes the next Start add options for the Java machine to those of the Config, in place of
+// those of an earlier call.
+func (s *Server) SetJavaOptions(options ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.javaOptions = options
 }
 
 // installation returns what the next Start runs.

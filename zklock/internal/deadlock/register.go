@@ -39,6 +39,8 @@ type registration struct {
 
 	on       *place.Session // the session that makes it; nil if there was none
 	made     chan struct{}  // closed when wait.node is set, or will not be
+	bytes    int            // what it takes in the transaction that ends its session
+	full     bool           // no session had room for it
 	doubtful bool           // it may exist although wait.node is not set
 	removal  sync.Once
 	gone     chan struct{} // closed when the znode is gone, or goes with its session
@@ -89,14 +91,14 @@ func (g *register) create(ctx context.Context, all []*registration) (doubt bool,
 			close(r.made)
 		}
 	}()
-	s, err := g.pool.Session(ctx, g.path)
-	if err != nil {
-		return false, nil // without a session the waits wait no less
-	}
 	for left := all; len(left) > 0; {
 		n := 1
 		if left[0] != all[0] {
 			n = len(left)
+		}
+		s, n := g.enter(ctx, left[:n])
+		if n == 0 {
+			return doubt, nil // without a session the waits wait no less
 		}
 		missing := g.submit(ctx, s, left[:n], &doubt, &denied)
 		if missing && denied == nil {
@@ -112,18 +114,32 @@ func (g *register) create(ctx context.Context, all []*registration) (doubt bool,
 	return doubt, nil
 }
 
+// enter counts registrations as those of one session, the first of them and as many more as it has room for, and
+// returns their number; 0 if there is no session for them.
+func (g *register) enter(ctx context.Context, regs []*registration) (s *place.Session, n int) {
+	for _, r := range regs {
+		r.bytes = session.EphemeralSize(len(g.path) + 1 + len(r.wait.encode()) + seqSize)
+	}
+	s, err := g.pool.Session(ctx, g.path, regs[0].bytes)
+	if err != nil {
+		for _, r := range regs {
+			r.full = errors.Is(err, errs.ErrFull)
+		}
+		return nil, 0
+	}
+	for n < len(regs) && s.Enter(regs[n].bytes) == nil {
+		s.Rest() // a registration needs no lease
+		regs[n].on = s
+		n++
+	}
+	return s, n
+}
+
 // submit sends the creates of the registrations that have no znode yet, and certainly none. missing reports that
 // there is no register.
 func (g *register) submit(ctx context.Context, s *place.Session, regs []*registration, doubt *bool, denied *error) (missing bool) {
 	writes := make([]*session.Write, len(regs))
 	for i, r := range regs {
-		if r.on == nil {
-			if !s.Enter() {
-				break // the session is over
-			}
-			s.Rest() // a registration needs no lease
-			r.on = s
-		}
 		if r.wait.node == "" && !r.doubtful {
 			writes[i] = &session.Write{Kind: "register", Ctx: ctx,
 				Ops: []driver.Op{driver.CreateOp(g.path+"/"+r.wait.encode(), r.data, driver.EphemeralSequential, g.cfg.ACL)}}
@@ -204,7 +220,7 @@ func (r *registration) end() {
 // leave leaves the session at once: one that retires ends, and its registrations with it.
 func (r *registration) leave() {
 	r.on.Stir()
-	r.on.Leave()
+	r.on.Leave(r.bytes)
 }
 
 // deleteAll deletes the znodes of some registrations with as few requests as possible. What that has not deleted

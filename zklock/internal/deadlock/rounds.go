@@ -200,6 +200,11 @@ func (d *Detector) registerAll(fresh []*listing) {
 	if denied != nil {
 		d.refuse(denied)
 	}
+	for _, r := range fresh {
+		if r.full {
+			d.unknown(r.waiter)
+		}
+	}
 }
 
 // registrations returns what the register knows of some registrations.
@@ -219,7 +224,7 @@ var errAbsent = errors.New("the registration is not listed")
 func (d *Detector) look() {
 	ctx, cancel := context.WithTimeout(d.pool.Ctx, d.cfg.ConnectTimeout)
 	defer cancel()
-	s, err := d.pool.Session(ctx, d.path)
+	s, err := d.pool.Session(ctx, d.path, 0)
 	if err != nil {
 		return
 	}

@@ -53,6 +53,9 @@ var (
 // the end ZooKeeper gives the same number to every node, and the queue would have no order.
 var ErrSequenceExhausted = Case(ErrConflict, "the name's sequence numbers are used up: stop using the name until its container is removed, or remove its znode")
 
+// ErrFull means that no session of the pool has room for a queue node.
+var ErrFull = Case(ErrTooManyWaiters, "too many queue nodes")
+
 // special is an error that matches a public error and has another text; see Case.
 type special struct {
 	of   error
@@ -75,6 +78,7 @@ var ErrUnanswered = Case(ErrUnavailable, "the ensemble had not answered yet")
 var (
 	ErrSessionOver = errors.New("session is over")                       // the caller queues again on another session
 	ErrNodeGone    = errors.New("own queue node disappeared")            // the caller queues again at the tail
+	ErrNoRoom      = errors.New("session has no room for a queue node")  // the caller asks the pool again
 	ErrWaitOver    = errors.New("the time given to WithWait has passed") // cause of the context that WithWait bounds
 	ErrNoSession   = errors.New("connect_timeout has passed")            // cause set by session.Pool.Patient
 	ErrCut         = errors.New("connect_timeout passed before")         // cause set by local.Queue.patientFor

@@ -53,7 +53,7 @@ func (s *separate) isHeld() bool {
 // waitEnded returns the error of a wait at the gate that ctx has ended.
 func (g *gate) waitEnded(ctx context.Context, q *Queue, tk *ticket, held bool) error {
 	if !held {
-		s, err := g.queues.pool.Session(ctx, q.path)
+		s, err := g.queues.pool.Session(ctx, q.path, 0)
 		if err != nil {
 			return err // as what was let through would get it
 		}

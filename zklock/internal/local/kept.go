@@ -1,6 +1,7 @@
 package local
 
 import (
+	"context"
 	"sync/atomic"
 	"time"
 
@@ -33,6 +34,7 @@ import (
 //     may be there;
 //   - by endOld, when the time keep has passed. A session that is being replaced stays until then;
 //   - by settle, for the place kept longest, while there are more than keep_max;
+//   - by makeRoom, for the place kept longest, while no session has room for another one;
 //   - by makeWay, for an acquisition of this client that takes a separate place;
 //   - by Revoke, when the node's data ask for the lock;
 //   - by Vacate, when the session is lost, or when another client has deleted the node:
@@ -110,6 +112,17 @@ func (qs *Queues) settle() {
 			s.end(true)
 		}
 	}
+}
+
+// makeRoom ends the place that was kept for the longest time, and waits until its node is gone. It returns
+// false if the client keeps none, or if ctx ends the wait.
+func (qs *Queues) makeRoom(ctx context.Context) bool {
+	s, _ := qs.oldest()
+	if s == nil {
+		return false
+	}
+	s.end(true)
+	return s.place.AwaitGone(ctx) == nil
 }
 
 // endOld ends kept places when they have been kept for the time keep. It returns when there are

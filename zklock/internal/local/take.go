@@ -28,7 +28,7 @@ func (q *Queue) take(r *Request, start *place.Place) (left *place.Place, err err
 		if r.NoSessionSince.IsZero() {
 			r.NoSessionSince = time.Now()
 		}
-		s, patient, cancel, err := q.session(ctx, r)
+		s, patient, cancel, err := q.session(ctx, r, start)
 		if err != nil {
 			cancel()
 			if start != nil {
@@ -56,7 +56,7 @@ func (q *Queue) take(r *Request, start *place.Place) (left *place.Place, err err
 		if r.Try && errors.Is(err, errs.ErrUnavailable) {
 			err = withoutConnection(err, s.CutSince())
 		}
-		if !errors.Is(err, errs.ErrSessionOver) && !errors.Is(err, errs.ErrNodeGone) {
+		if !errors.Is(err, errs.ErrSessionOver) && !errors.Is(err, errs.ErrNodeGone) && !errors.Is(err, errs.ErrNoRoom) {
 			return left, q.outage(ctx, r, err)
 		}
 		if ctx.Err() != nil {
@@ -65,14 +65,32 @@ func (q *Queue) take(r *Request, start *place.Place) (left *place.Place, err err
 	}
 }
 
+// pooled returns the pool's session for a request. If all sessions are full, the place that the request begins
+// with makes room for a new one on its own session. Otherwise the client gives up names that it keeps.
+func (q *Queue) pooled(patient context.Context, r *Request, start *place.Place) (*place.Session, error) {
+	for {
+		s, err := q.queues.pool.Session(patient, r.Wants[0].Path, q.queues.bytes(r))
+		switch {
+		case !errors.Is(err, errs.ErrFull):
+			return s, err
+		case start != nil && !start.Desk.IsOver():
+			return start.Session(), nil
+		case !q.queues.makeRoom(patient):
+			return s, err
+		}
+	}
+}
+
+// bytes returns how many bytes the nodes of a request take in the transaction that ends their session.
+func (qs *Queues) bytes(r *Request) int { return place.Ephemerals(qs.cfg.Dialect, r.Wants) }
+
 // session returns a session for a request, and the context that bounds how long the request goes on
 // without a place in the queue. In an outage that has lasted for longer than the request's limit, it
 // fails at once.
-func (q *Queue) session(ctx context.Context, r *Request) (s *place.Session, patient context.Context, cancel context.CancelFunc, err error) {
-	path := r.Wants[0].Path
+func (q *Queue) session(ctx context.Context, r *Request, start *place.Place) (s *place.Session, patient context.Context, cancel context.CancelFunc, err error) {
 	for again := true; ; again = false {
 		patient, cancel = q.patientFor(ctx, r)
-		s, err = q.queues.pool.Session(patient, path)
+		s, err = q.pooled(patient, r, start)
 		if cause := context.Cause(patient); err != nil || cause != errs.ErrCut && cause != errs.ErrTryOver {
 			return s, patient, cancel, err
 		}
@@ -99,11 +117,11 @@ func withoutConnection(err error, cut time.Time) error {
 func (q *Queue) patientFor(ctx context.Context, r *Request) (context.Context, context.CancelFunc) {
 	switch {
 	case r.Try:
-		return q.queues.pool.PatientTry(ctx, r.Wants[0].Path, r.NoSessionSince)
+		return q.queues.pool.PatientTry(ctx, r.Wants[0].Path, q.queues.bytes(r), r.NoSessionSince)
 	case !r.FailFast:
 		return q.queues.pool.Patient(ctx, r.NoSessionSince)
 	}
-	cut := q.queues.pool.CutSince(r.Wants[0].Path)
+	cut := q.queues.pool.CutSince(r.Wants[0].Path, q.queues.bytes(r))
 	if cut.IsZero() || cut.After(r.NoSessionSince) {
 		cut = r.NoSessionSince
 	}
@@ -119,7 +137,7 @@ func (q *Queue) outage(ctx context.Context, r *Request, err error) error {
 	}
 	// The limit is lower than patientFor's, because the pool notes the start of an outage
 	// a little later than the request does.
-	if cut := q.queues.pool.CutSince(r.Wants[0].Path); cut.IsZero() || time.Since(cut) < q.queues.cfg.ConnectTimeout*9/10 {
+	if cut := q.queues.pool.CutSince(r.Wants[0].Path, q.queues.bytes(r)); cut.IsZero() || time.Since(cut) < q.queues.cfg.ConnectTimeout*9/10 {
 		return err
 	}
 	return fmt.Errorf("%w: %w", errs.ErrOutage, err)

@@ -97,7 +97,7 @@ func (q *Queue) waitEnded(ctx context.Context, tk *ticket) error {
 		return errs.WaitEnded(ctx, errs.ErrNotAcquired)
 	}
 	if desk == nil {
-		s, err := q.queues.pool.Session(ctx, q.path)
+		s, err := q.queues.pool.Session(ctx, q.path, 0)
 		if err != nil {
 			return err // as the leader would get it, with the reason
 		}

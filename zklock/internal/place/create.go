@@ -84,9 +84,9 @@ func (a *Attempt) creation(ctx, caller context.Context) (c creation, err error) 
 			return c, err
 		}
 	}
-	p, ok := newPlace(a.Session, r.Wants, r.Keep && replaces == nil && mayKeep(desk, r.Wants))
-	if !ok {
-		return c, errs.ErrSessionOver
+	p, err := newPlace(a.Session, r.Wants, r.Keep && replaces == nil && mayKeep(desk, r.Wants), replaces)
+	if err != nil {
+		return c, err
 	}
 	if replaces != nil {
 		replaces.giveUp() // before its nodes can be gone

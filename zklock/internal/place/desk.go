@@ -58,6 +58,20 @@ func (c *contender) node() string {
 	return c.path[len(c.dir)+1:]
 }
 
+// remains returns a delete for each node of the session that is known.
+func (d *Desk) remains() []*session.Write {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	writes := make([]*session.Write, 0, len(d.enqueued))
+	for _, c := range d.enqueued {
+		if c.path != "" {
+			writes = append(writes, &session.Write{Kind: "close", Ctx: context.Background(), Done: make(chan struct{}),
+				Ops: []driver.Op{driver.DeleteOp(c.path, driver.AnyVersion)}})
+		}
+	}
+	return writes
+}
+
 // findPeer finds a node, or the place for it, in an element of Desk.peers. Two of those may have
 // the same sequence number, if the name's znode was created again and its numbers began again.
 func findPeer(peers []queue.Node, o queue.Node) (int, bool) {

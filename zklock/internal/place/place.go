@@ -24,6 +24,8 @@ type Place struct {
 	Zxid  int64        // of the transaction that created them; 0 while that is not known
 	life  life         // its state
 
+	bytes int // guarded by Desk.mu; what its nodes take in the transaction that ends the session; 0 once they are not counted
+
 	limitChecked bool // no list needs to apply max_contenders: there is no limit, or it was applied
 	doubtful     bool // a create's outcome was unknown at some time: twins may appear
 	guarded      bool // guarded by Desk.mu; guards have had its nodes
@@ -42,17 +44,24 @@ type Place struct {
 func (p *Place) Session() *Session { return p.watches }
 
 // newPlace registers a place for some wants, before its nodes are created. keepable says
-// that it may be kept. newPlace returns false if the session is over.
-func newPlace(s *Session, wants []Want, keepable bool) (*Place, bool) {
+// that it may be kept. replaces, if not nil, is the place whose nodes the same transaction deletes. newPlace
+// returns errs.ErrSessionOver, or errs.ErrNoRoom, if the session takes no such place.
+func newPlace(s *Session, wants []Want, keepable bool, replaces *Place) (*Place, error) {
 	nodes := make([]contender, len(wants))
 	desk := s.Desk
 	p := &Place{Desk: desk, nodes: make([]*contender, len(wants))}
 	p.watches, p.keepable, p.dataTurn = s, keepable, 1
-	if !desk.Enter() {
-		return nil, false
+	if replaces == nil {
+		p.bytes = Ephemerals(desk.cfg.Dialect, wants)
+	}
+	if err := desk.Enter(p.bytes); err != nil {
+		return nil, err
 	}
 	desk.mu.Lock()
 	defer desk.mu.Unlock()
+	if replaces != nil {
+		p.bytes, replaces.bytes = replaces.bytes, 0
+	}
 	for i, w := range wants {
 		desk.serial++
 		c := &nodes[i]
@@ -63,7 +72,15 @@ func newPlace(s *Session, wants []Want, keepable bool) (*Place, bool) {
 		desk.enqueued[c.guid.Serial] = c
 		p.nodes[i] = c
 	}
-	return p, true
+	return p, nil
+}
+
+// Ephemerals returns how many bytes the nodes of some wants take in the transaction that ends their session.
+func Ephemerals(d *queue.Dialect, wants []Want) (bytes int) {
+	for i := range wants {
+		bytes += session.EphemeralSize(len(wants[i].Path) + 1 + d.NodeLength(wants[i].Kind))
+	}
+	return bytes
 }
 
 // lastNumber returns the largest of the sequence numbers of a place whose nodes exist.
@@ -117,6 +134,8 @@ func (p *Place) unregister() {
 		desk.removePeerLocked(c)
 	}
 	p.giveUpLocked()
+	bytes := p.bytes
+	p.bytes = 0
 	desk.mu.Unlock()
 	if !registered {
 		return
@@ -124,7 +143,7 @@ func (p *Place) unregister() {
 	if p.doubtful {
 		desk.doubt(p.dirs(), true)
 	}
-	desk.Leave()
+	desk.Leave(bytes)
 }
 
 // giveUp moves the place to leaving: it will not be held again, and its nodes need not be

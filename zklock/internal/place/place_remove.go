@@ -68,6 +68,18 @@ func (p *Place) releaseAsync(w *session.Write, wasHeld bool) {
 	}
 }
 
+// AwaitGone waits until the removals under way of the place's names are over, or their session is.
+func (p *Place) AwaitGone(ctx context.Context) error {
+	for _, path := range p.dirs() {
+		for _, gone := range p.Desk.parents.left(path) {
+			if err := p.Desk.Await(ctx, gone); err != nil && !errors.Is(err, errs.ErrSessionOver) {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // Release takes a place that was held out of its queues. w is its first delete. It waits for the outcome until
 // ctx ends, and at most for the time wait. deleted means that another program had
 // already deleted a node. err is nil if the ensemble has confirmed that no node is

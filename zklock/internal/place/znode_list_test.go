@@ -22,7 +22,7 @@ func TestNodesOfASessionThatIsOverAreNoStrays(t *testing.T) {
 			ConnectTimeout: 10 * time.Second, PoolMaxSessions: 1, Jitter: session.Jitter}
 		pool := session.NewPool[*place.Session](&set.Settings, memdriver.New().Connector())
 		place.Serve(place.NewShared(set), pool, func(string) bool { return false })
-		s, err := pool.Session(context.Background(), "/zklock/orders")
+		s, err := pool.Session(context.Background(), "/zklock/orders", 0)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -107,6 +107,22 @@ func (d *Dialect) Prefix(g GUID, k Kind) string {
 	return protectedPrefix + g.String() + "-" + marker
 }
 
+// NodeLength returns the length of the name of a queue node.
+func (d *Dialect) NodeLength(k Kind) int {
+	row := k.Mode.row()
+	n := len(protectedPrefix) + uuidLen + len("-") + len(row.Markers[d.Family]) + sequenceLen
+	if row.Counted {
+		n += len(strconv.Itoa(k.Permits)) + len(permitMarkerEnd)
+	}
+	switch d {
+	case dialectKazoo:
+		n += hexLen - len(protectedPrefix) - uuidLen - len("-")
+	case dialectZK:
+		n += hexLen - uuidLen
+	}
+	return n
+}
+
 // Parse parses the name of a child of a lock's znode. ok is false for a child that is not a
 // contender of the dialect. If such a child is a contender in another dialect, foreign is
 // that dialect; its clients do not see this dialect's nodes. A child without a sequence

@@ -63,6 +63,9 @@ func TestOwnNamesReadBack(t *testing.T) {
 		if !ok || other != nil || q.GUID != g || q.Kind != k || q.Seq != 42 || q.Name != node {
 			t.Fatalf("dialect %s: %q reads back as %+v, %v, %v", d.Name, node, q, other, ok)
 		}
+		if len(node) != d.NodeLength(k) {
+			t.Fatalf("dialect %s: %q has %d bytes, NodeLength says %d", d.Name, node, len(node), d.NodeLength(k))
+		}
 		if d.Walks(q) != (d == Default) {
 			t.Fatalf("dialect %s: Walks(%q) = %v", d.Name, node, d.Walks(q))
 		}

@@ -33,12 +33,14 @@ func Sort(q []Node) {
 	slices.SortFunc(q, func(a, b Node) int { return int(a.Seq - b.Seq) })
 }
 
+// sequenceLen is the length of the suffix that a server appends to a node's name.
+const sequenceLen = 10
+
 // sequence reads the suffix that a server has appended to a node's name: ten digits, or, from
 // servers before 3.6, a negative number, read as MaxSequence. ok is false for any other suffix.
 func sequence(s string) (n int64, ok bool) {
-	const width = 10
 	negative := len(s) > 0 && s[0] == '-'
-	if len(s) != width && !(negative && len(s) == 1+width) {
+	if len(s) != sequenceLen && !(negative && len(s) == 1+sequenceLen) {
 		return 0, false
 	}
 	n, err := strconv.ParseInt(s, 10, 64)

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"runtime"
 	"slices"
 	"strings"
@@ -13,10 +14,11 @@ import (
 )
 
 // Limits of group commit. Two transactions under way keep the server's pipeline full; more
-// would only make the groups smaller.
+// would only make the groups smaller. Larger groups do not make it faster, and a server keeps its last 500 transactions in
+// memory.
 const (
 	maxFlights    = 2
-	maxGroupBytes = 256 << 10
+	maxGroupBytes = 64 << 10
 )
 
 // Write is one caller's operations, which are one member of a group.
@@ -74,8 +76,10 @@ type Entry interface {
 //   - If the outcome of a group is unknown, so is the outcome of every member.
 //   - A write that was given up before its group was made is not sent. So a burst of callers that
 //     have left holds up no later write.
+//   - The error of a member is about its own operations. A group that is too large is sent as two.
 type committer struct {
 	multi func(ctx context.Context, kind string, group int, ops []driver.Op) ([]driver.OpResult, error)
+	most  func() int      // of a group; it locks nothing; nil: maxGroupBytes
 	ctx   context.Context // the session's
 	wg    *sync.WaitGroup // the session's; joined after ctx has ended
 	lone  chan struct{}   // the session's
@@ -145,7 +149,7 @@ func (c *committer) sendApart(w *Write) {
 // Apart sends writes in groups that no other caller's writes join. It returns when all of
 // them are answered.
 func (c *committer) Apart(writes []*Write) {
-	apart := committer{multi: c.multi, ctx: c.ctx, pending: writes}
+	apart := committer{multi: c.multi, most: c.most, ctx: c.ctx, pending: writes}
 	for group := apart.next(); group != nil; group = apart.next() {
 		apart.send(group)
 	}
@@ -205,11 +209,11 @@ func (c *committer) group() []*Write {
 		return group
 	}
 	var group, creates, rest []*Write
-	bytes := 0
+	bytes, most := 0, c.bound()
 	creating := make(map[string]bool, len(c.pending))
 	for i, w := range c.pending {
 		size := sizeOf(w.Ops)
-		if len(group)+len(creates) > 0 && bytes+size > maxGroupBytes {
+		if len(group)+len(creates) > 0 && bytes+size > most {
 			rest = append(rest, c.pending[i:]...)
 			break
 		}
@@ -233,24 +237,20 @@ func (c *committer) group() []*Write {
 	return append(group, creates...)
 }
 
+// bound returns the size of groups.
+func (c *committer) bound() int {
+	if c.most == nil {
+		return maxGroupBytes
+	}
+	return c.most()
+}
+
 // queueOf returns the znode that an operation creates a contender below; "" if it creates none.
 func queueOf(op driver.Op) string {
 	if op.Kind != driver.OpCreate || op.Mode != driver.EphemeralSequential {
 		return ""
 	}
 	return op.Path[:strings.LastIndexByte(op.Path, '/')]
-}
-
-// opOverhead is the approximate size of an operation on the wire without its path and data:
-// headers, lengths, version, an access list.
-const opOverhead = 64
-
-func sizeOf(ops []driver.Op) int {
-	n := 0
-	for i := range ops {
-		n += opOverhead + len(ops[i].Path) + len(ops[i].Data)
-	}
-	return n
 }
 
 // send runs a group's transaction and answers its members. After a failure it answers the
@@ -261,14 +261,16 @@ func (c *committer) send(group []*Write) {
 	const few = 3
 	for faults := 0; len(group) > 0; {
 		if faults == few && len(group) > 1 {
-			half := len(group) / 2
-			c.send(group[:half:half])
-			c.send(group[half:])
+			c.sendHalves(group)
 			return
 		}
 		err := driver.ErrClosed // the session is over
 		if c.ctx.Err() == nil {
 			err = c.transact(group)
+		}
+		if len(group) > 1 && errors.Is(err, driver.ErrTooLarge) { // nothing was sent, and the members are not at fault
+			c.sendHalves(group)
+			return
 		}
 		guilty := slices.IndexFunc(group, func(w *Write) bool { return AtFault(w.Results) >= 0 })
 		if guilty < 0 { // the group was applied, or the error is about all of it
@@ -283,6 +285,13 @@ func (c *committer) send(group []*Write) {
 		}
 		faults++
 	}
+}
+
+// sendHalves sends a group as two.
+func (c *committer) sendHalves(group []*Write) {
+	half := len(group) / 2
+	c.send(group[:half:half])
+	c.send(group[half:])
 }
 
 // setApart sends the risky members of a group apart, for good, and returns the others.

@@ -20,6 +20,8 @@ type common struct {
 
 	Opened, Lost, Reconnects atomic.Uint64 // sessions; lost sessions; connections of sessions after their first
 
+	bounds bounds // of the sizes of requests
+
 	order order // of the transactions of all sessions
 }
 

@@ -210,13 +210,16 @@ func TestWritesThatWereGivenUp(t *testing.T) {
 	})
 }
 
-// A group never exceeds maxGroupBytes. A single write that is larger is sent alone.
+// A group never exceeds maxGroupBytes, 500 of which fit into a small server's heap. A single write that is larger is sent alone.
 func TestGroupHasASize(t *testing.T) {
+	if kept := 500 * maxGroupBytes; kept > 32<<20 {
+		t.Errorf("a server keeps up to %d bytes of transactions in memory, want 32 MiB at most", kept)
+	}
 	synctest.Test(t, func(t *testing.T) {
 		var wg sync.WaitGroup
 		c, flights := groups(t.Context(), &wg, "")
 		land := busy(t, c, flights)
-		for i, bytes := range []int{100 << 10, 100 << 10, 100 << 10, 2 * maxGroupBytes, 1} {
+		for i, bytes := range []int{maxGroupBytes * 2 / 5, maxGroupBytes * 2 / 5, maxGroupBytes * 2 / 5, 2 * maxGroupBytes, 1} {
 			w := creation("/"+strconv.Itoa(i), "n")
 			w.Ops[0].Data = make([]byte, bytes)
 			c.Submit(w)

@@ -24,22 +24,39 @@ import (
 // session either whose ensemble was set up again or restored: its servers close the connection of a
 // client that has seen a later transaction than they have, and never say that its session is over.
 
-// Enter counts a new place, which needs the lease. It returns false if the session is over.
-func (s *life) Enter() bool {
+// Enter counts a new place, which needs the lease, and the bytes of its ephemeral znodes: see room.go. It
+// returns errs.ErrSessionOver if the session is over, and errs.ErrNoRoom if it has no room for them.
+func (s *life) Enter(bytes int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.over != nil {
-		return false
+	switch {
+	case s.over != nil:
+		return errs.ErrSessionOver
+	case !s.hasRoom(bytes):
+		return errs.ErrNoRoom
 	}
+	s.bytes.Add(int64(bytes))
 	s.tallyLocked(1, 1)
-	return true
+	return nil
 }
 
-// Leave ends the count of a place that is gone. The place does not rest. A session that retires
-// ends with its last place.
-func (s *life) Leave() {
+// hasRoom reports whether the session may have so many more bytes of ephemeral znodes. Without mu that may
+// change at once.
+func (s *life) hasRoom(bytes int) bool {
+	return int(s.bytes.Load())+bytes <= s.settings.maxEphemerals()
+}
+
+// Ephemerals returns how many bytes the session's ephemeral znodes have, and how many they have at most.
+func (s *life) Ephemerals() (bytes, most int) {
+	return int(s.bytes.Load()), s.settings.maxEphemerals()
+}
+
+// Leave ends the count of a place that is gone, and of its bytes. The place does not rest. A session that
+// retires ends with its last place.
+func (s *life) Leave(bytes int) {
 	after := func() {}
 	s.mu.Lock()
+	s.bytes.Add(int64(-bytes))
 	s.tallyLocked(-1, -1)
 	if s.work == 0 {
 		if s.lease.Until = (time.Time{}); s.retiring {

@@ -21,7 +21,7 @@ func TestRestedLeaseCountsAgain(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := busySession(&onConn{generation: 1}, c.left)
 			s.counting = c.left > 0
-			s.Enter()
+			s.Enter(0)
 			s.Rest()
 			if s.counting != (c.left > 0) {
 				t.Errorf("a lease of %v counts: %v, although one of two places needs it", c.left, s.counting)
@@ -84,15 +84,15 @@ func TestWriteDuringARestDoesNotCount(t *testing.T) {
 		if s.counting {
 			t.Error("the lease of a session at rest counts")
 		}
-		s.Enter()
+		s.Enter(0)
 		if !s.counting {
 			t.Error("the lease does not count when a place needs it")
 		}
-		if s.Leave(); s.work != 1 || s.counting {
+		if s.Leave(0); s.work != 1 || s.counting {
 			t.Error("the lease counts when the only place that needed it has left")
 		}
 		s.Stir()
-		if s.Leave(); s.work != 0 || !s.lease.Until.IsZero() {
+		if s.Leave(0); s.work != 0 || !s.lease.Until.IsZero() {
 			t.Error("the lease is kept after the last place has left")
 		}
 	})
@@ -122,11 +122,11 @@ func TestSilentSessionEnds(t *testing.T) {
 		time.Sleep(s.timeout / 2)
 		ends("half a session timeout after a Sync", limit-s.timeout/2, errs.ErrSilent)
 		s.Stir()
-		s.Leave()
+		s.Leave(0)
 		ends("without a place", limit-s.timeout/2, errs.ErrSilent)
 		time.Sleep(s.timeout / 2)
 		ends("without a place, a session timeout after a Sync", s.lease.SyncEvery(), errs.ErrSilent)
-		s.Enter()
+		s.Enter(0)
 		ends("with a new place", s.lease.SyncEvery(), errs.ErrSilent)
 		if !errors.Is(errs.ErrSilent, errs.ErrLeaseOver) {
 			t.Error("the cause does not match ErrLeaseOver")
@@ -137,7 +137,7 @@ func TestSilentSessionEnds(t *testing.T) {
 // The overseer is woken if the session may end before it looks next, and otherwise not: each cycle
 // without contention has a moment at which the last place goes, and one at which a lease counts again.
 func TestOverseerIsWokenOnlyIfItWouldBeLate(t *testing.T) {
-	for name, end := range map[string]func(*Session){"rests": (*Session).Rest, "goes": (*Session).Leave} {
+	for name, end := range map[string]func(*Session){"rests": (*Session).Rest, "goes": func(s *Session) { s.Leave(0) }} {
 		synctest.Test(t, func(t *testing.T) {
 			s := busySession(&onConn{generation: 1}, 10*time.Second) // a lease as long as any
 			look := func() { left, _ := s.endsLocked(); s.looks = time.Now().Add(left) }
@@ -150,7 +150,7 @@ func TestOverseerIsWokenOnlyIfItWouldBeLate(t *testing.T) {
 			}
 			time.Sleep(time.Second)
 			look() // without a lease: it looks again when the ensemble has been silent
-			s.Enter()
+			s.Enter(0)
 			exchange(s, true)
 			if !s.counting || len(s.look) == 0 {
 				t.Errorf("a lease of %v counts: %v, and the overseer, which looks after %v, is woken: %v", time.Until(s.lease.Until), s.counting, time.Until(s.looks), len(s.look) > 0)
@@ -159,7 +159,7 @@ func TestOverseerIsWokenOnlyIfItWouldBeLate(t *testing.T) {
 			look()
 			time.Sleep(time.Second)
 			end(s)
-			s.Enter()
+			s.Enter(0)
 			exchange(s, true)
 			if !s.counting || len(s.look) > 0 {
 				t.Errorf("a later lease counts: %v, and the overseer is woken: %v", s.counting, len(s.look) > 0)

@@ -49,6 +49,8 @@ type life struct {
 	// session is not over, and else 0. It changes together with them, under mu.
 	proven atomic.Int64
 
+	bytes atomic.Int64 // changed under mu; what the places' znodes take in the transaction that ends the session: see room.go
+
 	mu       mutex.Mutex[mutex.Inner]
 	notices  notices       // shares mu: a step of the session and its notice are one
 	lease    lease.Lease   // guarded by mu, but for its settings

@@ -4,6 +4,15 @@ import "github.com/zklock/go-zklock/internal/testkit/mutant"
 
 var _ = []mutant.Mutant{
 	{
+		Name:   "session-without-a-limit",
+		Breaks: "a session has more queue nodes than its servers can read in the transaction that ends it, and they stop for good",
+		In:     (*life).hasRoom,
+		Find:   "int(s.bytes.Load())+bytes <= s.settings.$maxEphemerals()",
+		Put:    "true",
+		Tests:  []string{"TestSessionHasRoomForSoManyBytes"},
+		By:     "zklock",
+	},
+	{
 		Name:   "grant-without-a-lease",
 		Breaks: "a place is granted, passed on or taken up although its session's lease is nearly over",
 		In:     (*life).Hold,

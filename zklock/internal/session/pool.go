@@ -14,8 +14,8 @@ import (
 )
 
 // Pool holds the sessions of a Client. Sessions are shared, not checked out: a session
-// carries any number of locks, and all of them are lost when it expires. A hash maps each
-// name to one slot, and so to one session for as long as that session lives.
+// carries thousands of locks, and all of them are lost when it expires. A hash maps each
+// name to one slot, and so to one session for as long as that session lives and has room.
 //
 // Invariants:
 //   - A session that is over is never given to a caller. Callers that ask for its slot wait
@@ -23,6 +23,7 @@ import (
 //     session that ends before it is put into its slot is never put there.
 //   - In each slot, at most one session takes new queue nodes. A session that is replaced
 //     because of its age keeps its nodes, and is closed when the last of them is gone.
+//   - A caller that is about to make znodes gets a session with room for them: see room.go.
 //   - wg counts every session until it has been shut down and its last notice was
 //     delivered. So Close waits for all sessions, for whatever reason they end.
 type Pool[M Member] struct {
@@ -52,12 +53,12 @@ func NewPool[M Member](set *Settings, connector driver.Connector) *Pool[M] {
 	return p
 }
 
-// Session returns the session for a path. If there is none, it opens one, and waits until ctx
-// ends; see Patient for a context that ends after connect_timeout.
-func (p *Pool[M]) Session(ctx context.Context, path string) (M, error) {
-	n := p.slot(path)
+// Session returns the session for a path, and for znodes with so many bytes. If there is none, it opens
+// one, and waits until ctx ends; see Patient for a context that ends after connect_timeout. If all sessions
+// are full, it fails with errs.ErrFull.
+func (p *Pool[M]) Session(ctx context.Context, path string, bytes int) (M, error) {
 	for {
-		found, m, o, err := p.look(n)
+		found, m, o, err := p.look(path, bytes)
 		if found || err != nil {
 			return m, err
 		}
@@ -79,14 +80,18 @@ func (p *Pool[M]) Session(ctx context.Context, path string) (M, error) {
 	}
 }
 
-// look returns the session in slot n, if found. If there is none that can be used, it returns the
-// attempt to open one, and starts that attempt if none is under way.
-func (p *Pool[M]) look(n int) (found bool, _ M, _ *opening, _ error) {
+// look returns the session in the slot that choose returns, if found. If there is none that can be used, it
+// returns the attempt to open one, and starts that attempt if none is under way.
+func (p *Pool[M]) look(path string, bytes int) (found bool, _ M, _ *opening, _ error) {
 	var none M
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
 		return false, none, nil, errs.ErrClosed
+	}
+	n, ok := p.choose(path, bytes)
+	if !ok {
+		return false, none, nil, p.Settings.full(bytes)
 	}
 	sl := &p.slots[n]
 	switch s := sl.session; {
@@ -218,9 +223,10 @@ func (p *Pool[M]) connect(ctx context.Context, n int) error {
 func (p *Pool[M]) run(s *Session, o overseer, suspendedThen time.Duration) {
 	o.oversee(suspendedThen)
 	<-s.gone
+	remains := s.remaining()
 	p.discard(s, isLoss(s.Cause()))
 	s.announceEnd()
-	s.shutdown(p.Ctx.Done())
+	s.shutdown(remains, p.Ctx.Done())
 }
 
 // discard takes a session that is over out of the pool. It is called exactly once for each session,

@@ -28,13 +28,13 @@ func TestSessionThatIsOverIsNeverGivenOut(t *testing.T) {
 	if err := p.fill(0, alive); err != nil {
 		t.Fatal(err)
 	}
-	if _, got, _, _ := p.look(0); got != alive {
+	if _, got, _, _ := p.look("", 0); got != alive {
 		t.Errorf("look returned %p, want the session that lives", got)
 	}
 	alive.over = errs.ErrSessionExpired
 	opening := &opening{done: make(chan struct{})}
 	p.slots[0].opening = opening
-	if _, got, o, err := p.look(0); got != nil || o != opening || err != nil {
+	if _, got, o, err := p.look("", 0); got != nil || o != opening || err != nil {
 		t.Errorf("look returned %p, %v, %v, want the attempt to open another session", got, o, err)
 	}
 }

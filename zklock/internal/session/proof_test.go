@@ -85,14 +85,16 @@ type flight struct {
 }
 
 // groups returns a committer that sends its transactions to flights, where the test answers
-// them. If guilty is not "", operations on that path fail.
+// them, an error that it answers with is about all of a transaction. If guilty is not "", operations on that path fail.
 func groups(ctx context.Context, wg *sync.WaitGroup, guilty string) (c *committer, flights chan flight) {
 	flights = make(chan flight, 16)
 	c = &committer{ctx: ctx, wg: wg}
 	c.multi = func(_ context.Context, _ string, _ int, ops []driver.Op) ([]driver.OpResult, error) {
 		f := flight{ops, make(chan error, 1)}
 		flights <- f
-		<-f.answer
+		if err := <-f.answer; err != nil {
+			return nil, err
+		}
 		results := make([]driver.OpResult, len(ops))
 		at := slices.IndexFunc(ops, func(op driver.Op) bool { return op.Path == guilty })
 		for i := range ops {

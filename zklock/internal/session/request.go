@@ -17,6 +17,7 @@ import (
 type requests struct {
 	*life
 	deadline deadline
+	sizes    proof
 	lone     chan struct{} // cap MaxLone: one element for each request of Once, or write that is sent apart, that is under way
 
 	// unchecked is set in a session that follows a loss until a write was committed: it shows whether the
@@ -124,7 +125,7 @@ func (s *requests) requestTimeout() time.Duration {
 // multi runs one transaction of the committer.
 func (s *requests) multi(ctx context.Context, kind string, group int, ops []driver.Op) ([]driver.OpResult, error) {
 	_, end := hook.Start(s.settings.Operation, ctx, Operation{Kind: kind, Group: group, Server: s.ds.Server(), Session: s.ds.ID()})
-	results, err := s.Transact(s.deadline.context(s.ctx, s.requestTimeout()), ops)
+	results, err := s.transact(s.deadline.context(s.ctx, s.requestTimeout()), group, ops)
 	if end.Call(err); err != nil {
 		s.noteReply(err) // without an error it is noted as a proof
 	}
@@ -145,12 +146,25 @@ func (s *requests) prove(committed bool, request func() error) error {
 	return nil
 }
 
-// Transact sends a transaction. If it is committed, it proves the lease.
+// Transact sends a transaction of one caller. If it is committed, it proves the lease.
 func (s *requests) Transact(ctx context.Context, ops []driver.Op) (results []driver.OpResult, err error) {
+	return s.transact(ctx, 1, ops)
+}
+
+// transact is Transact for a number of callers. One that servers do not read is not sent: see bounds.
+func (s *requests) transact(ctx context.Context, group int, ops []driver.Op) (results []driver.OpResult, err error) {
+	size := sizeOf(ops)
+	if group == 1 && size >= leastRefused {
+		if err := s.common.bounds.refuses(size, s.settings); err != nil {
+			return nil, err
+		}
+	}
+	gen, _ := s.ds.Conn()
 	err = s.prove(true, func() (err error) {
 		results, err = s.commit(ctx, ops)
 		return err
 	})
+	s.common.bounds.note(&s.sizes, gen, group, size, err)
 	return results, err
 }
 

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
@@ -21,6 +22,7 @@ type Session struct {
 	stop    context.CancelFunc // ends the life's context
 	commits committer
 	watches watches
+	remains atomic.Pointer[func() []*Write] // see Remains; nil: it has none
 }
 
 // newSession makes a Session of ds, and starts its heart. suspendedThen is what lease.Suspended returned
@@ -51,7 +53,7 @@ func assemble(ctx context.Context, c *common, ds driver.Session) *Session {
 	s.life.init(ctx, c, ds)
 	s.requests.life, s.lone = &s.life, make(chan struct{}, MaxLone)
 	s.watches.r, s.watches.byKey = &s.requests, make(map[watchKey]*Watched)
-	s.commits = committer{multi: s.multi, ctx: ctx, wg: &s.wg, lone: s.lone}
+	s.commits = committer{multi: s.multi, most: func() int { return c.bounds.most(c.Settings) }, ctx: ctx, wg: &s.wg, lone: s.lone}
 	return s
 }
 
@@ -120,13 +122,14 @@ func (s *Session) announceEnd() {
 	}
 }
 
-// shutdown closes a session that is over at the ensemble, and waits for all its goroutines.
+// shutdown closes a session that is over at the ensemble, and waits for all its goroutines. Before that it
+// deletes what remains: see empty.
 //
 // It waits until the ensemble answers. If it gave up, the session's nodes could block all
 // contenders for long: a session does not expire while the servers have no leader, and the next
 // leader gives it its full timeout again. Once closed is closed, which means that the pool is, and waits
 // for shutdown, shutdown gives up after one more session timeout.
-func (s *Session) shutdown(closed <-chan struct{}) {
+func (s *Session) shutdown(remains []*Write, closed <-chan struct{}) {
 	s.awaitLossDelay()
 	s.commits.close()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -138,6 +141,7 @@ func (s *Session) shutdown(closed <-chan struct{}) {
 		case <-ctx.Done():
 		}
 	})
+	s.empty(ctx, remains)
 	if err := s.ds.Close(ctx); err != nil {
 		s.settings.Log().Warn("zklock: session not closed, its nodes stay until it expires", "session", HexID(s.ds.ID()), "error", err)
 	}

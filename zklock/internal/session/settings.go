@@ -24,6 +24,8 @@ type Settings struct {
 	PoolMaxSessions int
 	PoolMaxLifetime time.Duration // 0: sessions are not replaced because of their age
 
+	JuteMaxbuffer int // that of the servers; 0: their default
+
 	Jitter func(time.Duration) time.Duration // the function Jitter, or another one for runs that must be repeatable
 	Logger *slog.Logger                      // nil if the program has set none: see Log
 	Lines  *backlog.Queue                    // of the client's log; nil in tests: the caller of Log writes its line itself

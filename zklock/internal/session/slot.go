@@ -77,13 +77,14 @@ func (sl *slot[M]) empty() {
 // session since.
 const cutMemory = time.Second
 
-// CutSince returns since when there has been no connection for a path: because its session
-// has none, or because no session could be opened. It returns the zero time if there is a
+// CutSince returns since when there has been no connection for what Session would return: because its
+// session has none, or because no session could be opened. It returns the zero time if there is a
 // connection, or if no session has been wanted lately.
-func (p *Pool[M]) CutSince(path string) time.Time {
+func (p *Pool[M]) CutSince(path string, bytes int) time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.slots[p.slot(path)].cutSince()
+	n, _ := p.choose(path, bytes)
+	return p.slots[n].cutSince()
 }
 
 // cutSince is Pool.CutSince for a slot. The pool's mu is held.
@@ -99,6 +100,23 @@ func (sl *slot[M]) cutSince() time.Time {
 
 // slot returns the number of the slot of a path.
 func (p *Pool[M]) slot(path string) int { return slotOf(path, len(p.slots)) }
+
+// choose returns the number of the slot for a path and for ephemeral znodes with so many bytes: that of the
+// path, or the next one whose session has room. ok is false, and n is the slot of the path, if none has.
+// The pool's mu is held.
+func (p *Pool[M]) choose(path string, bytes int) (n int, ok bool) {
+	home := p.slot(path)
+	if bytes > p.Settings.maxEphemerals() {
+		return home, false
+	}
+	for i := range p.slots {
+		n = (home + i) % len(p.slots)
+		if s := p.slots[n].session; s == nil || s.hasRoom(bytes) || s.IsOver() || s.PastLifetime() {
+			return n, true
+		}
+	}
+	return home, false
+}
 
 // slotOf chooses one of many slots for a path, by its FNV-1a hash. That needs no random seed
 // against names that were chosen to collide: names in one slot share a session and its losses, and
@@ -153,7 +171,7 @@ func (p *Pool[M]) Healthy() error {
 	if living {
 		return fmt.Errorf("%w: the ensemble has not answered for a session timeout", errs.ErrUnavailable)
 	}
-	found, _, o, err := p.look(p.slot(""))
+	found, _, o, err := p.look("", 0)
 	p.mu.Lock()
 	proven := p.proven
 	p.mu.Unlock()

@@ -5,20 +5,21 @@ import (
 	"time"
 )
 
-// PatientTry derives the context of a try for a path that has had no usable session since that time.
+// PatientTry derives the context of a try, of what Session would return for a path, that has had no usable session since that time.
 // The context ends with cause errs.ErrTryOver, as soon as TryTimeout has passed without an answer, or
 // without a connection. That one may have been lost before the try began. The pause after a loss does
 // not count, since nothing is tried in it. In all the try has connect_timeout at most, so tries do not
 // pile up behind those that slow answers leave without a lease.
-func (p *Pool[M]) PatientTry(ctx context.Context, path string, since time.Time) (context.Context, context.CancelFunc) {
-	return patientTry(ctx, func() time.Time { return p.tryUntil(path, since) })
+func (p *Pool[M]) PatientTry(ctx context.Context, path string, bytes int, since time.Time) (context.Context, context.CancelFunc) {
+	return patientTry(ctx, func() time.Time { return p.tryUntil(path, bytes, since) })
 }
 
 // tryUntil returns until when a try goes on: see Pool.PatientTry.
-func (p *Pool[M]) tryUntil(path string, since time.Time) time.Time {
+func (p *Pool[M]) tryUntil(path string, bytes int, since time.Time) time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	sl, most := &p.slots[p.slot(path)], since.Add(p.Settings.ConnectTimeout)
+	n, _ := p.choose(path, bytes)
+	sl, most := &p.slots[n], since.Add(p.Settings.ConnectTimeout)
 	if sl.session != nil {
 		since = sl.session.heardSince(since)
 	}

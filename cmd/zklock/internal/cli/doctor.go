@@ -91,6 +91,7 @@ func (a *app) patient() (doctor.Patient, error) {
 		SessionTimeout: cmp.Or(cfg.SessionTimeout, 10*time.Second),
 		TickTime:       cmp.Or(cfg.TickTime, 3*time.Second),
 		PoolSessions:   cmp.Or(cfg.PoolMaxSessions, 2),
+		MaxBuffer:      cmp.Or(cfg.JuteMaxbuffer, 1<<20-1),
 		CreatesRoot:    !cfg.RequireRoot,
 	}, nil
 }

@@ -19,6 +19,7 @@ type Patient struct {
 	SessionTimeout time.Duration // asked for
 	TickTime       time.Duration
 	PoolSessions   int
+	MaxBuffer      int  // jute_maxbuffer of the URL
 	CreatesRoot    bool // create_root of the URL
 }
 
@@ -38,12 +39,13 @@ func Examine(ctx context.Context, p Patient) (r Report) {
 	r.reach(p, servers)
 	r.session(p, servers)
 	r.connections(p, servers)
+	r.sizes(p, servers)
 	if !slices.ContainsFunc(servers, func(s server) bool { return !s.isDown() }) {
 		r.noQuorum("none of the servers gives out sessions")
 		return r
 	}
 	if r.ping(ctx, p, servers) {
-		r.queues(ctx, p.Client)
+		r.queues(ctx, p.Client, p.MaxBuffer)
 	}
 	return r
 }

@@ -43,11 +43,14 @@ func (e *examples) String() string {
 }
 
 // queues reports what is wrong with the names in use.
-func (r *Report) queues(ctx context.Context, c *zklock.Client) { r.queuesAt(ctx, c, time.Now()) }
+func (r *Report) queues(ctx context.Context, c *zklock.Client, maxBuffer int) {
+	r.queuesAt(ctx, c, maxBuffer, time.Now())
+}
 
 // queuesAt is queues at a time by this machine's clock. It keeps only a few examples in memory.
-func (r *Report) queuesAt(ctx context.Context, c *zklock.Client, now time.Time) {
+func (r *Report) queuesAt(ctx context.Context, c *zklock.Client, maxBuffer int, now time.Time) {
 	var names, contenders int
+	shares := make(map[int64]*share)
 	var orphans, late, foreign, used, ahead, unread examples
 	for info, err := range c.Locks(ctx, "") {
 		switch {
@@ -62,6 +65,15 @@ func (r *Report) queuesAt(ctx context.Context, c *zklock.Client, now time.Time) 
 		isUsed := false
 		for _, q := range info.Contenders {
 			at := fmt.Sprintf("%q %s@%#x", info.Name, q.Node, q.Zxid)
+			if q.Session != 0 {
+				s := shares[q.Session]
+				if s == nil {
+					s = &share{of: fmt.Sprintf("%s/%d", q.Host, q.PID)}
+					shares[q.Session] = s
+				}
+				s.nodes++
+				s.bytes += 4 + len(info.Path) + len("/") + len(q.Node) // as a server counts
+			}
 			if q.Session == 0 && q.Zxid != 0 {
 				orphans.add("%s", at)
 			}
@@ -81,6 +93,7 @@ func (r *Report) queuesAt(ctx context.Context, c *zklock.Client, now time.Time) 
 		}
 	}
 	r.ok("queues", "%s in use, with %s", numbered(names, "1 name", "%d names"), numbered(contenders, "1 contender", "%d contenders"))
+	r.fullest(shares, maxBuffer)
 	if unread.n > 0 {
 		r.toDo("queues", numbered(unread.n, "1 name", "%d names")+fmt.Sprintf(" or more cannot be read: %v", &unread), "grant READ on them, and look at the servers' logs")
 	}

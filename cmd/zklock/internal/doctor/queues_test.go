@@ -47,7 +47,7 @@ func acquire(t *testing.T, c *zklock.Client, name string) {
 func findings(t *testing.T, c *zklock.Client) map[string]Finding {
 	t.Helper()
 	var r Report
-	r.queues(t.Context(), c)
+	r.queues(t.Context(), c, 1<<20-1)
 	all := make(map[string]Finding)
 	for _, f := range r.Findings {
 		all[f.What] = f
@@ -72,7 +72,7 @@ func TestQueuesOfAHealthyEnsemble(t *testing.T) {
 				t.Errorf("%s: %+v", what, f)
 			}
 		}
-		if len(all) != 6 || !strings.Contains(all["queues"].Text, "2 names in use, with 2 contenders") {
+		if len(all) != 7 || !strings.Contains(all["queues"].Text, "2 names in use, with 2 contenders") {
 			t.Errorf("%+v", all)
 		}
 	})
@@ -140,7 +140,7 @@ func TestQueuesOfAClockThatIsAhead(t *testing.T) {
 		time.Sleep(time.Hour)
 		acquire(t, c, "x")
 		var r Report
-		r.queuesAt(t.Context(), c, time.Now().Add(-time.Minute))
+		r.queuesAt(t.Context(), c, 1<<20-1, time.Now().Add(-time.Minute))
 		for _, f := range r.Findings {
 			if f.What == "clock" && (f.Level != Warning || !strings.Contains(f.Text, "h/1 by 1m0s")) {
 				t.Errorf("%+v", f)

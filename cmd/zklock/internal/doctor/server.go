@@ -21,6 +21,8 @@ type server struct {
 	srvr     map[string]string
 	conf     map[string]string // empty if the server's whitelist lacks conf
 	version  version
+	reads    int // the size of a request that it reads; 0: not known
+	cuts     int // the size of a request whose connection it cuts; 0: none that the driver sends
 }
 
 // lookAtAll looks at all servers of a URL at the same time.
@@ -66,6 +68,7 @@ func lookAt(ctx context.Context, p Patient, host string) server {
 	if text, err := ask(ctx, u, host, "conf"); err == nil {
 		s.conf = fields(text, "=")
 	}
+	s.reads, s.cuts = limits(ctx, p.Driver, u)
 	if s.conf["ticktime"] == "" {
 		// By default a server grants from two to twenty ticks.
 		s.shortest, _ = grant(ctx, p.Driver, u, time.Millisecond)

@@ -1,0 +1,289 @@
+package integration_test
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zklock/go-zklock/internal/testkit/ensemble"
+	"github.com/zklock/go-zklock/internal/testkit/long"
+	"github.com/zklock/go-zklock/internal/testkit/proxy"
+	"github.com/zklock/go-zklock/internal/testkit/wait"
+	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/driver"
+)
+
+// wideName returns one of the names that take most in a path: 512 bytes, of which nearly all are written as three.
+func wideName(i int) string { return strings.Repeat("ä", 250) + fmt.Sprintf("%012d", i) }
+
+// restart stops and starts one server after the other.
+func restart(t *testing.T, e *ensemble.Ensemble) {
+	t.Helper()
+	for _, s := range e.Servers() {
+		if err := s.Stop(); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.AwaitServing(); err != nil {
+			t.Fatalf("%v\n%s", err, s.Log())
+		}
+	}
+}
+
+// ZooKeeper's servers write all paths of a session's ephemeral nodes into the transaction that ends it, and
+// stop for good if they cannot read that (ZOOKEEPER-4306). A client that holds as much as it can, and dies,
+// must not do that to them; nor one that is closed.
+func TestServersSurviveAFullClient(t *testing.T) {
+	long.Test(t, "thousands of long names on three servers, which restart")
+	ensemble.Require(t)
+	for _, end := range []string{"dies", "closes"} {
+		t.Run(end, func(t *testing.T) {
+			e := ensemble.Start(t, ensemble.Config{Servers: 3})
+			p, err := proxy.New(e.Server(0).Addr())
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = p.Close() })
+			full := dial(t, p.Addr(), quick("session_timeout", "5s", "pool_max_sessions", "1"))
+			other := dial(t, e.Hosts(), quick())
+			const many = 1_500 // with paths of 2.4 MB
+			var refused atomic.Int64
+			var callers sync.WaitGroup
+			for i := range many {
+				callers.Go(func() {
+					_, err := full.Mutex(wideName(i)).Acquire(within(t))
+					switch {
+					case errors.Is(err, zklock.ErrTooManyWaiters) && strings.Contains(err.Error(), "pool_max_sessions"):
+						refused.Add(1)
+					case err != nil:
+						t.Errorf("acquire: %v", err)
+					}
+				})
+			}
+			callers.Wait()
+			t.Logf("%d of %d acquisitions were refused", refused.Load(), many)
+			if n := refused.Load(); n == 0 || n == many {
+				t.Errorf("%d of %d acquisitions were refused, want some", n, many)
+			}
+			if end == "closes" {
+				if err := full.Close(); err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				p.Refuse()
+				p.Cut()
+				p.KillConns()
+			}
+			for i := range 20 {
+				release(t, acquire(t, other.Mutex(wideName(i*many/20))))
+			}
+			restart(t, e)
+			release(t, acquire(t, other.Mutex("after")))
+		})
+	}
+}
+
+// The runbook says how servers are rescued that a session with too many bytes of paths has stopped.
+func TestRescueOfStoppedServers(t *testing.T) {
+	long.Test(t, "three servers that stop, and several restarts")
+	ensemble.Require(t)
+	e := ensemble.Start(t, ensemble.Config{Servers: 3})
+	c := dial(t, e.Hosts(), quick())
+	release(t, acquire(t, c.Mutex("before")))
+	conn := dialRaw(t, e.Hosts(), 5*time.Second)
+	if _, err := conn.Create("/wide", nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 160 {
+		var ops []any
+		for j := range 10 {
+			ops = append(ops, &zk.CreateRequest{Path: fmt.Sprintf("/wide/%s%d-%d", strings.Repeat("x", 1500), i, j), Data: []byte{}, Acl: zk.WorldACL(zk.PermAll), Flags: zk.FlagEphemeral})
+		}
+		if _, err := conn.Multi(ops...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	conn.Close()
+	logs := func(text string) (n int) {
+		for _, s := range e.Servers() {
+			if s.Logged(text) {
+				n++
+			}
+		}
+		return n
+	}
+	wait.Until(t, "the followers cannot read the end of the session", func() bool { return logs("Unreasonable length") > 0 })
+	for _, s := range e.Servers() {
+		s.Kill()
+		if err := s.Start(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wait.Until(t, "a majority cannot read its log", func() bool { return logs("Unable to load database on disk") >= 2 })
+	for _, s := range e.Servers() {
+		s.Kill()
+		s.SetJavaOptions("-Djute.maxbuffer=16777216")
+	}
+	for _, s := range e.Servers() {
+		if err := s.Start(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := e.AwaitServing(); err != nil {
+		t.Fatalf("%v\n%s", err, e.Server(0).Log())
+	}
+	release(t, acquire(t, c.Mutex("during")))
+	restart(t, e) // the option stays
+	release(t, acquire(t, c.Mutex("during")))
+	leader, err := e.Leader()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range append(e.Followers(), leader) {
+		if err := s.Stop(); err != nil {
+			t.Fatal(err)
+		}
+		if s != leader { // its log still has that transaction, and no snapshot is newer
+			if err := s.Wipe(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.SetJavaOptions()
+		if err := s.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.AwaitServing(); err != nil {
+			t.Fatalf("%v\n%s", err, s.Log())
+		}
+		release(t, acquire(t, c.Mutex("after")))
+	}
+	restart(t, e)
+	release(t, acquire(t, c.Mutex("after")))
+}
+
+// Servers with a lower jute.maxbuffer than the client knows cut the connection of each larger group. The client
+// learns that, and its session stays alive under load.
+func TestLoadOnServersWithALowLimit(t *testing.T) {
+	t.Parallel()
+	ensemble.Require(t)
+	e := ensemble.Start(t, ensemble.Config{JavaOptions: []string{"-Djute.maxbuffer=65536"}})
+	c := dial(t, e.Hosts(), quick("pool_max_sessions", "1", "handover_limit", "0"))
+	held := acquire(t, c.Mutex("held"))
+	const callers, uses = 300, 20
+	var done sync.WaitGroup
+	for i := range callers {
+		done.Go(func() {
+			for range uses {
+				l, err := c.Mutex(strings.Repeat("x", 490) + fmt.Sprint(i)).Acquire(within(t))
+				if err == nil {
+					err = l.Release(within(t))
+				}
+				if err != nil {
+					t.Errorf("caller %d: %s", i, strings.ReplaceAll(err.Error(), "x", ""))
+					return
+				}
+			}
+		})
+	}
+	done.Wait()
+	st := c.Stats()
+	t.Logf("%d lost connections", st.Reconnects)
+	if st.SessionsLost > 0 || st.Reconnects > 8 || !held.Valid() {
+		t.Errorf("%d sessions and %d connections were lost, want none and no more than 8", st.SessionsLost, st.Reconnects)
+	}
+	many := make([]zklock.Acquirer, 100)
+	for i := range many {
+		many[i] = c.Mutex(strings.Repeat("y", 490) + fmt.Sprint(i))
+	}
+	_, err := zklock.All(many...).Acquire(within(t))
+	if lost := c.Stats().Reconnects - st.Reconnects; !errors.Is(err, zklock.ErrUnavailable) || !strings.Contains(err.Error(), "jute.maxbuffer") || lost > 3 {
+		t.Errorf("a request that is too large by itself: %.300v, after %d lost connections; want ErrUnavailable, jute.maxbuffer and 3", err, lost)
+	}
+	release(t, held)
+}
+
+// Names, access lists, sets, labels and data of random sizes on servers whose limits leave no room: the client
+// knows these limits, so no connection is lost under a request, no caller gets another one's error, and the servers
+// survive the end of a session that is full.
+func TestRandomSizes(t *testing.T) {
+	t.Parallel()
+	ensemble.Require(t)
+	for round := range long.Count(t, "ZKLOCK_ROUNDS", 1, 20) {
+		seed := rand.Uint64()
+		r := rand.New(rand.NewPCG(seed, 0))
+		upTo := func(most int) int { return int(float64(most) * math.Pow(r.Float64(), 2)) }
+		limit := 12<<10 + upTo(200<<10)
+		e := ensemble.Start(t, ensemble.Config{JavaOptions: []string{fmt.Sprintf("-Djute.maxbuffer=%d", limit), "-Dzookeeper.jute.maxbuffer.extrasize=1024"}})
+		p, err := proxy.New(e.Server(0).Addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = p.Close() })
+		open := driver.OpenACL(driver.PermAll)[0]
+		access := []string{open.Scheme + ":" + open.ID + ":cdrwa"}
+		for i := range upTo(60) {
+			access = append(access, fmt.Sprintf("ip:10.0.%d.%d:r", i, upTo(250)))
+		}
+		t.Logf("round %d: seed %d, limit %d, %d entries", round, seed, limit, len(access))
+		c := dial(t, p.Addr(), quick("jute_maxbuffer", fmt.Sprint(limit), "acl", strings.Join(access, ","), "pool_max_sessions", fmt.Sprint(1+r.IntN(3)), "session_timeout", "4s", "deadlock_timeout", "0"))
+		name := func(i int) string { return fmt.Sprint(i) + strings.Repeat([]string{"n", "ä"}[r.IntN(2)], upTo(250)) }
+		var done sync.WaitGroup
+		var full atomic.Int64
+		for i := range 600 {
+			var a zklock.Acquirer = c.Mutex(name(i))
+			if r.IntN(20) == 0 {
+				var all []zklock.Acquirer
+				for j := range 1 + upTo(30) {
+					all = append(all, c.Mutex(name(1000*i+j+1000)))
+				}
+				a = zklock.All(all...)
+			}
+			label, data, keeps := strings.Repeat("l", upTo(300)), make([]byte, upTo(2*limit)), r.IntN(2) == 0
+			done.Go(func() {
+				allowed := func(what string, err error) {
+					if err != nil && !errors.Is(err, zklock.ErrTooManyWaiters) && !errors.Is(err, driver.ErrTooLarge) {
+						t.Errorf("seed %d: %s: %.300v", seed, what, err)
+					}
+				}
+				l, err := a.Acquire(within(t), zklock.WithLabel(label))
+				if allowed("acquire", err); err != nil {
+					full.Add(1)
+					return
+				}
+				_, err = l.Txn(within(t), driver.CreateOp(fmt.Sprintf("%s/~data-%d", rootOf(t), i), data, driver.Persistent, c.ACL()))
+				if fits := len(data) < limit-8<<10; fits && err != nil || !errors.Is(err, driver.ErrTooLarge) && err != nil {
+					t.Errorf("seed %d: txn with %d bytes: %.300v", seed, len(data), err)
+				}
+				if !keeps {
+					allowed("release", l.Release(within(t)))
+				}
+			})
+		}
+		done.Wait()
+		st := c.Stats()
+		t.Logf("%d of 600 were refused, %d are held", full.Load(), st.Held)
+		if st.Reconnects > 0 || st.SessionsLost > 0 {
+			t.Errorf("seed %d: %d connections and %d sessions were lost, want none", seed, st.Reconnects, st.SessionsLost)
+		}
+		p.Refuse()
+		p.Cut()
+		p.KillConns()
+		other := dial(t, e.Hosts(), quick())
+		wait.Until(t, "the sessions of the client have ended", func() bool {
+			text, err := e.Server(0).FourLetter("mntr")
+			return err == nil && strings.Contains(text, "zk_ephemerals_count\t0")
+		})
+		restart(t, e)
+		release(t, acquire(t, other.Mutex("after")))
+	}
+}

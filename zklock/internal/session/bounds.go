@@ -1,0 +1,175 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/internal/errs"
+	"github.com/zklock/go-zklock/zklock/internal/mutex"
+)
+
+// A server cuts the connection of a request that is larger than its jute.maxbuffer, and says nothing. Its
+// operator may have lowered that, and the client's jute_maxbuffer may not say so. So the client learns from lost
+// connections.
+//
+// Invariants:
+//   - Only a request that is larger than all that were answered on its connection can be at fault. So
+//     connections that are lost for another reason change nothing, as a rule.
+//   - Groups under which a connection was lost are not sent in that size again: the bound is half of it.
+//     When a request of one caller was cut tooOften, it is refused, and so are others of at least its size:
+//     each repetition would cost all callers of the session their connection.
+//   - That is forgotten step by step: after a pause the bounds double. The connection may have been lost for
+//     another reason, or the operator has raised the limit. The pause grows up to longestForget, so that a low
+//     limit costs few connections: one in an hour in the long run. It is long for one more reason: small
+//     groups are almost as fast as large ones.
+type bounds struct {
+	mu    mutex.Mutex[mutex.Inner]
+	group atomic.Int64  // changed under mu; the size of groups; 0: as the settings say
+	under uint64        // guarded by mu; the generation of the connection that was lost last under a group
+	lone  int           // guarded by mu; a request of one caller that is as large is refused; 0: none is
+	pause time.Duration // guarded by mu; from the last lost connection until the bounds double
+	next  time.Time     // guarded by mu; when they double
+	grown bool          // guarded by mu; they have doubled since the last lost connection
+}
+
+// proof is what one session's connection shows of sizes.
+type proof struct {
+	mu       mutex.Mutex[mutex.Inner]
+	gen      uint64 // guarded by mu; of the connection
+	answered int    // guarded by mu; the size of the largest request that was answered on it
+	cut      int    // guarded by mu; the size of the smallest request of one caller that was cut since one as large was answered
+	cuts     int    // guarded by mu; how many such requests were cut
+}
+
+const (
+	// leastRefused is the size of the smallest request that may be refused: no server with locks has a
+	// lower limit.
+	leastRefused = 4 << 10
+
+	tooOften      = 3
+	firstForget   = time.Minute
+	longestForget = time.Hour
+)
+
+// errTooLarge is the error of a request that the servers do not read.
+var errTooLarge = errs.Case(errs.ErrUnavailable, "the servers do not read requests of this size")
+
+// most returns the size of groups. It locks nothing.
+func (b *bounds) most(set *Settings) int {
+	most := min(maxGroupBytes, set.maxBuffer()/2)
+	if group := int(b.group.Load()); group > 0 {
+		most = min(most, group)
+	}
+	return most
+}
+
+// forget doubles the bounds if it is time to.
+func (b *bounds) forget() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.forgetLocked()
+}
+
+// forgetLocked doubles the bounds when it is time to. mu is held.
+func (b *bounds) forgetLocked() {
+	group := 2 * b.group.Load()
+	if group == 0 && b.lone == 0 || time.Now().Before(b.next) {
+		return
+	}
+	b.next, b.grown = time.Now().Add(b.pause), true
+	if group >= maxGroupBytes {
+		group = 0
+	}
+	b.group.Store(group)
+	if b.lone *= 2; b.lone > 1<<20 { // no driver sends such a request
+		b.lone = 0
+	}
+}
+
+// refuses returns the error of a request of one caller that is not sent, because of its size.
+func (b *bounds) refuses(size int, set *Settings) error {
+	if most := set.maxBuffer(); size > most {
+		return fmt.Errorf("%w: it has %d bytes, and jute_maxbuffer=%d: ask for less at once, or raise the servers' jute.maxbuffer and that key: %w", errTooLarge, size, most, driver.ErrTooLarge)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.forgetLocked(); b.lone == 0 || size < b.lone {
+		return nil
+	}
+	return fmt.Errorf("%w: it has %d bytes, and the connection was cut %d times under requests of %d bytes, as a server does whose jute.maxbuffer is less: ask for less at once, or raise the servers' jute.maxbuffer: %w",
+		errTooLarge, size, tooOften, b.lone, driver.ErrTooLarge)
+}
+
+// cutUnder notes that a connection was lost under a group.
+func (b *bounds) cutUnder(gen uint64, size, answered int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	half := int64(max(size/2, answered, 1))
+	if b.under == gen { // another group was under way on it: the larger one is to blame
+		half = max(half, b.group.Load())
+	}
+	b.group.Store(half)
+	b.under = gen
+	b.waitLocked()
+}
+
+// refuse makes requests of one caller fail that are as large.
+func (b *bounds) refuse(size int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.lone = size
+	if half, group := int64(size/2), b.group.Load(); group == 0 || group > half {
+		b.group.Store(half)
+	}
+	b.waitLocked()
+}
+
+// waitLocked sets the time when the bounds double. mu is held.
+func (b *bounds) waitLocked() {
+	if b.grown || b.pause == 0 {
+		b.pause, b.grown = min(max(2*b.pause, firstForget), longestForget), false
+	}
+	b.next = time.Now().Add(b.pause)
+}
+
+// note notes what the outcome of a transaction of a number of callers, which was sent on a connection, shows
+// of sizes. p is of the session.
+func (b *bounds) note(p *proof, gen uint64, group, size int, err error) {
+	lost := errors.Is(err, driver.ErrConnLoss)
+	if lost && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)) || errors.Is(err, driver.ErrNotSent) {
+		return // without a loss, or without a request
+	}
+	p.mu.Lock()
+	if gen > p.gen {
+		p.gen, p.answered = gen, 0
+	}
+	answered := p.answered
+	refuse := 0
+	switch {
+	case !lost:
+		p.answered = max(answered, size)
+		if size >= p.cut {
+			p.cut, p.cuts = 0, 0
+		}
+	case size > answered && group == 1 && size >= leastRefused:
+		if p.cuts == 0 || size < p.cut {
+			p.cut = size
+		}
+		if p.cuts++; p.cuts >= tooOften {
+			refuse, p.cut, p.cuts = p.cut, 0, 0
+		}
+	}
+	p.mu.Unlock()
+	switch {
+	case refuse > 0:
+		b.refuse(refuse)
+	case lost && group > 1 && size > answered:
+		b.cutUnder(gen, size, answered)
+	case !lost && b.group.Load() > 0:
+		b.forget()
+	}
+}

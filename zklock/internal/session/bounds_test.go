@@ -1,0 +1,141 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/internal/errs"
+)
+
+// limited is a connection to servers that cut it under a request that is larger than a limit.
+type limited struct {
+	onConn
+	limit   int
+	cuts    int
+	broken  bool // the network cuts it, whatever the size
+	largest int  // of the requests that were answered
+}
+
+func (l *limited) Multi(_ context.Context, ops []driver.Op) ([]driver.OpResult, error) {
+	size := sizeOf(ops)
+	if size > l.limit || l.broken {
+		l.cuts++
+		l.generation++
+		return nil, driver.ErrConnLoss
+	}
+	l.largest = max(l.largest, size)
+	return make([]driver.OpResult, len(ops)), nil
+}
+
+// request returns operations whose request has that size.
+func request(size int) []driver.Op {
+	op := driver.CheckOp("/", driver.AnyVersion)
+	rest := size - sizeOf([]driver.Op{op})
+	return []driver.Op{driver.SetOp("/", make([]byte, rest-4), driver.AnyVersion)}
+}
+
+// A client that does not know its servers' limit learns it from few lost connections, for good.
+func TestGroupsLearnTheServersLimit(t *testing.T) {
+	for _, limit := range []int{maxGroupBytes + 8, 40_000, 20_000, 5_000, 100} {
+		synctest.Test(t, func(t *testing.T) {
+			ds := &limited{limit: limit}
+			ds.generation = 1
+			s := busySession(ds, time.Hour)
+			for end := time.Now().Add(20 * time.Hour); time.Now().Before(end); time.Sleep(10 * time.Second) {
+				size := max(s.commits.most(), 80) // one member is sent, whatever its size
+				if size > limit && size == 80 {
+					t.Fatal("the bound is below the smallest group")
+				}
+				_, _ = s.multi(t.Context(), "test", 2, request(size))
+			}
+			t.Logf("limit %d: %d lost connections, groups of %d bytes", limit, ds.cuts, s.commits.most())
+			if ds.largest < min(limit, maxGroupBytes)/4 {
+				t.Errorf("limit %d: the largest group has %d bytes", limit, ds.largest)
+			}
+			if limit > maxGroupBytes != (ds.cuts == 0) || ds.cuts > 12+7+20 {
+				t.Errorf("limit %d: %d connections were lost", limit, ds.cuts)
+			}
+		})
+	}
+}
+
+// A connection that is lost under a group no larger than those that it has answered shows nothing. One that is lost
+// under a larger one is forgotten.
+func TestLostConnectionsThatShowNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ds := &limited{limit: 1 << 20}
+		ds.generation = 1
+		s := busySession(ds, time.Hour)
+		whole := s.commits.most()
+		send := func(size int) { _, _ = s.multi(t.Context(), "test", 2, request(size)) }
+		for range 10 {
+			send(1000)
+			ds.broken = true
+			send(900)
+			ds.broken = false
+		}
+		if got := s.commits.most(); got != whole {
+			t.Errorf("groups have %d bytes after connections were lost under small ones, want %d", got, whole)
+		}
+		ds.broken = true
+		send(2000)
+		ds.broken = false
+		if got := s.commits.most(); got != 1000 {
+			t.Errorf("groups have %d bytes after a connection was lost under one of 2000, want 1000", got)
+		}
+		for range 20 {
+			time.Sleep(firstForget)
+			send(100)
+		}
+		if got := s.commits.most(); got != whole {
+			t.Errorf("groups have %d bytes 20 minutes later, want %d", got, whole)
+		}
+	})
+}
+
+// A request of one caller that the servers do not read is refused after a few tries: each costs all callers of the
+// session their connection. Smaller requests are sent as before.
+func TestRequestThatIsTooLargeIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ds := &limited{limit: 10_000}
+		ds.generation = 1
+		s := busySession(ds, time.Hour)
+		var err error
+		for i := range 100 {
+			_, err = s.Transact(t.Context(), request(30_000+i%7))
+			if _, err := s.Transact(t.Context(), request(8_000)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if ds.cuts > tooOften || !errors.Is(err, errs.ErrUnavailable) || !errors.Is(err, driver.ErrTooLarge) || Transient(err) {
+			t.Errorf("%d connections were lost, and the error is %v; want %d, and a definite error", ds.cuts, err, tooOften)
+		}
+		time.Sleep(2 * longestForget)
+		ds.limit = 50_000
+		for range tooOften {
+			_, err = s.Transact(t.Context(), request(30_000))
+			time.Sleep(longestForget)
+		}
+		if err != nil {
+			t.Errorf("after the limit was raised: %v", err)
+		}
+	})
+}
+
+// A client that knows its servers' limit sends no request that is larger.
+func TestKnownLimit(t *testing.T) {
+	ds := &limited{limit: 20_000}
+	ds.generation = 1
+	s := busySession(ds, time.Hour)
+	s.settings.JuteMaxbuffer = ds.limit
+	_, large := s.Transact(t.Context(), request(ds.limit+1))
+	_, fits := s.Transact(t.Context(), request(ds.limit))
+	if !errors.Is(large, driver.ErrTooLarge) || fits != nil || ds.cuts > 0 || s.commits.most() > ds.limit/2 {
+		t.Error(fmt.Errorf("one byte too many: %w; one that fits: %w; %d lost connections, groups of %d bytes", large, fits, ds.cuts, s.commits.most()))
+	}
+}
