@@ -90,7 +90,7 @@ func (l *etcdLocker) Acquire(ctx context.Context, kind, name string, goroutine i
 	if err := m.Lock(ctx); err != nil {
 		return nil, err
 	}
-	return func() error { return m.Unlock(ctx) }, nil
+	return func() error { return m.Unlock(context.WithoutCancel(ctx)) }, nil
 }
 
 func (l *etcdLocker) Try(context.Context, string) error {
