@@ -137,6 +137,8 @@ func (l zklockLocker) Try(ctx context.Context, name string) error {
 
 func (l zklockLocker) Prepare(int, bool) error { return nil }
 
+func (l zklockLocker) Leave(int) {}
+
 func (l zklockLocker) Close() {
 	_ = l.client.Close()
 	_ = l.keeping.Close()
@@ -180,6 +182,8 @@ func (l zkLocker) Try(context.Context, string) error { return worker.ErrUnsuppor
 
 func (l zkLocker) Prepare(int, bool) error { return nil }
 
+func (l zkLocker) Leave(int) {}
+
 func (l zkLocker) Close() { l.conn.Close() }
 
 // rawLocker does not lock: each cycle is one create and one delete, and each try is one
@@ -203,5 +207,7 @@ func (l rawLocker) Try(_ context.Context, name string) error {
 }
 
 func (l rawLocker) Prepare(int, bool) error { return nil }
+
+func (l rawLocker) Leave(int) {}
 
 func (l rawLocker) Close() { l.conn.Close() }

@@ -93,7 +93,7 @@ func (b *runner) load(who string, t team, r row, name string, length time.Durati
 		return nil, fmt.Errorf("%s: %w", t[0].name, err)
 	}
 	if n := f["failed"]; n > 0 {
-		b.say("%s: %s: %.0f calls failed before the end of their wait", r.name, who, n)
+		b.say("%s: %s: %.0f calls failed long before the end of their wait", r.name, who, n)
 	}
 	maps.Copy(f, goodput(f.grants(), r.load.turns, length))
 	return f, nil

@@ -208,7 +208,7 @@ public class CuratorBench {
                     try {
                         call(wait);
                     } catch (Exception e) {
-                        if (now() - t0 < wait) {
+                        if (now() - t0 < wait * 9 / 10) {
                             failed.incrementAndGet();
                         }
                     }

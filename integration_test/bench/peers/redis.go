@@ -77,6 +77,8 @@ func (l *redisLocker) Try(context.Context, string) error { return worker.ErrUnsu
 
 func (l *redisLocker) Prepare(int, bool) error { return nil }
 
+func (l *redisLocker) Leave(int) {}
+
 func (l *redisLocker) Close() {
 	for _, c := range l.clients {
 		_ = c.Close()

@@ -16,7 +16,7 @@ type Timeline struct {
 	// From and To are the seconds between which the background is grey.
 	From, To int
 
-	// Lines are the counts. Lines with the same place in all diagrams have the same name.
+	// Lines are the counts: the former state, and the present one.
 	Lines []Counts
 }
 
@@ -31,8 +31,8 @@ type Counts struct {
 
 // Sizes in pixels: of a timeline, of the margins around its area, and of the legend above all.
 const (
-	timeWidth, timeHeight                    = 440, 176
-	timeLeft, timeRight, timeTop, timeBottom = 56, 12, 30, 26
+	timeWidth, timeHeight                    = 440, 168
+	timeLeft, timeRight, timeTop, timeBottom = 56, 20, 30, 26
 	timeLegend                               = 44
 	abreast                                  = 2 // timelines side by side
 )
@@ -103,11 +103,11 @@ func (t Timeline) draw(b *strings.Builder) {
 
 // stroke returns the attributes of the line with index i. In print, lines differ by their dashes.
 func stroke(i int) string {
-	dashes := ""
-	if i%2 == 1 {
-		dashes = ` stroke-dasharray="7 3"`
+	colour, dashes := colours[0], ""
+	if i%2 == 0 { // the former state
+		colour, dashes = colours[1], ` stroke-dasharray="7 3"`
 	}
-	return fmt.Sprintf(` fill="none" stroke="%s" stroke-width="2"%s`, colours[i%len(colours)], dashes)
+	return fmt.Sprintf(` fill="none" stroke="%s" stroke-width="2"%s`, colour, dashes)
 }
 
 // roundUp returns the next of 1, 2, 4, 6 and 8 times a power of ten, so that half of it is a short number.

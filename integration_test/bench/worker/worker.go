@@ -17,7 +17,7 @@
 // The command load has callers want one name for at most WAIT milliseconds each, and work for WORK
 // milliseconds when they have it. A phase is 100x6000, so many callers in a loop for so many
 // milliseconds, or @250x6000, so many callers a second, each of which calls once. The answer has
-// the grants of each STEP milliseconds, and the number of calls that failed before their wait ended.
+// the grants of each STEP milliseconds, and the number of calls that failed in the first 90% of their wait.
 //
 // The answer to cycles, once and load is "ready", after the preparations that are done only once.
 // Then the runner writes "go". The answer to that, and to all other commands, is a line of
@@ -120,6 +120,10 @@ type Locker interface {
 	// Try tries once to acquire a name that another process, or this one, holds. It
 	// returns nil if the library refuses the lock, as expected.
 	Try(ctx context.Context, name string) error
+
+	// Leave is called after the last cycle of a goroutine that waits for a limited time, while
+	// others go on. It ends what only that goroutine uses.
+	Leave(goroutine int)
 
 	// Close ends the session, or the library's equivalent of one.
 	Close()
