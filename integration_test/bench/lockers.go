@@ -49,12 +49,14 @@ func openLocker(contestant, hosts string) (worker.Locker, error) {
 // sites.
 const roundTrip = 10 * time.Millisecond
 
+// openZklock opens a client with the default settings, one of an ensemble in memory, or one with a
+// single session and the setting.
 func openZklock(hosts, setting string) (worker.Locker, error) {
-	switch setting {
-	case strings.TrimPrefix(inMemory, ours+", "):
+	switch ours + ", " + setting {
+	case inMemory:
 		c, err := zklock.OpenConnector(memdriver.New(memdriver.WithLatency(roundTrip / 2)).Connector())
 		return zklockLocker{c, c}, err
-	case strings.TrimPrefix(defaults, ours+", "):
+	case defaults:
 		c, err := zklock.Open("zk://" + hosts + zklockRoot)
 		if err != nil {
 			return nil, err

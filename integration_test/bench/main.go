@@ -10,8 +10,8 @@
 //
 // With -growth it measures one session with growing numbers of names, and of waiters for
 // one name, and draws the result. With -overload it measures what a lock gives while more callers
-// want it than it carries; -timeline draws that, second by second. With -kills it kills holders, and measures the time until the
-// next one has the lock. With -peers it also measures the libraries for etcd and redis, through a
+// want it than it carries; -timeline draws that, second by second. With -kills it kills holders,
+// and measures the time until the next one has the lock. With -peers it also measures the libraries for etcd and redis, through a
 // program that make bench-peers builds.
 package main
 

@@ -99,15 +99,16 @@ func (b *runner) run(ctx context.Context, r row, who []string) (res result, err 
 			if round < 0 {
 				length /= 2
 			}
+			var f figures
+			var err error
 			if r.load != nil && round > first {
 				// An overload may leave its process with much to do.
 				teams[name].close()
-				delete(teams, name)
-				if teams[name], err = b.assemble(name, r.processes); err != nil {
-					return res, err
-				}
+				teams[name], err = b.assemble(name, r.processes)
 			}
-			f, err := b.turn(name, teams[name], r, fmt.Sprintf("%s-%d", prefix, round+1), prefix, length)
+			if err == nil {
+				f, err = b.turn(name, teams[name], r, fmt.Sprintf("%s-%d", prefix, round+1), prefix, length)
+			}
 			if err != nil && name == who[0] {
 				return res, err
 			}

@@ -58,7 +58,7 @@ func answer(t *testing.T, l Locker, command string) string {
 }
 
 // TestLoadCountsTheGrantsOfEachStep: a lock that is held for 20 ms is granted 50 times in a second,
-// if there are always callers; callers that were refused come again, and are no failures.
+// if a caller always waits. Callers that were refused come again, and do not count as failures.
 func TestLoadCountsTheGrantsOfEachStep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := limited{permits: make(chan struct{}, 1), left: new(atomic.Int64)}
