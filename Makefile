@@ -10,12 +10,13 @@ GOTESTSUM := gotest.tools/gotestsum@v1.13.0
 APIDIFF := golang.org/x/exp/cmd/apidiff@v0.0.0-20261014143641-f0251eb4aa3e
 
 # The benchmarks to run, and the flags of the comparison on real servers (-servers 3,
-# -for 1s, -run regexp); the number of kills for each figure of bench-failover; the durations
-# of fuzzing for each target, of chaos, of soak and of judge; the deliberate bugs to try; the number of
-# repetitions.
+# -for 1s, -run regexp); the number of kills for each figure of bench-failover; the state of the core
+# that bench-timeline records; the durations of fuzzing for each target, of chaos, of soak and of
+# judge; the deliberate bugs to try; the number of repetitions.
 BENCH ?= .
 BENCHFLAGS ?=
 KILLS ?= 50
+CORE ?= after
 FUZZTIME ?= 30s
 COUNT ?= 50
 CHAOS ?= 60s
@@ -246,7 +247,12 @@ endef
 .PHONY: bench-peers
 bench-peers: install ## the same on real servers, with the newest Curator and kazoo, etcd and redsync, for the docs
 	$(call all-peers,-runs 3 -rounds 4 -md integration_test/bench/results.md)
+	@$(MAKE) --no-print-directory bench-overload BENCHFLAGS=
 	@$(MAKE) --no-print-directory bench-failover BENCHFLAGS=
+
+.PHONY: bench-overload
+bench-overload: install ## of bench-peers, what a lock gives while more callers want it than it carries, and after
+	$(call all-peers,-overload -rounds 3 -md integration_test/bench/results-overload.md)
 
 .PHONY: bench-failover
 bench-failover: install ## of bench-peers, the time until the lock of a killed process has its next holder, with KILLS kills
@@ -263,6 +269,10 @@ bench-three: install ## some workloads on three servers, with zk.Lock, for the d
 .PHONY: bench-growth
 bench-growth: install ## draw cycles a second against the numbers of names and waiters, for the docs
 	$(GO) run ./integration_test/bench -growth integration_test/bench/growth.svg $(BENCHFLAGS)
+
+.PHONY: bench-timeline
+bench-timeline: install ## record zklock's grants of each second under overload as CORE, before or after, and draw them, for the docs; with CORE= only draw
+	$(GO) run ./integration_test/bench -timeline integration_test/bench/overload.svg -record '$(CORE)' $(BENCHFLAGS)
 
 # FUZZTIME may be a number of inputs, 40000x. An input of FuzzReplies, FuzzSASL or FuzzStream is a
 # connection, and takes as long as two hundred inputs of the others.

@@ -88,7 +88,7 @@ var importRules = map[string]imports{
 	"internal/testkit/":        {ours: []string{"zklock", "internal/testkit/"}},
 	"internal/testkit/corekit": {ours: []string{"zklock", "zklock/memdriver", "zklock/faultdriver", "internal/memcontrol", "internal/faultcontrol"}},
 	"internal/testkit/world":   {ours: []string{"zklock", "zklock/memdriver", "internal/memcontrol", "internal/testkit/"}},
-	"integration_test/bench":   {ours: []string{"zklock", "zklock/zkdriver", "integration_test/", "internal/testkit/", "contrib/locktest/"}, foreign: []string{"github.com/go-zookeeper/zk", "github.com/anishathalye/porcupine"}},
+	"integration_test/bench":   {ours: []string{"zklock", "zklock/memdriver", "zklock/zkdriver", "internal/memcontrol", "integration_test/", "internal/testkit/", "contrib/locktest/"}, foreign: []string{"github.com/go-zookeeper/zk", "github.com/anishathalye/porcupine"}},
 	"contrib/contention":       {ours: []string{"zklock"}, foreign: []string{"github.com/google/pprof"}},
 	"integration_test/release": {foreign: []string{"golang.org/x/mod"}},
 	"integration_test/":        {ours: []string{"integration_test/", "internal/testkit/"}},

@@ -16,6 +16,7 @@ var measuredFiles = map[string]bool{
 	"../integration_test/bench/results.md":               true,
 	"../integration_test/bench/results-three-servers.md": true,
 	"../integration_test/bench/results-failover.md":      true,
+	"../integration_test/bench/results-overload.md":      true,
 	"../integration_test/bench/growth.svg":               true,
 }
 

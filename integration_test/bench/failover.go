@@ -149,12 +149,11 @@ func (b *runner) killAll(ctx context.Context, t tools, n int, pattern *regexp.Re
 	return res, nil
 }
 
-// successors returns the heads and the rows of a table: the seconds from the death of a holder until
-// the next one has the lock.
-func successors(results []result) (head []string, lines [][]string) {
-	head = []string{"seconds until the lock has its next holder", "time-out"}
+// successors returns a table: the seconds from the death of a holder until the next one has the lock.
+func successors(results []result) table {
+	t := table{head: []string{"seconds until the lock has its next holder", "time-out"}}
 	for _, res := range results {
-		head = append(head, strings.TrimPrefix(res.Row, rowKilled)+": p50", "p99")
+		t.head = append(t.head, strings.TrimPrefix(res.Row, rowKilled)+": p50", "p99")
 	}
 	for _, s := range slices.Concat(successions()...) {
 		line := []string{s.name, s.timeout}
@@ -168,8 +167,8 @@ func successors(results []result) (head []string, lines [][]string) {
 			}
 		}
 		if slices.ContainsFunc(results, func(res result) bool { return len(res.Turns[s.name]) > 0 }) {
-			lines = append(lines, line)
+			t.lines = append(t.lines, line)
 		}
 	}
-	return head, lines
+	return t
 }

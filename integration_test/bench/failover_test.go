@@ -76,7 +76,8 @@ func TestLibrariesThatDoNotExcludeFailTheRun(t *testing.T) {
 func TestSuccessorsHaveARowEach(t *testing.T) {
 	one := result{Row: killed(1).name, row: killed(1), Turns: map[string][]figures{inSight: {{"p50": .0125, "p99": .3}}, etcd: {{"p50": 51.23, "p99": 60}}}}
 	three := result{Row: killed(3).name, row: killed(3), Turns: map[string][]figures{inSight: {{"p50": .04, "p99": 1.5}}}}
-	head, lines := report{Results: []result{one, three}}.figures()
+	table := report{Results: []result{one, three}}.figures()[0]
+	head, lines := table.head, table.lines
 	if want := []string{"1 server: p50", "p99", "3 servers: p50", "p99"}; !slices.Equal(head[2:], want) {
 		t.Errorf("head %q, want %q", head, want)
 	}

@@ -75,7 +75,7 @@ func (b *runner) growth(ctx context.Context, pattern *regexp.Regexp, picture, ma
 	if took := processorTime().since(before); took != "" {
 		head = append(head, took)
 	}
-	text := "- " + strings.Join(head, "\n- ") + "\n\n" + markdownTable([]string{"cycles/s, one session", ours, zkLock, floor}, lines)
+	text := "- " + strings.Join(head, "\n- ") + "\n\n" + table{[]string{"cycles/s, one session", ours, zkLock, floor}, lines}.markdown()
 	show := func(w io.Writer) error { _, err := io.WriteString(w, text); return err }
 	if err := errors.Join(show(out), write(markdown, out, show)); err != nil {
 		return err

@@ -13,6 +13,7 @@ import (
 
 	"github.com/zklock/go-zklock/integration_test/bench/worker"
 	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/memdriver"
 	_ "github.com/zklock/go-zklock/zklock/zkdriver"
 )
 
@@ -44,7 +45,24 @@ func openLocker(contestant, hosts string) (worker.Locker, error) {
 	return nil, fmt.Errorf("unknown contestant %q", contestant)
 }
 
+// roundTrip is the time between a request and its answer in the ensemble in memory, as between two
+// sites.
+const roundTrip = 10 * time.Millisecond
+
+// openZklock opens a client with the default settings, one of an ensemble in memory, or one with a
+// single session and the setting.
 func openZklock(hosts, setting string) (worker.Locker, error) {
+	switch ours + ", " + setting {
+	case inMemory:
+		c, err := zklock.OpenConnector(memdriver.New(memdriver.WithLatency(roundTrip / 2)).Connector())
+		return zklockLocker{c, c}, err
+	case defaults:
+		c, err := zklock.Open("zk://" + hosts + zklockRoot)
+		if err != nil {
+			return nil, err
+		}
+		return zklockLocker{c, c}, c.Ping(context.Background())
+	}
 	const keep = "&keep=2s"
 	url := "zk://" + hosts + zklockRoot + "?pool_max_sessions="
 	if sessions, ok := strings.CutSuffix(setting, " sessions"); ok {
@@ -73,12 +91,14 @@ func (l zklockLocker) acquirer(kind, name string) zklock.Acquirer {
 		return l.client.RWMutex(name).Reader()
 	case worker.Writer:
 		return l.client.RWMutex(name).Writer()
-	case worker.All:
-		a := make([]zklock.Acquirer, worker.AllNames)
+	case worker.All, worker.Both:
+		a := make([]zklock.Acquirer, worker.AllNames[kind])
 		for i := range a {
 			a[i] = l.client.Mutex(name + "-" + strconv.Itoa(i))
 		}
 		return zklock.All(a...)
+	case worker.Semaphore, worker.Semaphore5:
+		return l.client.Semaphore(name, worker.Permits[kind])
 	case worker.Keep:
 		return l.keeping.Mutex(name)
 	}
@@ -98,7 +118,7 @@ func (l zklockLocker) Acquire(ctx context.Context, kind, name string, _ int) (fu
 		return nil, err
 	}
 	return func() error {
-		err := lock.Release(ctx)
+		err := lock.Release(context.WithoutCancel(ctx))
 		if errors.Is(err, zklock.ErrReleasePending) {
 			err = nil // the release is slow, which the figures show, but it is not a failure
 		}
@@ -118,6 +138,8 @@ func (l zklockLocker) Try(ctx context.Context, name string) error {
 }
 
 func (l zklockLocker) Prepare(int, bool) error { return nil }
+
+func (l zklockLocker) Leave(int) {}
 
 func (l zklockLocker) Close() {
 	_ = l.client.Close()
@@ -162,6 +184,8 @@ func (l zkLocker) Try(context.Context, string) error { return worker.ErrUnsuppor
 
 func (l zkLocker) Prepare(int, bool) error { return nil }
 
+func (l zkLocker) Leave(int) {}
+
 func (l zkLocker) Close() { l.conn.Close() }
 
 // rawLocker does not lock: each cycle is one create and one delete, and each try is one
@@ -185,5 +209,7 @@ func (l rawLocker) Try(_ context.Context, name string) error {
 }
 
 func (l rawLocker) Prepare(int, bool) error { return nil }
+
+func (l rawLocker) Leave(int) {}
 
 func (l rawLocker) Close() { l.conn.Close() }

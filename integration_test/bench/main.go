@@ -9,12 +9,14 @@
 //	go run ./integration_test/bench [-zk host:port | -servers 3] [-warm 40s] [-runs 1] [-rounds 9] [-for 1s] [-run regexp]
 //
 // With -growth it measures one session with growing numbers of names, and of waiters for
-// one name, and draws the result. With -kills it kills holders, and measures the time until the
-// next one has the lock. With -peers it also measures the libraries for etcd and redis, through a
+// one name, and draws the result. With -overload it measures what a lock gives while more callers
+// want it than it carries; -timeline draws that, second by second. With -kills it kills holders,
+// and measures the time until the next one has the lock. With -peers it also measures the libraries for etcd and redis, through a
 // program that make bench-peers builds.
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -51,6 +53,9 @@ type options struct {
 	peers    string
 	everyone bool
 	kills    int
+	overload bool
+	timeline string
+	record   string
 }
 
 func main() {
@@ -71,6 +76,9 @@ func main() {
 	flag.StringVar(&o.peers, "peers", "", "the program that measures etcd and redsync (see make bench-peers)")
 	flag.BoolVar(&o.everyone, "all", false, "measure Curator and kazoo in every workload with plain locks")
 	flag.IntVar(&o.kills, "kills", 0, "measure how soon the lock of a killed process has its next holder, by contrib/locktest, instead of the workloads, on one server and on three, with so many kills of each library")
+	flag.BoolVar(&o.overload, "overload", false, "measure how many callers get the lock while too many want it, instead of the workloads")
+	flag.StringVar(&o.timeline, "timeline", "", "draw the grants of each second under overload into this file (SVG), from the records next to it (.ndjson)")
+	flag.StringVar(&o.record, "record", "", "before drawing -timeline, measure zklock, and keep the records under this name: before or after")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -106,6 +114,9 @@ func run(ctx context.Context, o options, out io.Writer) error {
 	if o.kills > 0 {
 		return failover(ctx, o, pattern, out)
 	}
+	if o.timeline != "" {
+		return timeline(ctx, o, pattern, out)
+	}
 	b, versions, leave, err := begin(ctx, o, o.servers)
 	if err != nil {
 		return err
@@ -114,8 +125,16 @@ func run(ctx context.Context, o options, out io.Writer) error {
 	if o.growth != "" {
 		return b.growth(ctx, pattern, o.growth, o.markdown, out)
 	}
-	rep, before := report{Head: append(machine(b, versions, o.servers), b.method(o.runs)), Servers: o.servers}, processorTime()
-	if rep.Results, err = b.measure(ctx, o, pattern); err != nil {
+	all, method := append(rows(), shortOverloads()...), b.method(o.runs)
+	switch {
+	case o.overload:
+		all, method = overloads(usual), b.loadMethod()
+		delete(versions, kazooLock) // it takes part in no row
+	case o.peers != "": // see results-overload.md for these
+		all = rows()
+	}
+	rep, before := report{Head: append(machine(b, versions, o.servers), method), Servers: o.servers}, processorTime()
+	if rep.Results, err = b.measure(ctx, o, all, pattern); err != nil {
 		return err
 	}
 	return rep.write(o, out, before)
@@ -150,18 +169,18 @@ func begin(ctx context.Context, o options, n int) (b *runner, versions map[strin
 
 // measure runs the workloads that match a pattern, as often as the options say. The runs of one
 // workload are far apart in time, so their spread includes changes of the machine.
-func (b *runner) measure(ctx context.Context, o options, pattern *regexp.Regexp) ([]result, error) {
+func (b *runner) measure(ctx context.Context, o options, rows []row, pattern *regexp.Regexp) ([]result, error) {
 	var results []result
 	for n := range o.runs {
 		i := 0
-		for _, r := range rows() {
+		for _, r := range rows {
 			if !pattern.MatchString(r.name) {
 				continue
 			}
 			b.say("run %d of %d: %s ...", n+1, o.runs, r.name)
-			who := append([]string{ours}, r.who...)
+			who := append([]string{cmp.Or(r.lead, ours)}, r.who...)
 			for _, p := range r.peers {
-				if b.start[p] != nil && (o.everyone || o.peers != "") && !slices.Contains(who, p) {
+				if b.start[p] != nil && (o.everyone || o.peers != "" || r.load != nil) && !slices.Contains(who, p) {
 					who = append(who, p)
 				}
 			}

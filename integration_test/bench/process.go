@@ -88,6 +88,21 @@ func (p *process) ask(format string, args ...any) (string, error) {
 	return p.answer("done", patience)
 }
 
+// work sends a command that the process prepares, lets it begin, and returns the answer, which may take
+// as long as the work and patience.
+func (p *process) work(command string, length time.Duration) (string, error) {
+	if err := p.send("%s", command); err != nil {
+		return "", err
+	}
+	if _, err := p.answer("ready", patience); err != nil {
+		return "", err
+	}
+	if err := p.send("go"); err != nil {
+		return "", err
+	}
+	return p.answer("done", length+patience)
+}
+
 // close ends the process by closing its input, and kills it if it has not ended after 10
 // seconds.
 func (p *process) close() {

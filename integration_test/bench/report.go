@@ -77,16 +77,36 @@ func (r report) json(w io.Writer) error {
 // a process. The JSON has all other figures.
 var columns = []string{"workload", "library", "cycles/s", "acquire p50", "p99", "zklock's cycles/s"}
 
-// figures returns the heads and the rows of the table of figures.
-func (r report) figures() (head []string, lines [][]string) {
-	if len(r.Results) > 0 && r.Results[0].row.killed {
-		return successors(r.Results)
-	}
-	return columns, r.lines()
+// table has the heads of its columns, and its rows.
+type table struct {
+	head  []string
+	lines [][]string
 }
 
-func (r report) lines() (all [][]string) {
+// figures returns the tables of figures. The workloads with a load have one of their own.
+func (r report) figures() (all []table) {
+	if len(r.Results) > 0 && r.Results[0].row.killed {
+		return []table{successors(r.Results)}
+	}
+	var cycles, loads []result
 	for _, res := range r.Results {
+		if res.row.load != nil {
+			loads = append(loads, res)
+		} else {
+			cycles = append(cycles, res)
+		}
+	}
+	if len(cycles) > 0 || len(loads) == 0 {
+		all = append(all, table{columns, lines(cycles)})
+	}
+	if len(loads) > 0 {
+		all = append(all, goodputs(loads))
+	}
+	return all
+}
+
+func lines(results []result) (all [][]string) {
+	for _, res := range results {
 		for i, who := range res.Who {
 			name := res.Row
 			if i > 0 {
@@ -189,15 +209,20 @@ func (r report) text(w io.Writer) error {
 		fmt.Fprintln(w, line)
 	}
 	fmt.Fprintln(w)
-	table := func(head []string, lines [][]string) error {
-		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-		for _, line := range append([][]string{head}, lines...) {
-			fmt.Fprintln(t, strings.Join(line, "\t"))
+	show := func(t table) error {
+		tabs := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+		for _, line := range append([][]string{t.head}, t.lines...) {
+			fmt.Fprintln(tabs, strings.Join(line, "\t"))
 		}
-		return t.Flush()
+		return tabs.Flush()
 	}
-	if err := table(r.figures()); err != nil {
-		return err
+	for i, t := range r.figures() {
+		if i > 0 {
+			fmt.Fprintln(w)
+		}
+		if err := show(t); err != nil {
+			return err
+		}
 	}
 	for _, res := range r.Results {
 		for who, why := range res.Absent {
@@ -205,7 +230,7 @@ func (r report) text(w io.Writer) error {
 		}
 	}
 	fmt.Fprintln(w)
-	return table(verdictColumns, r.verdictLines())
+	return show(table{verdictColumns, r.verdictLines()})
 }
 
 // markdown writes the same tables for the documentation. The targets are for one server, so the
@@ -220,19 +245,21 @@ func (r report) markdown(w io.Writer) error {
 		for i, line := range lines {
 			lines[i] = line[:measuredColumns]
 		}
-		b.WriteString("\n" + markdownTable(verdictColumns[:measuredColumns], lines))
+		b.WriteString("\n" + table{verdictColumns[:measuredColumns], lines}.markdown())
 	}
-	b.WriteString("\n" + markdownTable(r.figures()))
+	for _, t := range r.figures() {
+		b.WriteString("\n" + t.markdown())
+	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-func markdownTable(head []string, lines [][]string) string {
+func (t table) markdown() string {
 	var b strings.Builder
 	row := func(cells []string) { b.WriteString("| " + strings.Join(cells, " | ") + " |\n") }
-	row(head)
-	b.WriteString("|" + strings.Repeat("---|", len(head)) + "\n")
-	for _, line := range lines {
+	row(t.head)
+	b.WriteString("|" + strings.Repeat("---|", len(t.head)) + "\n")
+	for _, line := range t.lines {
 		row(line)
 	}
 	return b.String()

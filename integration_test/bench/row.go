@@ -16,6 +16,8 @@ const (
 	twice     = "zklock, 2 sessions"
 	fourfold  = "zklock, 4 sessions"
 	floor     = "create+delete" // one create and one delete a cycle, without a lock
+	defaults  = "zklock, default settings"
+	inMemory  = "zklock, in memory" // see roundTrip
 	curator   = "Curator"
 	kazooLock = "kazoo"
 	etcd      = "etcd"
@@ -23,7 +25,7 @@ const (
 )
 
 // inside are the contestants that are part of this program.
-var inside = []string{ours, keeping, twice, fourfold, zkLock, floor}
+var inside = []string{ours, keeping, twice, fourfold, defaults, inMemory, zkLock, floor}
 
 // foreign are the contestants in other languages that are clients of ZooKeeper. Each has a
 // function that prepares its worker in a folder, and returns a function that makes the
@@ -46,8 +48,10 @@ type row struct {
 	wait       bool   // one process holds the one name, and the others wait: what they write meanwhile is counted
 	killed     bool   // the holder is killed: see failover
 	tidy       bool   // the znodes that are left behind are counted
+	load       *load  // if not nil, so many goroutines are an overload
 
-	who     []string // the contestants in addition to zklock
+	lead    string   // the first contestant, with which the others are compared; "" for zklock
+	who     []string // the contestants in addition to the first one
 	peers   []string // contestants that take part only with -peers, or Curator and kazoo with -all
 	targets []target
 }

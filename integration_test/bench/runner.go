@@ -53,11 +53,15 @@ func (t team) close() {
 }
 
 // run measures a row. Each contestant takes a first turn, which is not counted, and then
-// one turn in each round.
+// one turn in each round. With a load, it has new processes in each turn, and no first turn.
 func (b *runner) run(ctx context.Context, r row, who []string) (res result, err error) {
 	b.rows++
 	prefix := fmt.Sprintf("row%d", b.rows)
-	res = result{Row: r.name, Rounds: b.rounds, Turns: make(map[string][]figures), Absent: make(map[string]string), row: r}
+	rounds := b.rounds
+	if r.load != nil {
+		rounds = min(rounds, loadRounds)
+	}
+	res = result{Row: r.name, Rounds: rounds, Turns: make(map[string][]figures), Absent: make(map[string]string), row: r}
 	teams := make(map[string]team)
 	defer func() {
 		for _, t := range teams {
@@ -74,15 +78,19 @@ func (b *runner) run(ctx context.Context, r row, who []string) (res result, err 
 		teams[name] = t
 		res.Who = append(res.Who, name)
 	}
-	if teams[ours] == nil {
-		return res, errors.New(res.Absent[ours])
+	if teams[who[0]] == nil {
+		return res, errors.New(res.Absent[who[0]])
 	}
 	if r.held {
 		if err := hold(teams[ours][0], teams[floor], prefix); err != nil {
 			return res, err
 		}
 	}
-	for round := -1; round < b.rounds; round++ {
+	first := -1
+	if r.load != nil {
+		first = 0 // its turns warm up by themselves
+	}
+	for round := first; round < rounds; round++ {
 		for _, name := range slices.Clone(res.Who) {
 			if ctx.Err() != nil {
 				return res, ctx.Err()
@@ -91,8 +99,17 @@ func (b *runner) run(ctx context.Context, r row, who []string) (res result, err 
 			if round < 0 {
 				length /= 2
 			}
-			f, err := b.turn(name, teams[name], r, fmt.Sprintf("%s-%d", prefix, round+1), prefix, length)
-			if err != nil && name == ours {
+			var f figures
+			var err error
+			if r.load != nil && round > first {
+				// An overload may leave its process with much to do.
+				teams[name].close()
+				teams[name], err = b.assemble(name, r.processes)
+			}
+			if err == nil {
+				f, err = b.turn(name, teams[name], r, fmt.Sprintf("%s-%d", prefix, round+1), prefix, length)
+			}
+			if err != nil && name == who[0] {
 				return res, err
 			}
 			if err != nil {
@@ -169,6 +186,9 @@ func (b *runner) turn(who string, t team, r row, unique, known string, length ti
 	}
 	if r.wait {
 		return b.wait(who, t, known, length)
+	}
+	if r.load != nil {
+		return b.load(who, t, r, unique, length)
 	}
 	for _, p := range t {
 		var err error

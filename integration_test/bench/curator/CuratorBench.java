@@ -5,12 +5,17 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ThreadLocalRandom;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.atomic.AtomicLongArray;
 import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.CuratorFrameworkFactory;
 import org.apache.curator.framework.recipes.locks.InterProcessLock;
 import org.apache.curator.framework.recipes.locks.InterProcessMultiLock;
 import org.apache.curator.framework.recipes.locks.InterProcessMutex;
 import org.apache.curator.framework.recipes.locks.InterProcessReadWriteLock;
+import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreV2;
+import org.apache.curator.framework.recipes.locks.Lease;
 import org.apache.curator.retry.ExponentialBackoffRetry;
 
 /**
@@ -21,6 +26,7 @@ import org.apache.curator.retry.ExponentialBackoffRetry;
 public class CuratorBench {
     private static final String ROOT = "/bench/curator/";
     private static final int NAMES = 8;
+    private static final int PERMITS = 3;
     private static final int KEEP = 1 << 14;
     private static final int BEFORE = 4; // BEFORE and AFTER: see before and after in the Go package worker
     private static final int AFTER = 10;
@@ -156,7 +162,119 @@ public class CuratorBench {
         }
     }
 
+    /** The command load: callers that want one name, each for a limited time, and come again when refused. */
+    private final class Load {
+        final String kind;
+        final String path;
+        final long wait;
+        final long work;
+        final long step;
+        final List<Thread> callers = new ArrayList<>();
+        final AtomicLong failed = new AtomicLong();
+        volatile long start; // 0 until the callers begin
+        final AtomicLongArray grants;
+
+        Load(String[] words) throws Exception {
+            kind = words[1];
+            path = ROOT + words[2];
+            wait = Long.parseLong(words[3]);
+            work = Long.parseLong(words[4]);
+            step = Long.parseLong(words[5]);
+            if (!kind.equals("mutex") && !kind.equals("semaphore")) {
+                throw new IllegalArgumentException("this library does not support it: " + kind);
+            }
+            long from = 0;
+            for (int i = 6; i < words.length; i++) {
+                String[] phase = words[i].split("x");
+                long begin = from;
+                long end = from + Long.parseLong(phase[1]);
+                for (int n = Integer.parseInt(phase[0]); n > 0; n--) {
+                    callers.add(new Thread(null, () -> loop(begin, end), "caller", 256 << 10));
+                }
+                from = end;
+            }
+            grants = new AtomicLongArray((int) (from / step));
+        }
+
+        long now() {
+            return (System.nanoTime() - start) / 1_000_000;
+        }
+
+        void loop(long begin, long end) {
+            try {
+                Thread.sleep(Math.max(0, begin - now()));
+                while (now() < end) {
+                    long t0 = now();
+                    try {
+                        call(wait);
+                    } catch (Exception e) {
+                        if (now() - t0 < wait * 9 / 10) {
+                            failed.incrementAndGet();
+                        }
+                    }
+                }
+            } catch (InterruptedException e) {
+                throw new IllegalStateException(e); // no thread interrupts another one here
+            }
+        }
+
+        void call(long limit) throws Exception {
+            if (kind.equals("mutex")) {
+                InterProcessMutex mutex = new InterProcessMutex(client, path);
+                if (mutex.acquire(limit, TimeUnit.MILLISECONDS)) {
+                    try {
+                        granted();
+                    } finally {
+                        mutex.release();
+                    }
+                }
+                return;
+            }
+            InterProcessSemaphoreV2 semaphore = new InterProcessSemaphoreV2(client, path, PERMITS);
+            Lease lease = semaphore.acquire(limit, TimeUnit.MILLISECONDS);
+            if (lease != null) {
+                try {
+                    granted();
+                } finally {
+                    semaphore.returnLease(lease);
+                }
+            }
+        }
+
+        void granted() throws InterruptedException {
+            if (start == 0) {
+                return; // the use before the callers begin
+            }
+            int i = (int) (now() / step);
+            if (i < grants.length()) {
+                grants.incrementAndGet(i);
+            }
+            Thread.sleep(work);
+        }
+
+        String run() throws Exception {
+            call(60_000);
+            say("ready");
+            in.readLine(); // go
+            start = System.nanoTime();
+            for (Thread t : callers) {
+                t.start();
+            }
+            for (Thread t : callers) {
+                t.join();
+            }
+            StringBuilder answer = new StringBuilder("done failed=" + failed.get());
+            for (int i = 0; i < grants.length(); i++) {
+                answer.append(String.format(" grants%03d=%d", i, grants.get(i)));
+            }
+            return answer.toString();
+        }
+    }
+
     private String run(String[] words) throws Exception {
+        if (words[0].equals("load")) {
+            return new Load(words).run();
+        }
         if (words[0].equals("versions")) {
             return "done curator";
         }

@@ -60,7 +60,7 @@ func dialEtcd(addrs ...string) (*clientv3.Client, error) {
 // session each.
 type etcdLocker struct {
 	client   *clientv3.Client
-	sessions []*concurrency.Session // grows in Prepare only
+	sessions []*concurrency.Session // of each goroutine; nil after it left; grows in Prepare only
 	oneName  bool
 }
 
@@ -69,12 +69,16 @@ func (l *etcdLocker) Prepare(goroutines int, oneName bool) error {
 	if !oneName {
 		goroutines = 1
 	}
-	for len(l.sessions) < goroutines {
+	l.sessions = append(l.sessions, make([]*concurrency.Session, max(0, goroutines-len(l.sessions)))...)
+	for i := range goroutines {
+		if l.sessions[i] != nil {
+			continue
+		}
 		s, err := concurrency.NewSession(l.client)
 		if err != nil {
 			return err
 		}
-		l.sessions = append(l.sessions, s)
+		l.sessions[i] = s
 	}
 	return nil
 }
@@ -90,16 +94,27 @@ func (l *etcdLocker) Acquire(ctx context.Context, kind, name string, goroutine i
 	if err := m.Lock(ctx); err != nil {
 		return nil, err
 	}
-	return func() error { return m.Unlock(ctx) }, nil
+	return func() error { return m.Unlock(context.WithoutCancel(ctx)) }, nil
 }
 
 func (l *etcdLocker) Try(context.Context, string) error {
 	return worker.ErrUnsupported
 }
 
+// Leave closes the goroutine's session, and so deletes a key that a call left whose time limit ended
+// during the request.
+func (l *etcdLocker) Leave(goroutine int) {
+	if l.oneName {
+		_ = l.sessions[goroutine].Close() // a session that cannot be closed expires
+		l.sessions[goroutine] = nil
+	}
+}
+
 func (l *etcdLocker) Close() {
 	for _, s := range l.sessions {
-		s.Orphan()
+		if s != nil {
+			s.Orphan()
+		}
 	}
 	_ = l.client.Close() // the keys are deleted with the server
 }

@@ -51,19 +51,24 @@ type redisLocker struct {
 	sync    *redsync.Redsync
 }
 
-// patience is the number of tries of redsync: so many that it never gives up.
+// patience is the number of tries of redsync for a caller without a time limit: so many that it never
+// gives up.
 const patience = 1 << 20
 
 func (l *redisLocker) Acquire(ctx context.Context, kind, name string, _ int) (func() error, error) {
 	if kind != worker.Mutex {
 		return nil, worker.ErrUnsupported
 	}
-	m := l.sync.NewMutex("bench/"+name, redsync.WithTries(patience))
+	var opts []redsync.Option
+	if _, limited := ctx.Deadline(); !limited {
+		opts = append(opts, redsync.WithTries(patience))
+	}
+	m := l.sync.NewMutex("bench/"+name, opts...)
 	if err := m.LockContext(ctx); err != nil {
 		return nil, err
 	}
 	return func() error {
-		_, err := m.UnlockContext(ctx)
+		_, err := m.UnlockContext(context.WithoutCancel(ctx))
 		return err
 	}, nil
 }
@@ -71,6 +76,8 @@ func (l *redisLocker) Acquire(ctx context.Context, kind, name string, _ int) (fu
 func (l *redisLocker) Try(context.Context, string) error { return worker.ErrUnsupported }
 
 func (l *redisLocker) Prepare(int, bool) error { return nil }
+
+func (l *redisLocker) Leave(int) {}
 
 func (l *redisLocker) Close() {
 	for _, c := range l.clients {

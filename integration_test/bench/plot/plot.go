@@ -1,10 +1,9 @@
-// Package plot draws lines over two logarithmic axes, as SVG. Figures that grow by powers
-// of ten in both directions are hard to read in a table.
+// Package plot draws lines as SVG: over two logarithmic axes, for figures that grow by powers
+// of ten in both directions, and over time.
 package plot
 
 import (
 	"fmt"
-	"html"
 	"io"
 	"math"
 	"strings"
@@ -97,9 +96,7 @@ func bounds(panels []Panel, of func(Point) float64) (low, high int) {
 func (p Panel) draw(b *strings.Builder, y axis) {
 	low, high := bounds([]Panel{p}, func(pt Point) float64 { return pt.X })
 	x := axis{low, high, left, width - right}
-	text := func(x, y float64, anchor, more, s string) {
-		fmt.Fprintf(b, `<text x="%.1f" y="%.1f" text-anchor="%s"%s>%s</text>`+"\n", x, y, anchor, more, html.EscapeString(s))
-	}
+	text := func(x, y float64, anchor, more, s string) { label(b, x, y, anchor, more, s) }
 	line := func(x1, y1, x2, y2 float64) {
 		fmt.Fprintf(b, `<line x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f" stroke="#ddd"/>`+"\n", x1, y1, x2, y2)
 	}

@@ -70,14 +70,7 @@ func (p *person) cycle(ctx context.Context, l Locker, t task, g, c int) error {
 		p.note(t1, t1.Sub(t0), 0)
 		return nil
 	}
-	kind := t.kind
-	if kind == Mixed {
-		kind = Reader
-		if (c+g)%10 == 0 {
-			kind = Writer
-		}
-	}
-	release, err := l.Acquire(ctx, kind, name, g)
+	release, err := l.Acquire(ctx, variant(t.kind, c+g), name, g)
 	if err != nil {
 		return err
 	}
@@ -88,6 +81,17 @@ func (p *person) cycle(ctx context.Context, l Locker, t task, g, c int) error {
 	t2 := time.Now()
 	p.note(t2, t1.Sub(t0), t2.Sub(t1))
 	return nil
+}
+
+// variant returns the kind that a Locker gets for the nth cycle of a kind.
+func variant(kind string, n int) string {
+	switch {
+	case kind != Mixed:
+		return kind
+	case n%10 == 0:
+		return Writer
+	}
+	return Reader
 }
 
 // note records a cycle that ended at the time at, if it counts.

@@ -5,6 +5,7 @@
 //
 //	cycles KIND GOROUTINES NAMES PREFIX MILLISECONDS
 //	once KIND GOROUTINES NAMES PREFIX
+//	load KIND NAME WAIT WORK STEP PHASE...
 //	use KIND NAME TIMES
 //	hold NAME
 //	release
@@ -13,7 +14,12 @@
 // The command use acquires and releases a name as often as it says, without preparations.
 // The answer has the times of the last one.
 //
-// The answer to cycles and once is "ready", after the preparations that are done only once.
+// The command load has callers want one name for at most WAIT milliseconds each, and work for WORK
+// milliseconds when they have it. A phase is 100x6000, so many callers in a loop for so many
+// milliseconds, or @250x6000, so many callers a second, each of which calls once. The answer has
+// the grants of each STEP milliseconds, and the number of calls that failed in the first 90% of their wait.
+//
+// The answer to cycles, once and load is "ready", after the preparations that are done only once.
 // Then the runner writes "go". The answer to that, and to all other commands, is a line of
 // figures, "done key=value ...", or "error" and its text. Times are in microseconds.
 package worker
@@ -51,6 +57,15 @@ const (
 	// All acquires and releases eight names as one.
 	All = "all"
 
+	// Both acquires and releases two names as one.
+	Both = "both"
+
+	// Semaphore acquires and releases one of three permits.
+	Semaphore = "semaphore"
+
+	// Semaphore5 acquires and releases one of five permits.
+	Semaphore5 = "semaphore5"
+
 	// Async is Mutex with a release that does not wait for its confirmation, where the
 	// library has one.
 	Async = "async"
@@ -82,8 +97,11 @@ const (
 	Fresh = "fresh"
 )
 
-// AllNames is the number of names in a cycle of kind All.
-const AllNames = 8
+// AllNames is the number of names in a cycle of a kind that acquires several.
+var AllNames = map[string]int{All: 8, Both: 2}
+
+// Permits is the number of permits in a cycle of a kind that acquires one.
+var Permits = map[string]int{Semaphore: 3, Semaphore5: 5}
 
 // Locker is an opened library: one session, or the object that the library's users share
 // between goroutines.
@@ -94,12 +112,18 @@ type Locker interface {
 	Prepare(goroutines int, oneName bool) error
 
 	// Acquire acquires the name in the way that kind says, and returns the function
-	// that releases it. goroutine is the index of the calling goroutine.
+	// that releases it, also after the end of ctx. goroutine is the index of the calling
+	// goroutine. With the deadline of ctx, which is the caller's time limit, a library is used as
+	// its documentation shows for one.
 	Acquire(ctx context.Context, kind, name string, goroutine int) (release func() error, err error)
 
 	// Try tries once to acquire a name that another process, or this one, holds. It
 	// returns nil if the library refuses the lock, as expected.
 	Try(ctx context.Context, name string) error
+
+	// Leave is called after the last cycle of a goroutine that waits for a limited time, while
+	// others go on. It ends what only that goroutine uses.
+	Leave(goroutine int)
 
 	// Close ends the session, or the library's equivalent of one.
 	Close()
@@ -162,6 +186,8 @@ func (w *worker) do(words []string) (map[string]float64, error) {
 		return nil, w.held()
 	case "use":
 		return w.use(ctx, words)
+	case "load":
+		return w.load(ctx, words)
 	case "cycles", "once":
 		t, err := parse(words)
 		if err != nil {

@@ -22,6 +22,8 @@ func (s slow) Acquire(context.Context, string, string, int) (func() error, error
 
 func (s slow) Try(context.Context, string) error { return nil }
 
+func (slow) Leave(int) {}
+
 func (slow) Close() {}
 
 // TestUseRepeatsAName: the command use reports the times of the last of its uses, and refuses
@@ -54,6 +56,8 @@ func (c *counting) Acquire(context.Context, string, string, int) (func() error, 
 }
 
 func (*counting) Try(context.Context, string) error { return nil }
+
+func (*counting) Leave(int) {}
 
 func (*counting) Close() {}
 
