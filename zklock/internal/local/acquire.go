@@ -1,6 +1,8 @@
 package local
 
 import (
+	"time"
+
 	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/place"
 	"github.com/zklock/go-zklock/zklock/internal/session"
@@ -60,8 +62,12 @@ func (q *Queue) acquire(r *Request) error {
 	}
 	var left *place.Place
 	defer func() { q.led(r.got, left) }() // also if a hook panics
+	since := q.patience.now()
 	left, err = q.take(r, tk.start)
-	if err != nil && q.queues.contextOf(r).Err() != nil && !r.Try {
+	switch {
+	case err == nil:
+		q.hasLed(since)
+	case q.queues.contextOf(r).Err() != nil && !r.Try:
 		q.gaveUp(tk)
 	}
 	q.noSessionSince = r.NoSessionSince
@@ -76,7 +82,11 @@ func (q *Queue) acquireAlone(r *Request) error {
 	if q.queues.gate.applies(r) {
 		return q.queues.gate.acquire(q, r)
 	}
+	since := time.Now()
 	left, err := q.take(r, nil)
+	if r.Candidacy && err != nil && q.queues.contextOf(r).Err() != nil {
+		q.queues.gate.gaveUp(r, since)
+	}
 	if left != nil {
 		left.Remove()
 	}

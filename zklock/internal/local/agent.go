@@ -221,7 +221,7 @@ type queueCrew Queue
 func (q *queueCrew) Lock()                          { q.mu.Lock() }
 func (q *queueCrew) Unlock()                        { q.mu.Unlock() }
 func (q *queueCrew) unqueueLocked(tk *ticket)       { (*Queue)(q).unqueueLocked(tk) }
-func (q *queueCrew) nextLocked(of *Request) *ticket { return (*Queue)(q).nextLocked(of.Mode) }
+func (q *queueCrew) nextLocked(of *Request) *ticket { return (*Queue)(q).nextLocked(of.Mode, false) }
 
 func (q *queueCrew) holdsLocked(*agent, *Hold) (admitted bool) { return false }
 

@@ -62,7 +62,7 @@ const maxPassed = 16
 func counts(w *place.Want) bool { return w.Kind.Permits > 0 || !w.Kind.Mode.Joins() }
 
 // applies reports whether a request waits at the gate. A try does not wait. A candidate that waits
-// for long has a node that others see.
+// for long has a node that others see, unless candidates give up at present.
 func (g *gate) applies(r *Request) bool {
 	if r.Try || !slices.ContainsFunc(r.Wants, func(w place.Want) bool { return counts(&w) }) {
 		return false
@@ -72,7 +72,29 @@ func (g *gate) applies(r *Request) bool {
 	}
 	long := g.queues.cfg.SessionTimeout
 	deadline, bounded := r.Ctx.Deadline()
-	return bounded && time.Until(deadline) < long || r.Wait > 0 && r.Wait < long
+	return bounded && time.Until(deadline) < long || r.Wait > 0 && r.Wait < long || g.isPressed(r)
+}
+
+// isPressed reports whether callers of the first name of a request give up at present.
+func (g *gate) isPressed(r *Request) bool {
+	names := g.names(new(few)[:0], r.Wants)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	c := firstCrowd(names)
+	return c != nil && c.patience.pressedLocked(time.Now())
+}
+
+// gaveUp notes that the caller of a request that did not wait at the gate has given up.
+func (g *gate) gaveUp(r *Request, since time.Time) {
+	names := g.names(new(few)[:0], r.Wants)
+	deadline, _ := r.Ctx.Deadline()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	s := &firstOf(names).separate
+	if s.crowd == nil {
+		s.crowd = new(crowd)
+	}
+	s.crowd.patience.leftLocked(&ticket{since: since, deadline: deadline})
 }
 
 // names appends the local queue of each name of a request that is counted, and nil for each other one.
@@ -101,14 +123,15 @@ func (g *gate) acquire(q *Queue, r *Request) (err error) {
 		start = tk.start
 	}
 	var left *place.Place
-	defer func() { g.took(r, left, err) }() // also if a hook panics
+	since := time.Now()
+	defer func() { g.took(r, since, left, err) }() // also if a hook panics
 	left, err = q.take(r, start)
 	return err
 }
 
-// took ends an attempt of a request. left is its place if another goroutine can go on with it, which it may if
+// took ends an attempt of a request, which has begun at since. left is its place if another goroutine can go on with it, which it may if
 // the request was let through.
-func (g *gate) took(r *Request, left *place.Place, err error) {
+func (g *gate) took(r *Request, since time.Time, left *place.Place, err error) {
 	if !r.admitted {
 		if left != nil {
 			left.Remove()
@@ -121,8 +144,11 @@ func (g *gate) took(r *Request, left *place.Place, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if c := firstCrowd(names); c != nil {
-		if c.noSessionSince = r.NoSessionSince; gaveUp {
-			c.patience.leftLocked(&ticket{since: time.Now(), deadline: deadline})
+		switch c.noSessionSince = r.NoSessionSince; {
+		case gaveUp:
+			c.patience.leftLocked(&ticket{since: since, deadline: deadline})
+		case err == nil:
+			c.patience.ledLocked(since)
 		}
 	}
 	g.endLocked(names, r, r.got, left)
@@ -272,7 +298,7 @@ func (g *gate) nextLocked(q *Queue, instead *Hold) *ticket {
 	if s := &q.separate; s.crowd.line.Len() == 0 || s.permits > 0 && instead == nil && len(s.through) >= s.permits {
 		return nil
 	}
-	return nextOf(&q.separate.crowd.line, func(tk *ticket) bool {
+	return nextOf(&q.separate.crowd.line, true, func(tk *ticket) bool {
 		names := g.names(new(few)[:0], tk.r.Wants)
 		for i, o := range names {
 			if o != nil && !o.separate.hasRoom(&tk.r.Wants[i], instead) && tk.passed <= maxPassed {

@@ -136,7 +136,7 @@ func (c gateCrew) Lock()   { c.mu.Lock() }
 func (c gateCrew) Unlock() { c.mu.Unlock() }
 
 func (c gateCrew) nextLocked(of *Request) *ticket {
-	return nextOf(&c.queue.separate.crowd.line, func(tk *ticket) bool { return wantSame(tk.r.Wants, of.Wants) })
+	return nextOf(&c.queue.separate.crowd.line, false, func(tk *ticket) bool { return wantSame(tk.r.Wants, of.Wants) })
 }
 
 func (c gateCrew) unqueueLocked(tk *ticket) {

@@ -21,7 +21,8 @@ func (q *Queue) pass(h *Hold) (taken, handed bool) {
 		}
 		return kept, kept
 	}
-	next := q.nextLocked(queue.Exclusive)
+	leads := q.patience.tested.Load() && !h.place.Handover().MayPass(queue.Exclusive, q.queues.cfg.HandoverLimit, q.queues.cfg.HandoverTime)
+	next := q.nextLocked(queue.Exclusive, leads)
 	q.unqueueLocked(next)
 	if _, granted := q.grantLocked(h.place, next.r); !granted {
 		q.leader, q.lead = next, waitingPlace{}

@@ -16,7 +16,7 @@ import (
 // Invariants:
 //   - While no caller gives up, the order is that of the calls, and nothing is measured.
 //   - A caller is passed over only if its context's deadline, or the time for which callers without one have
-//     waited before they left, comes before the end of its work. So it is passed over for a bounded time: until
+//     waited before they left, comes before the end of its work, with a quarter of that to spare. So it is passed over for a bounded time: until
 //     it leaves or, if it has waited twice as long as those that left, until it is next.
 //   - If all callers are likely to leave during their work, the first one is next.
 type patience struct {
@@ -26,6 +26,7 @@ type patience struct {
 	leftAt time.Time     // when a caller gave up last
 	waits  time.Duration // how long callers without a deadline have waited before they gave up, on average; 0: none has
 	work   time.Duration // how long callers have the lock, on average; 0: not known
+	lead   time.Duration // how long a caller that leads takes until it has the lock, on average; 0: not known
 }
 
 // pressedFor is for how long after a caller has given up others are expected to do so, too.
@@ -50,13 +51,25 @@ func (p *patience) workedLocked(since time.Time) {
 	}
 }
 
-// suffices reports whether the caller of a ticket is likely to be there when its work is done.
-func (p *patience) suffices(tk *ticket, now time.Time) bool {
+// suffices reports whether the caller of a ticket is likely to be there when its work is done, if it gets the lock now
+// or, if it leads, when it has got it.
+func (p *patience) suffices(tk *ticket, leads bool, now time.Time) bool {
+	needs := p.work + p.work/4
+	if leads {
+		needs += p.lead
+	}
 	if !tk.deadline.IsZero() {
-		return tk.deadline.Sub(now) >= p.work
+		return tk.deadline.Sub(now) >= needs
 	}
 	waited := now.Sub(tk.since)
-	return p.waits == 0 || waited+p.work < p.waits || waited > 2*p.waits
+	return p.waits == 0 || waited+needs < p.waits || waited > 2*p.waits
+}
+
+// ledLocked notes since when a caller that has the lock now has led.
+func (p *patience) ledLocked(since time.Time) {
+	if now := time.Now(); p.pressedLocked(now) {
+		p.lead = average(p.lead, now.Sub(since))
+	}
 }
 
 // average adds a value to a moving average.
@@ -67,9 +80,9 @@ func average(old, value time.Duration) time.Duration {
 	return old + (value-old)/8
 }
 
-// nextOf returns the ticket of a list that is next, among those that fit; nil if none does. The mutex of the
-// list is held.
-func nextOf(waiters *list.List, fits func(*ticket) bool) (next *ticket) {
+// nextOf returns the ticket of a list that is next, among those that fit; nil if none does. leads says that it does
+// not get the lock at once. The mutex of the list is held.
+func nextOf(waiters *list.List, leads bool, fits func(*ticket) bool) (next *ticket) {
 	var now time.Time
 	for at := waiters.Front(); at != nil; at = at.Next() {
 		tk := at.Value.(*ticket)
@@ -83,7 +96,7 @@ func nextOf(waiters *list.List, fits func(*ticket) bool) (next *ticket) {
 		if now.IsZero() {
 			now = time.Now()
 		}
-		if !p.pressedLocked(now) || p.suffices(tk, now) {
+		if !p.pressedLocked(now) || p.suffices(tk, leads, now) {
 			return tk
 		}
 		if next == nil {
@@ -93,9 +106,27 @@ func nextOf(waiters *list.List, fits func(*ticket) bool) (next *ticket) {
 	return next
 }
 
-// nextLocked returns the ticket that is next for a place of a mode; nil if there is none.
-func (q *Queue) nextLocked(mode queue.Mode) *ticket {
-	return nextOf(&q.waiters, func(tk *ticket) bool { return mode.Covers(tk.r.Mode) })
+// nextLocked returns the ticket that is next for a place of a mode; nil if there is none. For leads see nextOf.
+func (q *Queue) nextLocked(mode queue.Mode, leads bool) *ticket {
+	return nextOf(&q.waiters, leads, func(tk *ticket) bool { return mode.Covers(tk.r.Mode) })
+}
+
+// now returns the time if callers have given up; else the zero time, which costs nothing.
+func (p *patience) now() (now time.Time) {
+	if p.tested.Load() {
+		now = time.Now()
+	}
+	return now
+}
+
+// hasLed notes since when a leader that has the lock now has led; a zero time is not known.
+func (q *Queue) hasLed(since time.Time) {
+	if since.IsZero() {
+		return
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.patience.ledLocked(since)
 }
 
 // gaveUp notes that the caller of a leader's ticket has given up.

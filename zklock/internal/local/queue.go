@@ -132,7 +132,7 @@ func (q *Queue) shareLocked(r *Request) bool {
 func (q *Queue) serveLocked(start *place.Place) *place.Place {
 	q.refuseTriesLocked()
 	for q.leader == nil && q.grants == nil {
-		tk := q.nextLocked(queue.Exclusive)
+		tk := q.nextLocked(queue.Exclusive, true)
 		if tk == nil {
 			return start
 		}

@@ -4,34 +4,43 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/memcontrol"
+	"github.com/zklock/go-zklock/internal/testkit/corekit"
+	"github.com/zklock/go-zklock/internal/testkit/long"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
 // load is a load on one lock, or on several: callers in a loop, or arrivals that do not wait for each
-// other. Each caller waits for at most wait, works for hold when it has the lock, and gives it back.
+// other. Each caller waits for at most wait, works for work when it has the lock, and gives it back.
 type load struct {
 	kind    string
 	clients int
-	callers int     // in a loop; 0: arrivals
-	rate    float64 // of arrivals, a second
-	wait    time.Duration
+	callers int           // in a loop; 0: arrivals
+	rate    float64       // of arrivals, a second
+	wait    time.Duration // of each caller
+	silent  bool          // the callers' contexts have no deadline, and are cancelled
 	work    time.Duration
 	rtt     time.Duration
 }
 
 // String names a load.
 func (l load) String() string {
-	who := fmt.Sprintf("%d callers", l.callers)
+	who, how := fmt.Sprintf("%d callers", l.callers), "wait"
 	if l.callers == 0 {
 		who = fmt.Sprintf("%v arrivals a second", l.rate)
 	}
-	return fmt.Sprintf("%s, %d clients, %s, wait %v, work %v, round trip %v", l.kind, l.clients, who, l.wait, l.work, l.rtt)
+	if l.silent {
+		how = "hang up after"
+	}
+	return fmt.Sprintf("%s, %d clients, %s, %s %v, work %v, round trip %v", l.kind, l.clients, who, how, l.wait, l.work, l.rtt)
 }
 
 // acquirer returns what one caller acquires.
@@ -41,90 +50,229 @@ func (l load) acquirer(c *zklock.Client, rnd *rand.Rand) (zklock.Acquirer, []zkl
 		return c.Semaphore("s", permits), nil
 	case "all":
 		return zklock.All(c.Mutex("a"), c.Mutex("b")), nil
-	case "alls":
+	case "overlapping alls":
 		i := rnd.IntN(20)
 		return zklock.All(c.Mutex(fmt.Sprint(i)), c.Mutex(fmt.Sprint((i+1+rnd.IntN(19))%20))), nil
-	case "separate":
+	case "without hand-over":
 		return c.Mutex("m"), []zklock.AcquireOption{zklock.WithoutHandover()}
-	case "readers":
+	case "readers and writers":
 		if rnd.IntN(10) == 0 {
 			return c.RWMutex("r").Writer(), nil
 		}
 		return c.RWMutex("r").Reader(), nil
+	case "fresh names":
+		return c.Mutex(fmt.Sprint("fresh-", rnd.Uint64())), nil
 	case "candidates":
 		return c.Mutex("e"), []zklock.AcquireOption{zklock.WithCandidacy()}
 	}
 	return c.Mutex("m"), nil
 }
 
-// goodput runs phases of loads, each for its seconds, and returns the grants of each second.
-func goodput(t *testing.T, phases []load, seconds []int) (grants [][]int) {
+// phase is what was seen of a load.
+type phase struct {
+	grants   []int // in each second
+	answers  int   // grants whose caller was still there when its work was done
+	requests int   // of all clients
+	most     int   // goroutines at the ends of seconds
+}
+
+// total returns the grants of all seconds.
+func (p *phase) total() (n int) {
+	for _, g := range p.grants {
+		n += g
+	}
+	return n
+}
+
+// rate returns the grants a second.
+func (p *phase) rate() float64 { return float64(p.total()) / float64(len(p.grants)) }
+
+// site is where loads run: an ensemble in memory, and clients of it.
+type site struct {
+	t       *testing.T
+	e       *memdriver.Ensemble
+	clients []*zklock.Client
+
+	mu  sync.Mutex
+	rnd *rand.Rand // guarded by mu
+}
+
+// run runs a load for some seconds.
+func (s *site) run(l load, seconds int) (p phase) {
+	p.grants = make([]int, seconds)
+	before, began := s.requests(), time.Now()
+	end := began.Add(time.Duration(seconds) * time.Second)
+	once := func() {
+		s.mu.Lock()
+		a, opts := l.acquirer(s.clients[s.rnd.IntN(len(s.clients))], s.rnd)
+		s.mu.Unlock()
+		ctx, cancel := context.WithTimeout(context.Background(), l.wait)
+		if l.silent {
+			ctx, cancel = context.WithCancel(context.Background())
+			defer time.AfterFunc(l.wait, cancel).Stop()
+		}
+		defer cancel()
+		lock, err := a.Acquire(ctx, opts...)
+		if err != nil {
+			return
+		}
+		at := int(time.Since(began) / time.Second)
+		time.Sleep(l.work)
+		s.mu.Lock()
+		if at < seconds {
+			p.grants[at]++
+		}
+		if ctx.Err() == nil {
+			p.answers++
+		}
+		s.mu.Unlock()
+		if err := lock.Release(context.Background()); err != nil {
+			s.t.Error(err)
+		}
+	}
+	var callers sync.WaitGroup
+	for range l.callers {
+		callers.Go(func() {
+			for time.Now().Before(end) {
+				once()
+			}
+		})
+	}
+	callers.Go(func() {
+		for at := time.Second; at < end.Sub(began); at += time.Second {
+			time.Sleep(time.Until(began.Add(at)))
+			p.most = max(p.most, runtime.NumGoroutine())
+		}
+	})
+	for next := began; l.callers == 0; {
+		s.mu.Lock()
+		next = next.Add(time.Duration(s.rnd.ExpFloat64() / l.rate * float64(time.Second)))
+		s.mu.Unlock()
+		if next.After(end) {
+			break
+		}
+		time.Sleep(time.Until(next))
+		callers.Go(once)
+	}
+	callers.Wait()
+	p.requests = s.requests() - before
+	return p
+}
+
+func (s *site) requests() int {
+	o := memcontrol.Of(s.e).Ops()
+	return o.Creates + o.Deletes + o.Sets + o.Multis + o.Gets + o.Watches + o.Children + o.WatchChildren + o.WatchExists + o.Syncs
+}
+
+// overload runs three callers with patience, then a load, then the three again. It returns what was seen of each.
+func overload(t *testing.T, l load) (calm, under, after phase) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		l := phases[0]
-		e := memdriver.New(memdriver.WithLatency(l.rtt / 2))
-		defer e.Close()
-		clients := make([]*zklock.Client, l.clients)
-		for i := range clients {
-			c, err := zklock.OpenConnector(e.Connector())
+		s := &site{t: t, e: memdriver.New(memdriver.WithLatency(l.rtt / 2)), rnd: rand.New(rand.NewPCG(1, 2))}
+		defer s.e.Close()
+		for range l.clients {
+			c, err := zklock.OpenConnector(s.e.Connector())
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer c.Close()
-			clients[i] = c
+			s.clients = append(s.clients, c)
 			for _, name := range []string{"m", "a", "b", "r", "e"} {
 				if err := zklock.Do(t.Context(), c.Mutex(name), func(context.Context, *zklock.Lock) error { return nil }); err != nil {
 					t.Fatal(err)
 				}
 			}
 		}
-		var mu sync.Mutex
-		rnd := rand.New(rand.NewPCG(1, 2))
-		for i, l := range phases {
-			count := make([]int, seconds[i])
+		few := l
+		few.callers, few.wait, few.silent = 3, time.Minute, false
+		calm, under, after = s.run(few, 3), s.run(l, 3), s.run(few, 2)
+		time.Sleep(2 * time.Second) // what is under way: nodes that are deleted, marks
+		if n := corekit.Nodes(s.e); n != 0 {
+			t.Errorf("%v: %d nodes are left", l, n)
+		}
+		for _, c := range s.clients {
 			began := time.Now()
-			end := began.Add(time.Duration(seconds[i]) * time.Second)
-			once := func() {
-				mu.Lock()
-				a, opts := l.acquirer(clients[rnd.IntN(len(clients))], rnd)
-				mu.Unlock()
-				ctx, cancel := context.WithTimeout(context.Background(), l.wait)
-				lock, err := a.Acquire(ctx, opts...)
-				cancel()
-				if err != nil {
-					return
-				}
-				if s := int(time.Since(began) / time.Second); s < len(count) {
-					mu.Lock()
-					count[s]++
-					mu.Unlock()
-				}
-				time.Sleep(l.work)
-				if err := lock.Release(context.Background()); err != nil {
-					t.Error(err)
-				}
+			if err := c.Close(); err != nil || time.Since(began) > time.Second {
+				t.Errorf("%v: Close: %v after %v", l, err, time.Since(began))
 			}
-			var callers sync.WaitGroup
-			for range l.callers {
-				callers.Go(func() {
-					for time.Now().Before(end) {
-						once()
-					}
-				})
-			}
-			for next := began; l.callers == 0; {
-				mu.Lock()
-				next = next.Add(time.Duration(rnd.ExpFloat64() / l.rate * float64(time.Second)))
-				mu.Unlock()
-				if next.After(end) {
-					break
-				}
-				time.Sleep(time.Until(next))
-				callers.Go(once)
-			}
-			callers.Wait()
-			grants = append(grants, count)
 		}
 	})
-	return grants
+	return calm, under, after
+}
+
+// TestGoodputUnderOverload: more callers than a lock carries give up, and come again. Each second has nine tenths of
+// the grants that three patient callers have, from the first second on, and so has each second after it. The requests
+// for each grant are twice as many at most, and two and a half times of 16 clients. The lock goes to callers that are there when their work is done: of one
+// client eight tenths of the calm rate, and of 16 six tenths, since no client knows of the others' callers. In virtual
+// time the figures depend on round trips only.
+//
+// Among many clients waits must last as long as it takes to pass the lock on, which is about three round trips.
+// Overlapping Alls of 16 clients that wait for four round trips get nearly nothing.
+func TestGoodputUnderOverload(t *testing.T) {
+	const work = 20 * time.Millisecond
+	trips := []time.Duration{10 * time.Millisecond}
+	if long.On() {
+		trips = append(trips, time.Millisecond)
+	}
+	for _, kind := range []string{"mutex", "readers and writers", "semaphore", "all", "overlapping alls", "without hand-over", "candidates", "fresh names"} {
+		for _, clients := range []int{1, 16} {
+			for _, rtt := range trips {
+				loads := []load{{callers: 100, wait: 5 * work}, {callers: 100, wait: 2 * work, silent: true}}
+				if clients == 1 {
+					loads = append(loads, load{callers: 100, wait: work / 2})
+				}
+				if long.On() {
+					loads = append(loads, load{callers: 1000, wait: 5 * work}, load{callers: 1000, wait: 50 * work}, load{rate: 5000, wait: 5 * work},
+						load{rate: 50000, wait: 5 * work}, load{rate: 500, wait: 50 * work})
+				}
+				for _, l := range loads {
+					if l.kind, l.clients, l.work, l.rtt = kind, clients, work, rtt; corekit.Race && (clients > 1 || !l.silent) {
+						continue // it takes ten times as long
+					}
+					t.Run(l.String(), func(t *testing.T) {
+						t.Parallel()
+						l.check(t)
+					})
+				}
+			}
+		}
+	}
+}
+
+// check runs a load, and compares it with three patient callers.
+func (l load) check(t *testing.T) {
+	calm, under, after := overload(t, l)
+	perGrant := func(p phase) float64 { return float64(p.requests) / float64(max(p.total(), 1)) }
+	t.Logf("calm %v, under load %v, after it %v; requests for a grant %.1f, %.1f; %d goroutines; %d answers of %d", calm.grants, under.grants, after.grants,
+		perGrant(calm), perGrant(under), under.most, under.answers, under.total())
+	fleet := l.clients > 1
+	if fleet && l.kind == "overlapping alls" {
+		if least := 0.9 * calm.rate(); !l.silent && under.rate() < least {
+			t.Errorf("%.1f grants a second, want %.1f", under.rate(), least)
+		}
+		return
+	}
+	share, rate, worst, later := 0.9, float64(slices.Min(calm.grants[1:])), float64(slices.Min(under.grants)), float64(slices.Min(after.grants))
+	switch {
+	case l.kind == "readers and writers", l.kind == "overlapping alls": // how many hold together differs from second to second
+		share, rate, worst, later = 0.8, calm.rate(), under.rate(), after.rate()
+	case l.kind == "semaphore" && l.wait == l.rtt:
+		share = 0.7 // all callers of this loop leave at the instant of the replies
+	}
+	if least := share * rate; worst < least || later < least {
+		t.Errorf("a second of the load has %.1f grants, and one after it %.1f, want %.1f", worst, later, least)
+	}
+	times, enough := 2.0, 0.8
+	if fleet {
+		times, enough = 2.5, 0.6
+	}
+	if most := times * perGrant(calm); perGrant(under) > most && l.kind != "fresh names" {
+		t.Errorf("%.1f requests for a grant, want %.1f at most", perGrant(under), most)
+	}
+	if l.kind == "readers and writers" {
+		return // all readers that wait join, also those that are about to leave
+	}
+	if answers := float64(under.answers) / float64(len(under.grants)); l.wait >= 2*l.work && answers < enough*rate {
+		t.Errorf("%.1f callers a second are there when their work is done, want %.1f", answers, enough*rate)
+	}
 }
