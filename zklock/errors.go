@@ -100,6 +100,15 @@ var ErrDeadlock = errs.ErrDeadlock
 // max_names only.
 var ErrTooManyWaiters = errs.ErrTooManyWaiters
 
+// ErrBusy means that the goroutines of this client that wait for the name already would keep it for longer than
+// the caller can wait. Only acquisitions with [WithFailBusy] return it, at once and without a request. The error
+// is a [*BusyError].
+var ErrBusy = errs.ErrBusy
+
+// BusyError is an [ErrBusy]. Its Wait is how long the wait would take, from how often this process got the lock
+// of late.
+type BusyError = errs.Busy
+
 // ErrUnknownOutcome means that it is not known whether a transaction of [Lock.Txn] was
 // applied: the connection was lost before the ensemble's reply.
 var ErrUnknownOutcome = errs.ErrUnknownOutcome

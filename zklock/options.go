@@ -121,6 +121,15 @@ func Reenter() AcquireOption { return acquireOption(func(a *acquisition) { a.rej
 // of this client without the option.
 func WithFailFast() AcquireOption { return acquireOption(func(a *acquisition) { a.FailFast = true }) }
 
+// WithFailBusy makes the acquisition fail with [ErrBusy] at once, and without a request, if the wait is known to be
+// longer than the caller can wait: until its context's deadline, or for the time given to [WithWait]. The client
+// knows how many of its goroutines wait for the name, and how often one of them got it of late. It does not know of
+// those that wait in other processes, other than by that. An acquisition that has no bound never fails so.
+//
+// Without the option such a caller waits in vain: the lock goes to as many callers a second with it as without it. With
+// it the caller learns at once that it is not served, and fewer goroutines wait.
+func WithFailBusy() AcquireOption { return acquireOption(func(a *acquisition) { a.FailBusy = true }) }
+
 // WithoutHandover makes the acquisition create its own queue node, and so get a token with its own
 // Zxid. The lock is not passed on between goroutines of the process, and not shared with other
 // readers of the process. This costs the round trips that a hand-over saves.

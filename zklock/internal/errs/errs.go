@@ -25,6 +25,8 @@ var (
 	ErrDeadlock       = errors.New("the context already holds this lock, and waiting for it would never end: join it with Reenter, or acquire with Detach(ctx) in a goroutine that the holder does not wait for")
 	ErrOutage         = Case(ErrUnavailable, "the ensemble cannot be reached")
 
+	ErrBusy = Case(ErrTooManyWaiters, "the queue ahead is longer than the caller can wait")
+
 	// Children of ErrBadEnsemble, which package zklock exports as its reasons only.
 	ErrRootMissing     = Case(ErrBadEnsemble, "root does not exist, and create_root=false")
 	ErrSessionTimeout  = Case(ErrBadEnsemble, "locks cannot work with the granted session timeout")
@@ -169,3 +171,16 @@ type Victim struct{ Err error }
 
 // Error implements error.
 func (v *Victim) Error() string { return v.Err.Error() }
+
+// Busy is ErrBusy with an estimate.
+type Busy struct {
+	Wait time.Duration // how long the wait would take
+}
+
+// Error implements error.
+func (e *Busy) Error() string {
+	return fmt.Sprintf("%v: the wait would take about %v", ErrBusy, e.Wait.Round(time.Millisecond))
+}
+
+// Unwrap returns ErrBusy.
+func (e *Busy) Unwrap() error { return ErrBusy }

@@ -37,7 +37,7 @@ func (q *Queue) handsOver(r *Request) bool {
 
 // acquire acquires a hold that takes part in hand-over.
 func (q *Queue) acquire(r *Request) error {
-	granted, from, tk, err := q.enter(r)
+	granted, from, tk, err := q.enter(r, r.latest())
 	switch {
 	case from != nil:
 		r.Caller.HandedOver(from.trace) // which changes only after the release of this hold
@@ -96,8 +96,9 @@ func (q *Queue) acquireAlone(r *Request) error {
 // enter puts a request into the queue, or serves it at once. It returns one of three: that the request
 // was granted a hold, with the kept place that it got, if it did; the ticket of a request in the
 // queue; or nothing, if the request should take a separate place, because it is a try, and only readers
-// are ahead of it, or a leader that has lost its connection.
-func (q *Queue) enter(r *Request) (granted bool, from *keptPlace, tk *ticket, err error) {
+// are ahead of it, or a leader that has lost its connection. latest is when the request's wait ends at the latest, if
+// it fails rather than wait in vain.
+func (q *Queue) enter(r *Request, latest time.Time) (granted bool, from *keptPlace, tk *ticket, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for q.grants != nil {
@@ -119,6 +120,11 @@ func (q *Queue) enter(r *Request) (granted bool, from *keptPlace, tk *ticket, er
 	}
 	if r.Try {
 		if apart, err := q.screenLocked(r); apart || err != nil {
+			return false, nil, nil, err
+		}
+	}
+	if q.waiters.Len() > 0 {
+		if err := q.patience.busyLocked(latest, q.waiters.Len()); err != nil {
 			return false, nil, nil, err
 		}
 	}

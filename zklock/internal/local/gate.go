@@ -116,7 +116,11 @@ type few [4]*Queue
 func (g *gate) acquire(q *Queue, r *Request) (err error) {
 	var start *place.Place
 	r.admitted = false
-	if tk := g.enter(r); tk != nil {
+	tk, err := g.enter(r, r.latest())
+	if err != nil {
+		return err
+	}
+	if tk != nil {
 		if err := g.await(q, tk); err != nil || tk.granted {
 			return err
 		}
@@ -181,7 +185,7 @@ func (g *gate) endLocked(names []*Queue, r *Request, got *Hold, left *place.Plac
 
 // enter lets a request through, or returns the ticket with which it waits. A request whose kind conflicts with
 // what was let through goes on without being let through: the ensemble's answer says so.
-func (g *gate) enter(r *Request) *ticket {
+func (g *gate) enter(r *Request, latest time.Time) (*ticket, error) {
 	names := g.names(new(few)[:0], r.Wants)
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -192,14 +196,19 @@ func (g *gate) enter(r *Request) *ticket {
 		}
 		s := &q.separate
 		if len(s.through) > 0 && s.permits != r.Wants[i].Kind.Permits {
-			return nil
+			return nil, nil
 		}
 		passes = passes && s.hasRoom(&r.Wants[i], nil)
 	}
 	if passes {
 		passesLocked(names, nil)
 		enterLocked(names, r)
-		return nil
+		return nil, nil
+	}
+	if c := firstCrowd(names); c != nil {
+		if err := c.patience.busyLocked(latest, c.line.Len()); err != nil {
+			return nil, err
+		}
 	}
 	tk := newTicket(r)
 	for _, q := range names {
@@ -219,7 +228,7 @@ func (g *gate) enter(r *Request) *ticket {
 	for _, a := range firstCrowd(names).agents {
 		session.Poke(a.comes)
 	}
-	return tk
+	return tk, nil
 }
 
 // hasRoom reports whether one more may be let through on a name, if the hold instead was gone.
@@ -329,6 +338,8 @@ func (g *gate) admitLocked(tk *ticket, instead *Hold) {
 	names := g.names(new(few)[:0], tk.r.Wants)
 	passesLocked(names, tk)
 	g.unqueueLocked(tk, names)
+	c := firstCrowd(names)
+	c.patience.turnLocked(c.line.Len() > 0)
 	if instead == nil {
 		enterLocked(names, tk.r)
 		tk.answer(false, nil)

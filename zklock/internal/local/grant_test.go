@@ -60,11 +60,11 @@ func TestLostHoldCountsUntilItsHandlesHaveEnded(t *testing.T) {
 	lost := &Hold{home: name, live: true, mode: queue.Exclusive, place: &place.Place{}, handles: []Handle{&fakeHandle{}}}
 	name.beginLocked(lost)
 	lost.MarkLost()
-	if _, _, tk, _ := name.enter(request(queue.Exclusive)); tk == nil || name.holds != 1 || name.leader != nil {
+	if _, _, tk, _ := name.enter(request(queue.Exclusive), time.Time{}); tk == nil || name.holds != 1 || name.leader != nil {
 		t.Errorf("before the handle has ended, %d holds are counted, and the leader is %p; want 1, and none", name.holds, name.leader)
 	}
 	lost.Finish(errs.ErrSessionExpired, time.Now())
-	if name.enter(request(queue.Exclusive)); name.holds != 0 || name.leader == nil {
+	if name.enter(request(queue.Exclusive), time.Time{}); name.holds != 0 || name.leader == nil {
 		t.Errorf("after that, %d holds are counted, and the leader is %p; want 0, and the first goroutine", name.holds, name.leader)
 	}
 }
@@ -172,7 +172,7 @@ func TestNoneEntersDuringAGrant(t *testing.T) {
 		second, entered := request(queue.Shared), make(chan struct{})
 		go func() {
 			defer close(entered)
-			name.enter(second)
+			name.enter(second, time.Time{})
 		}()
 		synctest.Wait()
 		select {

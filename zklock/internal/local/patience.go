@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
@@ -27,6 +28,10 @@ type patience struct {
 	waits  time.Duration // how long callers without a deadline have waited before they gave up, on average; 0: none has
 	work   time.Duration // how long callers have the lock, on average; 0: not known
 	lead   time.Duration // how long a caller that leads takes until it has the lock, on average; 0: not known
+
+	asked  bool          // a request with FailBusy has come
+	turnAt time.Time     // when a caller that waited had its turn last; zero: none has, or none waited behind it
+	turns  time.Duration // how long it takes from one turn to the next, on average; 0: not known
 }
 
 // pressedFor is for how long after a caller has given up others are expected to do so, too.
@@ -63,6 +68,33 @@ func (p *patience) suffices(tk *ticket, leads bool, now time.Time) bool {
 	}
 	waited := now.Sub(tk.since)
 	return p.waits == 0 || waited+needs < p.waits || waited > 2*p.waits
+}
+
+// turnLocked notes that a caller that waited has its turn, and whether others wait behind it.
+func (p *patience) turnLocked(others bool) {
+	if !p.asked {
+		return
+	}
+	now := time.Now()
+	if !p.turnAt.IsZero() {
+		p.turns = average(p.turns, now.Sub(p.turnAt))
+	}
+	if p.turnAt = now; !others {
+		p.turnAt = time.Time{}
+	}
+}
+
+// busyLocked returns the error of a caller that can wait until latest, at most, if so many wait before it that it
+// would not have its turn by then.
+func (p *patience) busyLocked(latest time.Time, before int) error {
+	if latest.IsZero() {
+		return nil
+	}
+	p.asked = true
+	if wait := p.turns * time.Duration(before+1); wait > 0 && time.Until(latest) < wait {
+		return &errs.Busy{Wait: wait}
+	}
+	return nil
 }
 
 // ledLocked notes since when a caller that has the lock now has led.

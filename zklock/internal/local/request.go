@@ -45,6 +45,7 @@ type Request struct {
 	MaxWaiters int           // it must not wait if that many of this client wait already; 0: no limit
 	Alone      bool          // it takes a separate place, which is not handed over
 	FailFast   bool          // it fails in an outage that has lasted for connect_timeout
+	FailBusy   bool          // it fails if it would have to wait for longer than its bounds allow
 
 	served  bool // guarded by Queues.mu; it has its lock, and must not be counted as waiting
 	blocked bool // guarded by Queues.mu; it is counted as waiting for others
@@ -98,6 +99,19 @@ type home interface {
 
 	// serve lets waiters go on: lost is over or, if lost is nil, a writer's hold has become a reader's.
 	serve(lost *Hold)
+}
+
+// latest returns until when a request with FailBusy can wait, as far as its bounds say; zero if it has none, or
+// may wait in any case.
+func (r *Request) latest() (latest time.Time) {
+	if !r.FailBusy || r.Try {
+		return latest
+	}
+	latest, _ = r.Ctx.Deadline()
+	if over := time.Now().Add(r.Wait); r.Wait > 0 && (latest.IsZero() || over.Before(latest)) {
+		latest = over
+	}
+	return latest
 }
 
 // Granted reports whether the request was granted a hold. The hold may have been lost since.
