@@ -113,4 +113,5 @@ func ExampleRegisterStats() {
 	// zklock.forgotten
 	// zklock.session.reaped
 	// zklock.tokens.regressed
+	// zklock.backlog
 }

@@ -124,6 +124,9 @@ const (
 	// held until their session ends.
 	MetricForgotten = "zklock.forgotten"
 
+	// MetricBacklog is how many writes wait until they are sent: Stats.Backlog.
+	MetricBacklog = "zklock.backlog"
+
 	// MetricTokensRegressed is how many Clients acquire no more locks, because the ensemble has
 	// lost transactions: see zklock.Reason.
 	MetricTokensRegressed = "zklock.tokens.regressed"

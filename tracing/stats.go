@@ -35,7 +35,8 @@ func RegisterStats(c *zklock.Client, opts ...Option) (metric.Registration, error
 	forgotten, err7 := m.Int64ObservableCounter(MetricForgotten, metric.WithUnit("{lock}"), metric.WithDescription("Locks that the program dropped without a Release."))
 	reaped, err8 := m.Int64ObservableCounter(MetricSessionReaped, metric.WithUnit("{session}"), metric.WithDescription("Sessions of dead processes that were ended."))
 	regressed, err9 := m.Int64ObservableUpDownCounter(MetricTokensRegressed, metric.WithUnit("{client}"), metric.WithDescription("Clients that acquire no more locks, because the ensemble has lost transactions."))
-	if err := oneline.Join(err1, err2, err3, err4, err5, err6, err7, err8, err9); err != nil {
+	backlog, err10 := m.Int64ObservableUpDownCounter(MetricBacklog, metric.WithUnit("{write}"), metric.WithDescription("Writes that wait until they are sent."))
+	if err := oneline.Join(err1, err2, err3, err4, err5, err6, err7, err8, err9, err10); err != nil {
 		return nil, err
 	}
 	client := metric.WithAttributes(AttrClient.String(strconv.FormatInt(registered.Add(1), 10)))
@@ -52,13 +53,14 @@ func RegisterStats(c *zklock.Client, opts ...Option) (metric.Registration, error
 		o.ObserveFloat64(hold, s.LongestHold.Seconds(), client)
 		o.ObserveFloat64(wait, s.LongestWait.Seconds(), client)
 		o.ObserveInt64(forgotten, int64(s.Forgotten))
+		o.ObserveInt64(backlog, int64(s.Backlog))
 		clients := int64(0)
 		if s.TokensRegressed {
 			clients = 1
 		}
 		o.ObserveInt64(regressed, clients)
 		return nil
-	}, count, draining, limit, opened, hold, wait, forgotten, reaped, regressed)
+	}, count, draining, limit, opened, hold, wait, forgotten, reaped, regressed, backlog)
 }
 
 func inState(state string) metric.MeasurementOption {

@@ -146,7 +146,14 @@ func TestBurstOfSeparateWaitersOutlastsConnectTimeout(t *testing.T) {
 				}
 			})
 		}
+		time.Sleep(time.Second)
+		if s := c.Stats(); s.Backlog < waiters/2 {
+			t.Errorf("a backlog of %d writes, want most of %d", s.Backlog, waiters)
+		}
 		time.Sleep(2 * time.Minute)
+		if s := c.Stats(); s.Backlog != 0 {
+			t.Errorf("a backlog of %d writes when all are queued", s.Backlog)
+		}
 		if n := nodes(e); n != waiters+1 {
 			t.Errorf("%d nodes, want one of each of %d waiters and of the holder", n, waiters)
 		}

@@ -38,6 +38,11 @@ type Stats struct {
 	// candidates of elections that do not lead.
 	Candidates int
 
+	// Backlog is how many writes wait until they are sent: creates and deletes of queue nodes. A name is created
+	// by one write of a transaction at most, so many acquisitions of one name with queue nodes of their own wait
+	// for each other here. A write whose caller gives up leaves the backlog.
+	Backlog int
+
 	// Acquiring is how many acquisitions are under way now: those that wait for other
 	// contenders, and those that wait for the ensemble or have just begun.
 	Acquiring int
@@ -122,6 +127,7 @@ func (c *Client) Stats() Stats {
 	}
 	for _, s := range c.pool.All() {
 		st.Open++
+		st.Backlog += s.Backlog()
 		held, leading, longest := s.Held()
 		st.Held, st.Leading, st.LongestHold = st.Held+held, st.Leading+leading, max(st.LongestHold, longest)
 		switch state, _ := s.State(); state {

@@ -115,6 +115,13 @@ func (c *committer) Submit(w *Write) {
 	c.enqueue(w)
 }
 
+// backlog returns how many writes are pending.
+func (c *committer) backlog() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.pending)
+}
+
 // enqueue adds w to the pending writes. The caller holds mu.
 func (c *committer) enqueue(w *Write) {
 	c.pending = append(c.pending, w)

@@ -148,3 +148,6 @@ func (s *Session) shutdown(remains []*Write, closed <-chan struct{}) {
 	cancel()
 	s.wg.Wait()
 }
+
+// Backlog returns how many writes wait until they are sent.
+func (s *Session) Backlog() int { return s.commits.backlog() }
