@@ -23,7 +23,7 @@ import (
 // exportedErrors are the error variables of the packages that docs/guarantees.md draws.
 var exportedErrors = map[string]error{
 	"zklock.ErrNotAcquired": zklock.ErrNotAcquired, "zklock.ErrTooManyWaiters": zklock.ErrTooManyWaiters,
-	"zklock.ErrUnavailable": zklock.ErrUnavailable, "zklock.ErrOutage": zklock.ErrOutage, "zklock.ErrBadEnsemble": zklock.ErrBadEnsemble,
+	"zklock.ErrUnavailable": zklock.ErrUnavailable, "zklock.ErrOutage": zklock.ErrOutage, "zklock.ErrBusy": zklock.ErrBusy, "zklock.ErrBadEnsemble": zklock.ErrBadEnsemble,
 	"zklock.ErrLost": zklock.ErrLost, "zklock.ErrLeaseOver": zklock.ErrLeaseOver, "zklock.ErrSessionExpired": zklock.ErrSessionExpired, "zklock.ErrNodeDeleted": zklock.ErrNodeDeleted,
 	"zklock.ErrReleasePending": zklock.ErrReleasePending, "zklock.ErrReleased": zklock.ErrReleased, "zklock.ErrRevoked": zklock.ErrRevoked,
 	"zklock.ErrMaxHold": zklock.ErrMaxHold, "zklock.ErrClosed": zklock.ErrClosed, "zklock.ErrInvalidName": zklock.ErrInvalidName,

@@ -103,6 +103,7 @@
 //	zklock.hold.longest           gauge       s            zklock.client
 //	zklock.wait.longest           gauge       s            zklock.client
 //	zklock.forgotten              counter     {lock}
+//	zklock.backlog                gauge       {write}
 //	zklock.tokens.regressed       gauge       {client}
 //
 // # Attributes

@@ -146,13 +146,13 @@ func TestRefusedRequests(t *testing.T) {
 			}
 			types = append(types, kvs["error.type"])
 		}
-		if want := []string{"invalid_name", "invalid_name", "conflict", "conflict", "invalid_name"}; !slices.Equal(types, want) {
+		if want := []string{"invalid_name", "invalid_name", "conflict", "misuse", "invalid_name"}; !slices.Equal(types, want) {
 			t.Errorf("error types %v, want %v", types, want)
 		}
 		p.measured(map[string]float64{
 			"zklock.acquire.duration{error.type=invalid_name,mode=exclusive,outcome=error}": 2,
 			"zklock.acquire.duration{error.type=invalid_name,mode=shared,outcome=error}":    1,
-			"zklock.acquire.duration{error.type=conflict,mode=exclusive,outcome=error}":     1,
+			"zklock.acquire.duration{error.type=misuse,mode=exclusive,outcome=error}":       1,
 			"zklock.acquire.duration{error.type=conflict,mode=permit,outcome=error}":        1,
 		})
 	})
