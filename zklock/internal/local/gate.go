@@ -50,6 +50,7 @@ type entry struct {
 // crowd is what waits for a name at the gate.
 type crowd struct {
 	line           list.List // guarded by the gate's mu; of *ticket
+	several        int       // guarded by the gate's mu; how many of them want several names
 	agents         []*agent  // guarded by the gate's mu; those that go on with places whose first name it is
 	patience       patience  // guarded by the gate's mu; of the callers whose first name it is
 	noSessionSince time.Time // guarded by the gate's mu; see Queue.noSessionSince
@@ -133,8 +134,8 @@ func (g *gate) acquire(q *Queue, r *Request) (err error) {
 	return err
 }
 
-// took ends an attempt of a request, which has begun at since. left is its place if another goroutine can go on with it, which it may if
-// the request was let through.
+// took ends an attempt of a request, which has begun at since. left is its place if another goroutine can go on
+// with it, which it may if the request was let through.
 func (g *gate) took(r *Request, since time.Time, left *place.Place, err error) {
 	if !r.admitted {
 		if left != nil {
@@ -225,6 +226,7 @@ func (g *gate) enter(r *Request, latest time.Time) (*ticket, error) {
 			tk.also = append(tk.also, at)
 		}
 	}
+	countSeveral(names, tk, 1)
 	for _, a := range firstCrowd(names).agents {
 		session.Poke(a.comes)
 	}

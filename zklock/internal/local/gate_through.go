@@ -73,8 +73,9 @@ func (g *gate) serveLocked(names []*Queue) {
 // nextLocked returns the ticket that is let through next on a name; nil if none may pass. instead is a hold that
 // counts as gone; nil: none does.
 func (g *gate) nextLocked(q *Queue, instead *Hold) *ticket {
-	if s := &q.separate; s.crowd.line.Len() == 0 || s.permits > 0 && instead == nil && len(s.through) >= s.permits {
-		return nil
+	s := &q.separate
+	if first := s.crowd.line.Front(); first == nil || s.crowd.several == 0 && !s.hasRoom(&first.Value.(*ticket).r.Wants[0], instead) {
+		return nil // without a look at each of thousands
 	}
 	return nextOf(&q.separate.crowd.line, true, func(tk *ticket) bool {
 		names := g.names(new(few)[:0], tk.r.Wants)
@@ -87,11 +88,20 @@ func (g *gate) nextLocked(q *Queue, instead *Hold) *ticket {
 	})
 }
 
+// countSeveral adds n to the counts of those that want several names, if a ticket does.
+func countSeveral(names []*Queue, tk *ticket, n int) {
+	for _, q := range names {
+		if q != nil && len(tk.also) > 0 {
+			q.separate.crowd.several += n
+		}
+	}
+}
+
 // passesLocked notes that those that want several names are passed over, on some of them: by a ticket, or by what
 // has just come.
 func passesLocked(names []*Queue, by *ticket) {
 	for _, q := range names {
-		if q == nil || q.separate.crowd == nil {
+		if q == nil || q.separate.crowd == nil || q.separate.crowd.several == 0 {
 			continue
 		}
 		for at := q.separate.crowd.line.Front(); at != nil && at.Value != by; at = at.Next() {
@@ -127,6 +137,7 @@ func (g *gate) admitLocked(tk *ticket, instead *Hold) {
 
 // unqueueLocked takes a ticket out of the lines of its names.
 func (g *gate) unqueueLocked(tk *ticket, names []*Queue) {
+	countSeveral(names, tk, -1)
 	also := tk.also
 	for i, q := range names {
 		switch {

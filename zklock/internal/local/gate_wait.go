@@ -47,7 +47,7 @@ func (g *gate) await(q *Queue, tk *ticket) error {
 
 // isHeld reports whether something that was let through holds.
 func (s *separate) isHeld() bool {
-	return slices.ContainsFunc(s.through, func(e entry) bool { return e.hold != nil })
+	return slices.ContainsFunc(s.through, func(e entry) bool { return e.r == nil })
 }
 
 // waitEnded returns the error of a wait at the gate that ctx has ended.
@@ -97,9 +97,9 @@ func (g *gate) aheadLocked(names []*Queue, tk *ticket) Ahead {
 			continue
 		}
 		s := &q.separate
-		position := len(s.through)
-		for at := s.crowd.line.Front(); at != nil && at.Value != tk; at = at.Next() {
-			position++
+		position := len(s.through) + s.crowd.line.Len() - 1
+		for at := s.crowd.line.Back(); at != nil && at.Value != tk; at = at.Prev() {
+			position--
 		}
 		if position <= ahead.Position {
 			continue
@@ -109,11 +109,11 @@ func (g *gate) aheadLocked(names []*Queue, tk *ticket) Ahead {
 			continue
 		}
 		switch e := s.through[len(s.through)-1]; {
-		case e.hold != nil:
+		case e.r == nil:
 			ahead.Kind.Mode, ahead.Origin = e.hold.describe()
 			ahead.Held, ahead.Candidacy = true, e.hold.candidacy
 			ahead.Entry.Name, ahead.Granted = e.hold.place.Node(), e.hold.place.Granted
-		case e.r != nil:
+		default:
 			ahead.Origin = e.r.Origin
 			if at := slices.IndexFunc(s.crowd.agents, func(a *agent) bool { return &a.request == e.r }); at >= 0 && s.crowd.agents[at].ahead.Position > 0 {
 				ahead = s.crowd.agents[at].ahead.behind(position)
