@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"time"
 
 	"github.com/zklock/go-zklock/zklock"
 )
@@ -53,14 +54,15 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		return
 	}
-	body, err := h.readAhead(w, r)
+	limit := h.limitOf(w, r)
+	body, err := h.readAhead(w, r, limit)
 	if err != nil {
 		w.Header().Set("Connection", "close") // otherwise the server reads the rest of the body
 		h.fail(w, r, err)
 		return
 	}
 	c := &call{handler: h, request: r, body: body}
-	c.writer.inner = w
+	c.writer.inner, c.writer.limit = w, limit
 	returned := false
 	defer func() {
 		if returned || !c.entered {
@@ -76,7 +78,15 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 	}()
-	err = zklock.Do(ctx, a, c.run, h.acquireOptions(r)...)
+	acquiring := ctx
+	if h.wait <= 0 && !limit.at.IsZero() {
+		// A try waits for no other contender, but in an outage it does wait for a session.
+		var cancel context.CancelFunc
+		acquiring, cancel = context.WithCancel(ctx)
+		defer cancel()
+		c.granted = time.AfterFunc(time.Until(limit.at), cancel).Stop
+	}
+	err = zklock.Do(acquiring, a, c.run, h.acquireOptions(r, limit)...)
 	returned = true
 	c.finish(ctx, err)
 }
@@ -87,6 +97,7 @@ type call struct {
 	writer  writer
 	request *http.Request // as it came in
 	body    requestBody   // what the handler reads; nil: request.Body
+	granted func() bool   // ends the limit of a try; nil: it has none
 	entered bool          // the handler was called
 }
 
@@ -94,6 +105,9 @@ type call struct {
 func (c *call) run(ctx context.Context, lock *zklock.Lock) error {
 	if !lock.Valid() {
 		return nil // lost after its grant: Do notices that when it releases the lock
+	}
+	if c.granted != nil && !c.granted() || c.writer.limit.passed() {
+		return errLate
 	}
 	// Check again: the guard may have seen a newer holder during the wait.
 	if err := c.checkSequencers(c.request); err != nil {
@@ -199,7 +213,8 @@ func (c *call) loss(err error) error {
 // unserved is finish for a request whose handler was not called.
 func (c *call) unserved(ctx context.Context, err error) {
 	w, r := c.writer.inner, c.request
-	if !c.failOpen || !errors.Is(err, zklock.ErrOutage) || r.Context().Err() != nil {
+	err = c.writer.limit.explain(err)
+	if !c.failOpen || !errors.Is(err, zklock.ErrOutage) || r.Context().Err() != nil || c.writer.limit.passed() {
 		c.fail(w, r, err)
 		return
 	}

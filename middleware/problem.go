@@ -74,7 +74,7 @@ func (c *config) classify(ctx context.Context, err error) problem {
 	case is(zklock.ErrLost):
 		// No Retry-After: how much of its work the handler has done is unknown.
 		return problem{http.StatusServiceUnavailable, ReasonLost, "The lock was lost while the request was served. Its work may be done, half done or not done: check before you repeat it.", false}
-	case ctx.Err() != nil && is(ctx.Err()):
+	case ctx.Err() != nil && is(ctx.Err()), is(errDeadline):
 		return ended(ctx, is(zklock.ErrUnavailable))
 	case is(zklock.ErrInvalidName):
 		return problem{http.StatusBadRequest, ReasonName, "The value that names the lock is missing from the request, or is not allowed.", false}
