@@ -72,6 +72,11 @@
 //   - Inside http.TimeoutHandler. That handler responds when the time is up,
 //     while the handler inside it still runs. A lock around http.TimeoutHandler
 //     would be released at that moment, under the running handler.
+//   - Inside other middlewares that respond while the handler still runs only if they
+//     are like it: they set a deadline for the request's context, so that the lock
+//     responds before it, and give the handler a copy of the request and a ResponseWriter that
+//     ignores what comes too late. When the context has ended, a lock in a goroutine
+//     of theirs touches neither the response nor the request. A handler does.
 //   - Inside recovery. Recovery then sees a panic after the lock was released,
 //     and writes the response. It should not swallow http.ErrAbortHandler. If it
 //     does, the middleware still aborts the connection, provided that Unwrap

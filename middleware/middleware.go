@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/served"
 	"github.com/zklock/go-zklock/zklock"
 )
 
@@ -57,7 +58,9 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	limit := h.limitOf(w, r)
 	body, err := h.readAhead(w, r, limit)
 	if err != nil {
-		w.Header().Set("Connection", "close") // otherwise the server reads the rest of the body
+		if !served.Over(r.Context()) {
+			w.Header().Set("Connection", "close") // otherwise the server reads the rest of the body
+		}
 		h.fail(w, r, err)
 		return
 	}
@@ -109,6 +112,10 @@ func (c *call) run(ctx context.Context, lock *zklock.Lock) error {
 	if c.granted != nil && !c.granted() || c.writer.limit.passed() {
 		return errLate
 	}
+	// The response may belong to others by now: see served.Over.
+	if err := c.request.Context().Err(); err != nil {
+		return err
+	}
 	// Check again: the guard may have seen a newer holder during the wait.
 	if err := c.checkSequencers(c.request); err != nil {
 		return err
@@ -134,6 +141,9 @@ func (c *call) run(ctx context.Context, lock *zklock.Lock) error {
 
 // left is called when the handler of inner, which was made from r, has returned or panics.
 func left(r, inner *http.Request) {
+	if served.Over(r.Context()) {
+		return
+	}
 	// The code outside knows only the request that it passed in. The server
 	// removes the files of its form, and loggers read its pattern.
 	r.Pattern = inner.Pattern
@@ -155,8 +165,8 @@ func (c *call) finish(ctx context.Context, err error) {
 		if err != nil && !errors.Is(err, zklock.ErrReleased) {
 			c.observe(r, err)
 		}
-	case c.writer.phase == hijacked:
-		// The handler owns the connection, and its context has ended.
+	case c.writer.phase == hijacked, served.Over(r.Context()):
+		// The handler owns the connection, and its context has ended; or others own the response.
 		c.observe(r, loss)
 	case c.begun():
 		c.observe(r, loss)
@@ -175,7 +185,7 @@ func (c *call) broke(loss error, v any) {
 	c.observe(c.request, loss)
 	abort, _ := v.(error)
 	switch {
-	case c.writer.phase == hijacked:
+	case c.writer.phase == hijacked, served.Over(c.request.Context()):
 	case c.begun(), errors.Is(abort, http.ErrAbortHandler):
 		// A recovery writes no response for http.ErrAbortHandler, which means
 		// that the connection is to end. The server would then send a 200.

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/served"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/fence"
 )
@@ -114,9 +115,12 @@ func (c *config) observe(r *http.Request, err error) {
 	}
 }
 
-// fail writes the error response to a request that has no response yet.
+// fail writes the error response to a request that has no response yet, unless the response belongs to others.
 func (c *config) fail(w http.ResponseWriter, r *http.Request, err error) {
 	c.observe(r, err)
+	if served.Over(r.Context()) {
+		return
+	}
 	p := c.classify(r.Context(), err)
 	if p.reason == ReasonError {
 		// The program is at fault, and the response does not describe the error.
