@@ -76,6 +76,7 @@ var importRules = map[string]imports{
 	"internal/memcontrol":      {ours: []string{"zklock/driver"}},
 	"internal/naming":          {ours: []string{"zklock"}},
 	"interceptors/protolock":   {ours: []string{"zklock", "internal/naming", "interceptors/lockpb"}, foreign: []string{"google.golang.org/protobuf"}},
+	"internal/served":          {},
 	"internal/verdict":         {ours: []string{"zklock", "zklock/fence"}},
 	"contrib/connectlock":      {ours: []string{"zklock", "zklock/fence", "internal/callers", "internal/holding", "internal/naming", "internal/verdict", "interceptors/"}, foreign: []string{"connectrpc.com/connect", "google.golang.org/protobuf", "google.golang.org/genproto"}},
 	"contrib/gocronlock":       {ours: []string{"zklock", "zklock/election", "zklock/once"}, foreign: []string{"github.com/go-co-op/gocron/v2"}},

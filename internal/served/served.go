@@ -14,7 +14,7 @@ import (
 // middleware may have answered, and the server may be done with the request.
 //
 // In the server's goroutine the adapter has to answer: otherwise the server sends an empty 200 to a client
-// that still waits. A context does not say who has ended it, so Over looks whose the goroutine is. With
+// that still waits. A context does not say what has ended it, so Over looks whose the goroutine is. With
 // servers other than those of net/http it cannot know that, and returns false.
 func Over(ctx context.Context) bool {
 	if ctx.Err() == nil {
