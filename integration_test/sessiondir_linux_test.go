@@ -99,6 +99,65 @@ func TestKilledHolderIsFollowedAtOnce(t *testing.T) {
 	}
 }
 
+// TestStoppedWatcherIsReplaced stops the process that watches for all, and kills another one. Of those that
+// live, one frees its locks. When the first one goes on, there is one that watches.
+func TestStoppedWatcherIsReplaced(t *testing.T) {
+	t.Parallel()
+	ensemble.Require(t)
+	zk := ensemble.Start(t, ensemble.Config{})
+	dir := filepath.Join(t.TempDir(), "sessions")
+	k := task{Role: "hold", URL: ensemble.URL(zk.Hosts(), rootOf(t), quick("session_dir", dir, "pool_max_sessions", "1", "session_timeout", "10s"))}
+	begin := func(name string) *process {
+		k.Name = name
+		p := startWorker(t, k)
+		p.await("ready")
+		p.start()
+		return p
+	}
+	var all []*process
+	watching := func() (n int) {
+		for _, p := range all {
+			fds, err := filepath.Glob(filepath.Join("/proc", strconv.Itoa(p.cmd.Process.Pid), "fd", "*"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, fd := range fds {
+				if to, _ := os.Readlink(fd); to == "anon_inode:inotify" {
+					n++
+				}
+			}
+		}
+		return n
+	}
+	watcher := begin("y")
+	watcher.await("held")
+	all = append(all, watcher)
+	wait.Until(t, "the first process watches", func() bool { return watching() == 1 })
+	holder := begin("x")
+	holder.await("held")
+	next := begin("x")
+	next.await("waiting")
+	all = append(all, holder, next)
+	if err := watcher.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	died := holder.kill()
+	waited := time.Duration(next.await("held").At - died)
+	if waited > 5*time.Second {
+		t.Errorf("the next one had the lock %v after the death, want it sooner than a session of 10 s expires", waited)
+	}
+	t.Logf("the next one had the lock %v after the death", waited.Round(time.Millisecond))
+	if err := watcher.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	wait.Until(t, "one process watches", func() bool { return watching() == 1 })
+	for _, p := range []*process{watcher, next} {
+		p.start()
+		p.await("done")
+	}
+	emptied(t, dir)
+}
+
 // doomed is a connector of a process that dies when its connection is struck.
 type doomed struct {
 	driver.Connector

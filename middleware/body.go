@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"sync"
+	"time"
 )
 
 // requestBody is the Body of a request.
@@ -20,7 +21,7 @@ var errSlowBody = fmt.Errorf("middleware: the request's body did not arrive with
 // only after the body has been read to its end. readAhead returns the body that the
 // handler reads instead, or nil if nothing was read. After an error the request
 // must not be served.
-func (c *config) readAhead(w http.ResponseWriter, r *http.Request) (requestBody, error) {
+func (c *config) readAhead(w http.ResponseWriter, r *http.Request, l limit) (requestBody, error) {
 	limit := c.bufferBody
 	if r.ProtoMajor != 1 || r.Body == nil || r.Body == http.NoBody || c.wait <= 0 || limit <= 0 || r.ContentLength > limit {
 		return nil, nil
@@ -28,7 +29,7 @@ func (c *config) readAhead(w http.ResponseWriter, r *http.Request) (requestBody,
 	if r.ContentLength > 0 {
 		limit = r.ContentLength
 	}
-	stop := c.boundReading(r.Context(), w)
+	stop := boundReading(r.Context(), w, c.wait, l)
 	// One byte more than the limit: only the read after the last byte finds the
 	// end of the body.
 	ahead, err := io.ReadAll(io.LimitReader(r.Body, limit+1))
@@ -38,17 +39,21 @@ func (c *config) readAhead(w http.ResponseWriter, r *http.Request) (requestBody,
 	return &replay{ahead: ahead, err: err, rest: r.Body}, nil
 }
 
-// boundReading interrupts reads from the connection after c.wait, or when ctx, the
-// request's context, ends. stop must be called after the reading. It returns an
+// boundReading interrupts reads from the connection after wait, at the limit, or when ctx,
+// the request's context, ends. stop must be called after the reading. It returns an
 // error if the reading was interrupted. The connection's read deadline is set only
 // to interrupt, because an earlier deadline cannot be read and so not be restored.
 // Then it does no harm: the server ends a request whose connection fails.
-func (c *config) boundReading(ctx context.Context, w http.ResponseWriter) (stop func() error) {
-	limited, cancel := context.WithTimeout(ctx, c.wait)
+func boundReading(ctx context.Context, w http.ResponseWriter, wait time.Duration, l limit) (stop func() error) {
+	limited, cancel := context.WithTimeout(ctx, l.within(wait))
 	cut := make(chan error, 1)
 	idle := context.AfterFunc(limited, func() {
 		err := ctx.Err() // before the failing read ends ctx
-		if err == nil {
+		switch {
+		case err != nil:
+		case l.own && l.passed():
+			err = errDeadline
+		default:
 			err = errSlowBody
 		}
 		if http.NewResponseController(w).SetReadDeadline(past) != nil {

@@ -11,7 +11,10 @@
 // # Acquiring and releasing
 //
 // A request waits for its lock for up to 10 s (WithWait). The wait ends earlier
-// if the client disconnects or the request's own deadline passes. The handler
+// if the client disconnects, and shortly before the request's own deadline or the
+// server's WriteTimeout ([WithWriteTimeout]), so that the response still reaches the
+// client. A WriteTimeout that is shorter than the waits that are to be expected makes them
+// fail: let it be longer than WithWait plus what the handler needs. The handler
 // gets a request whose context carries the lock. That context ends when the lock
 // is lost, with the loss as its cause.
 //
@@ -27,8 +30,10 @@
 //	contended: the try failed, the wait is over, too many wait    423 (WithStatus) and Retry-After
 //	the ensemble cannot be reached, or has lost transactions      503 and Retry-After
 //	  (zklock.Reason: token_regression), or the Client was closed
-//	the request's own deadline passed during the wait             503 and Retry-After
-//	the body took longer than the wait (WithBufferBody)           408 and Retry-After
+//	the server's WriteTimeout left no time to wait on             as contended, or 503 in an outage
+//	the request's own deadline was near, or passed                503 and Retry-After
+//	the body took longer than the wait, or the WriteTimeout       408 and Retry-After
+//	  (WithBufferBody)
 //	the request was canceled during the wait: by the server,      503 and Retry-After
 //	  since the client has disconnected, or by a middleware
 //	the lock was lost before the handler wrote anything           503, without the handler's headers
@@ -67,6 +72,11 @@
 //   - Inside http.TimeoutHandler. That handler responds when the time is up,
 //     while the handler inside it still runs. A lock around http.TimeoutHandler
 //     would be released at that moment, under the running handler.
+//   - Inside other middlewares that respond while the handler still runs only if they
+//     are like it: they set a deadline for the request's context, so that the lock
+//     responds before it, and give the handler a copy of the request and a ResponseWriter that
+//     ignores what comes too late. When the context has ended, a lock in a goroutine
+//     of theirs touches neither the response nor the request. A handler does.
 //   - Inside recovery. Recovery then sees a panic after the lock was released,
 //     and writes the response. It should not swallow http.ErrAbortHandler. If it
 //     does, the middleware still aborts the connection, provided that Unwrap

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"time"
 
+	"github.com/zklock/go-zklock/internal/served"
 	"github.com/zklock/go-zklock/zklock"
 )
 
@@ -53,14 +55,17 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		return
 	}
-	body, err := h.readAhead(w, r)
+	limit := h.limitOf(w, r)
+	body, err := h.readAhead(w, r, limit)
 	if err != nil {
-		w.Header().Set("Connection", "close") // otherwise the server reads the rest of the body
+		if !served.Over(r.Context()) {
+			w.Header().Set("Connection", "close") // otherwise the server reads the rest of the body
+		}
 		h.fail(w, r, err)
 		return
 	}
 	c := &call{handler: h, request: r, body: body}
-	c.writer.inner = w
+	c.writer.inner, c.writer.limit = w, limit
 	returned := false
 	defer func() {
 		if returned || !c.entered {
@@ -76,7 +81,15 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 	}()
-	err = zklock.Do(ctx, a, c.run, h.acquireOptions(r)...)
+	acquiring := ctx
+	if h.wait <= 0 && !limit.at.IsZero() {
+		// A try waits for no other contender, but in an outage it does wait for a session.
+		var cancel context.CancelFunc
+		acquiring, cancel = context.WithCancel(ctx)
+		defer cancel()
+		c.granted = time.AfterFunc(time.Until(limit.at), cancel).Stop
+	}
+	err = zklock.Do(acquiring, a, c.run, h.acquireOptions(r, limit)...)
 	returned = true
 	c.finish(ctx, err)
 }
@@ -87,6 +100,7 @@ type call struct {
 	writer  writer
 	request *http.Request // as it came in
 	body    requestBody   // what the handler reads; nil: request.Body
+	granted func() bool   // ends the limit of a try; nil: it has none
 	entered bool          // the handler was called
 }
 
@@ -94,6 +108,13 @@ type call struct {
 func (c *call) run(ctx context.Context, lock *zklock.Lock) error {
 	if !lock.Valid() {
 		return nil // lost after its grant: Do notices that when it releases the lock
+	}
+	if c.granted != nil && !c.granted() || c.writer.limit.passed() {
+		return errLate
+	}
+	// The response may belong to others by now: see served.Over.
+	if err := c.request.Context().Err(); err != nil {
+		return err
 	}
 	// Check again: the guard may have seen a newer holder during the wait.
 	if err := c.checkSequencers(c.request); err != nil {
@@ -120,6 +141,9 @@ func (c *call) run(ctx context.Context, lock *zklock.Lock) error {
 
 // left is called when the handler of inner, which was made from r, has returned or panics.
 func left(r, inner *http.Request) {
+	if served.Over(r.Context()) {
+		return
+	}
 	// The code outside knows only the request that it passed in. The server
 	// removes the files of its form, and loggers read its pattern.
 	r.Pattern = inner.Pattern
@@ -141,8 +165,8 @@ func (c *call) finish(ctx context.Context, err error) {
 		if err != nil && !errors.Is(err, zklock.ErrReleased) {
 			c.observe(r, err)
 		}
-	case c.writer.phase == hijacked:
-		// The handler owns the connection, and its context has ended.
+	case c.writer.phase == hijacked, served.Over(r.Context()):
+		// The handler owns the connection, and its context has ended; or others own the response.
 		c.observe(r, loss)
 	case c.begun():
 		c.observe(r, loss)
@@ -161,7 +185,7 @@ func (c *call) broke(loss error, v any) {
 	c.observe(c.request, loss)
 	abort, _ := v.(error)
 	switch {
-	case c.writer.phase == hijacked:
+	case c.writer.phase == hijacked, served.Over(c.request.Context()):
 	case c.begun(), errors.Is(abort, http.ErrAbortHandler):
 		// A recovery writes no response for http.ErrAbortHandler, which means
 		// that the connection is to end. The server would then send a 200.
@@ -199,7 +223,8 @@ func (c *call) loss(err error) error {
 // unserved is finish for a request whose handler was not called.
 func (c *call) unserved(ctx context.Context, err error) {
 	w, r := c.writer.inner, c.request
-	if !c.failOpen || !errors.Is(err, zklock.ErrOutage) || r.Context().Err() != nil {
+	err = c.writer.limit.explain(err)
+	if !c.failOpen || !errors.Is(err, zklock.ErrOutage) || r.Context().Err() != nil || c.writer.limit.passed() {
 		c.fail(w, r, err)
 		return
 	}

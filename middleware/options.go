@@ -30,7 +30,8 @@ func (f optionFunc) apply(c *config) { f(c) }
 
 // config has what the options set. It does not change after New has returned.
 type config struct {
-	wait         time.Duration // zero or less: try
+	wait         time.Duration  // zero or less: try
+	writeTimeout *time.Duration // nil: the server's
 	label        func(*http.Request) string
 	errorHandler func(http.ResponseWriter, *http.Request, error)
 	observers    []func(*http.Request, error)
@@ -72,18 +73,23 @@ func newConfig(opts []Option) *config {
 }
 
 // acquireOptions returns the options for acquiring a request's lock.
-func (c *config) acquireOptions(r *http.Request) []zklock.AcquireOption {
-	if c.label == nil {
-		return c.acquire
+func (c *config) acquireOptions(r *http.Request, l limit) []zklock.AcquireOption {
+	opts := slices.Clip(c.acquire)
+	if c.label != nil {
+		opts = append(opts, zklock.WithLabel(c.label(r)))
 	}
-	return append(slices.Clip(c.acquire), zklock.WithLabel(c.label(r)))
+	if wait := l.within(c.wait); wait < c.wait {
+		opts = append(opts, zklock.WithWait(max(wait, 1)))
+	}
+	return opts
 }
 
 // WithWait sets how long a request waits for its lock. After that it gets an
 // error response with the status of WithStatus. The default is 10 s. With zero or
 // less it does not wait: if the lock is taken, it gets the response at once. In an outage
 // such a request gets its 503 a quarter of connect_timeout after the outage began, or at once
-// if that has passed.
+// if that has passed. A wait ends earlier if the response could not reach the client otherwise: see
+// WithWriteTimeout.
 func WithWait(d time.Duration) Option { return optionFunc(func(c *config) { c.wait = d }) }
 
 // WithLabel sets a text that other processes can read about a request that waits

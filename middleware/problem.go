@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/served"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/fence"
 )
@@ -74,7 +75,7 @@ func (c *config) classify(ctx context.Context, err error) problem {
 	case is(zklock.ErrLost):
 		// No Retry-After: how much of its work the handler has done is unknown.
 		return problem{http.StatusServiceUnavailable, ReasonLost, "The lock was lost while the request was served. Its work may be done, half done or not done: check before you repeat it.", false}
-	case ctx.Err() != nil && is(ctx.Err()):
+	case ctx.Err() != nil && is(ctx.Err()), is(errDeadline):
 		return ended(ctx, is(zklock.ErrUnavailable))
 	case is(zklock.ErrInvalidName):
 		return problem{http.StatusBadRequest, ReasonName, "The value that names the lock is missing from the request, or is not allowed.", false}
@@ -114,9 +115,12 @@ func (c *config) observe(r *http.Request, err error) {
 	}
 }
 
-// fail writes the error response to a request that has no response yet.
+// fail writes the error response to a request that has no response yet, unless the response belongs to others.
 func (c *config) fail(w http.ResponseWriter, r *http.Request, err error) {
 	c.observe(r, err)
+	if served.Over(r.Context()) {
+		return
+	}
 	p := c.classify(r.Context(), err)
 	if p.reason == ReasonError {
 		// The program is at fault, and the response does not describe the error.

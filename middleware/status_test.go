@@ -176,22 +176,25 @@ func TestOwnDeadlineDuringTheWait(t *testing.T) {
 		w := newWorld(t)
 		release := w.Hold("orders/42")
 		defer release()
-		for _, end := range []func(context.Context) (context.Context, context.CancelFunc){
-			func(ctx context.Context) (context.Context, context.CancelFunc) {
+		for _, c := range []struct {
+			end  func(context.Context) (context.Context, context.CancelFunc)
+			wait time.Duration
+		}{
+			{func(ctx context.Context) (context.Context, context.CancelFunc) {
 				return context.WithTimeout(ctx, time.Second)
-			},
-			func(ctx context.Context) (context.Context, context.CancelFunc) { // a server that shuts down
+			}, 900 * time.Millisecond},
+			{func(ctx context.Context) (context.Context, context.CancelFunc) { // a server that shuts down
 				ctx, cancel := context.WithCancelCause(ctx)
 				time.AfterFunc(time.Second, func() { cancel(http.ErrServerClosed) })
 				return ctx, func() { cancel(nil) }
-			},
+			}, time.Second},
 		} {
-			ctx, cancel := end(t.Context())
+			ctx, cancel := c.end(t.Context())
 			start := time.Now()
 			rec := do(middleware.New(w.fixed)(never(t)), httptest.NewRequestWithContext(ctx, "GET", "/", nil))
 			cancel()
-			if waited := time.Since(start); waited != time.Second {
-				t.Errorf("waited %v, want 1s", waited)
+			if waited := time.Since(start); waited != c.wait {
+				t.Errorf("waited %v, want %v", waited, c.wait)
 			}
 			wantProblem(t, rec, 503, middleware.ReasonContended)
 		}

@@ -227,7 +227,7 @@ func TestPrometheusDoesNotAlertOnAnIdleElection(t *testing.T) {
 	eventually(t, "the first process leads", leads(first))
 	second := start(t, "-url", url, "-prometheus", ":0", "-elect", "reminders")
 	rules := alerts(t)
-	for of, is := range map[string]string{"zklock_hold_longest_seconds) > 900": "zklock_hold_longest_seconds) > 5", "for: 1m\n": "for: 1s\n", "for: 2m\n": "for: 1s\n", "for: 5m\n": "for: 1s\n"} {
+	for of, is := range map[string]string{"zklock_hold_longest_seconds) > 900": "zklock_hold_longest_seconds) > 5", "zklock_wait_longest_seconds) > 60": "zklock_wait_longest_seconds) > 5", "for: 1m\n": "for: 1s\n", "for: 2m\n": "for: 1s\n", "for: 5m\n": "for: 1s\n"} {
 		if !strings.Contains(rules, of) {
 			t.Fatalf("alerts.yml lacks %q", of)
 		}

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/testkit/ensemble"
 	"github.com/zklock/go-zklock/internal/testkit/long"
 )
 
@@ -80,6 +81,40 @@ func TestKilledRunIsFollowedAtOnce(t *testing.T) {
 				t.Errorf("%d of %d commands ran more than %v after the kill, the slowest after %v", late, kills, soon, took[len(took)-1])
 			}
 		})
+	}
+}
+
+// TestCloserGoesWithoutServers: the closer of a run that is killed while the ensemble is away goes after a session
+// timeout. It leaves the session's file, and the next reaper ends the session.
+func TestCloserGoesWithoutServers(t *testing.T) {
+	t.Parallel()
+	ensemble.Require(t)
+	e := ensemble.Start(t, ensemble.Config{})
+	dir := filepath.Join(t.TempDir(), "sessions")
+	url := quickURL(e.Hosts()) + "&session_dir=" + dir
+	p := start(t, url, nil, "run", newName(t), "--", "sh", "-c", "echo $$; sleep 1000")
+	eventually(t, "the command runs", func() bool { return strings.HasSuffix(p.stdout.String(), "\n") })
+	closer := childOf(p.cmd.Process.Pid, "lock-closer")
+	began := startOf(closer)
+	if closer == 0 || began == "" {
+		t.Fatal("there is no closer")
+	}
+	e.Server(0).Kill()
+	p.signal(t, syscall.SIGKILL)
+	eventually(t, "the closer has gone", func() bool { return startOf(closer) != began })
+	if left, err := filepath.Glob(dir + "/*.session"); len(left) != 1 || err != nil {
+		t.Errorf("the files %q of sessions are left, %v; want one", left, err)
+	}
+	if err := e.Server(0).Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.AwaitServing(); err != nil {
+		t.Fatal(err)
+	}
+	reap := start(t, url, nil, "reap", dir)
+	code := reap.code(t)
+	if left, err := filepath.Glob(dir + "/*.session"); len(left) > 0 || err != nil || code != 0 {
+		t.Errorf("the files %q of sessions are left, %v; exit code %d: %s", left, err, code, reap.stderr.String())
 	}
 }
 

@@ -4,7 +4,8 @@
 // another process needs to end the session, and holds an exclusive flock on it. The kernel
 // releases the flock when the process dies, and at no other time. One client of each ensemble
 // watches the directory, takes the flock over, ends the session at the ensemble, and removes the
-// file. So another process of the machine can have the lock some milliseconds after the death.
+// file. So another process of the machine can have the lock some milliseconds after the death. If the
+// client that watches shows no sign of life for a second, another one takes its place.
 //
 // To end the session of a process that lives would break exclusion. Invariants:
 //

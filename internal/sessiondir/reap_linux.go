@@ -105,7 +105,8 @@ func (c *closers) close() {
 }
 
 // EndHeld ends the sessions of files that [Held] has returned in another process, which has died. This
-// process holds their flocks. It ends no session of a process that still exists. It closes the files.
+// process holds their flocks. It ends no session of a process that still exists. It closes the files. It waits
+// for servers that cannot be reached no longer than the sessions live, and leaves them to the next process that looks.
 func EndHeld(ctx context.Context, files []*os.File, open Opener, log func() *slog.Logger) {
 	all := closers{open: open, all: make(map[string]driver.Connector)}
 	defer all.close()
@@ -148,6 +149,10 @@ func endHeld(ctx context.Context, f *os.File, closer func(Ensemble) (driver.Sess
 		return
 	}
 	r := newReaper(d, me, log, nil, nil)
+	// If this process waited for servers that are away, it would gain one session timeout at most: when they
+	// are back, the session expires by then. And a machine would collect such processes, one for each
+	// command that was killed.
+	r.outage = 0
 	if sleep(ctx, rec.LossDelay) {
 		r.finish(ctx, c, rec, rec.name(), died)
 	}

@@ -412,6 +412,34 @@ func TestReapDoesNotWaitForServers(t *testing.T) {
 	}
 }
 
+// TestCloserDoesNotWaitForServers: the closer of a command goes after a session timeout without servers. It leaves the
+// file, and the next process that looks ends the session.
+func TestCloserDoesNotWaitForServers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		k := b.lives(7, func(r *record) { r.Process = dead() })
+		held, err := dup(k.f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		k.release() // with the process
+		b.close.fail, b.close.why = 1<<30, driver.ErrNotSent
+		open := func(Ensemble) (driver.Connector, error) { return closing{SessionCloser: b.close}, nil }
+		began := time.Now()
+		EndHeld(t.Context(), []*os.File{held}, open, b.reaper.log)
+		if took := time.Since(began); took != 10*time.Second || len(b.left()) != 1 {
+			t.Errorf("it took %v, left: %v; want 10 s, and the file", took, b.left())
+		}
+		if !strings.Contains(b.log.String(), "its file stays") {
+			t.Errorf("the log: %s", b.log)
+		}
+		b.close.fail = 0
+		if n := b.reap(b.close); n != 1 || len(b.left()) > 0 {
+			t.Errorf("the next one has ended %d, left: %v", n, b.left())
+		}
+	})
+}
+
 // reap runs Reap once, with a closer for all servers.
 func (b *bench) reap(c driver.SessionCloser) (ended int) {
 	b.t.Helper()

@@ -10,10 +10,16 @@ import (
 	"time"
 )
 
-// watch ends the sessions of processes that die, until ctx ends, and waits for the attempts that are
-// under way. key is that of an ensemble; "" means all.
-func (r *reaper) watch(ctx context.Context, key string) {
+// watch ends the sessions of processes that die, until ctx ends or another process has replaced the FIFO f,
+// and waits for the attempts that are under way. key is that of an ensemble.
+func (r *reaper) watch(ctx context.Context, key string, f *os.File) {
 	defer r.wg.Wait()
+	ctx, replaced := context.WithCancel(ctx)
+	defer replaced()
+	r.wg.Go(func() {
+		defer replaced()
+		r.beat(ctx, f, key+suffixWatch)
+	})
 	n := newNotifier(r.dir)
 	defer n.close()
 	for ctx.Err() == nil {
@@ -63,8 +69,9 @@ func (r *reaper) expect(ctx context.Context, name string) {
 // stand waits until this process is the one that watches a directory for an ensemble, and then
 // watches, until ctx ends. One process at a time does: the one that has the flock of a FIFO. It
 // also has the FIFO's end for writing open. The others read, and learn by the end of file that it has
-// died or stopped. So they cost one descriptor each and no processor time. Each looks at all files once:
-// the one that watches may be stopped.
+// // died or closed it. So they cost one descriptor each, and look at the FIFO twice a second: one that watches
+// and is stopped shows no sign of life there, and another one takes its place. Each looks at all files
+// once when it begins.
 func (r *reaper) stand(ctx context.Context, key string) {
 	defer r.wg.Wait()
 	r.clear(key)
@@ -85,7 +92,8 @@ func (r *reaper) stand(ctx context.Context, key string) {
 // longer.
 func (r *reaper) candidate(ctx context.Context, key string, f *os.File) {
 	defer context.AfterFunc(ctx, func() { _ = f.SetReadDeadline(time.Unix(1, 0)) })()
-	for pause := time.Millisecond; ctx.Err() == nil; pause = min(2*pause, time.Second) {
+	var s signs
+	for pause := time.Millisecond; ctx.Err() == nil; pause = min(2*pause, look) {
 		locked, err := lock(f)
 		if err != nil || r.dir.removed(f, key+suffixWatch) {
 			return
@@ -96,11 +104,20 @@ func (r *reaper) candidate(ctx context.Context, key string, f *os.File) {
 				return
 			}
 			defer w.Close()
-			r.watch(ctx, key)
+			r.watch(ctx, key, f)
+			return
+		}
+		if s.gone(f) {
+			// With another FIFO all begin again, and the one that was stopped notices that.
+			_ = r.dir.root.Remove(key + suffixWatch)
 			return
 		}
 		began := time.Now()
-		if _, err := f.Read(make([]byte, 1)); err != nil && time.Since(began) > pause {
+		if err := f.SetReadDeadline(began.Add(look)); err != nil || ctx.Err() != nil {
+			return
+		}
+		_, err = f.Read(make([]byte, 1))
+		if errors.Is(err, os.ErrDeadlineExceeded) || err != nil && time.Since(began) > pause {
 			pause = time.Millisecond // it has waited for one that watched: the next one should not wait long
 			continue
 		}

@@ -59,6 +59,36 @@ func TestOneWatchesAndTheNextTakesOver(t *testing.T) {
 	}
 }
 
+// TestStoppedWatcherIsReplaced: of the clients that wait, one takes the place of the one that watches, when that
+// shows no sign of life. When that goes on, it notices, and waits like the others.
+func TestStoppedWatcherIsReplaced(t *testing.T) {
+	b := newBench(t)
+	key := ensembleOf(ours).key()
+	stopped, err := b.dir.openFIFO(key + suffixWatch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stopped.Close()
+	locked, err := lock(stopped)
+	w, openErr := b.dir.open(key+suffixWatch, os.O_WRONLY)
+	if err = errors.Join(err, openErr); err != nil || !locked {
+		t.Fatal(locked, err)
+	}
+	defer w.Close()
+	for range 3 {
+		b.candidate(key)
+	}
+	wait.Until(t, "one watches", func() bool { return notifiers(t) == 1 })
+	b.died(7, nil)
+	wait.Until(t, "the session is ended", func() bool { return slices.Equal(b.close.all(), []int64{7}) })
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	newReaper(b.dir, b.me, b.reaper.log, b.closer, nil).watch(ctx, key, stopped) // returns, since another one watches
+	if n := notifiers(t); n != 1 {
+		t.Errorf("%d watch, want one", n)
+	}
+}
+
 // notifiers returns how many notifiers this process has.
 func notifiers(t *testing.T) int {
 	t.Helper()

@@ -17,6 +17,13 @@
 // be an outer middleware too. It keeps panics from the server, but the connection
 // of a request whose lock was lost is aborted nevertheless.
 //
+// Do not use the lock with middlewares that run the rest of the chain in a goroutine, and answer when a time is
+// up, as gin-contrib/timeout does: gin gives the *gin.Context to the next request while that goroutine
+// still uses it. Outside of them the lock would be released under the handlers, and inside of them handlers
+// would use another request's *gin.Context. A wait is limited by middleware.WithWait, a handler by
+// middleware.WithMaxHold, and both by a middleware that sets a deadline for the context of c.Request. An
+// http.TimeoutHandler around the whole engine is safe.
+//
 // gin's Engine.HandleContext gives the other route a writer that bypasses the
 // lock's. The response of that route is not kept back. After a loss its connection
 // is aborted when the handlers have returned.

@@ -3,9 +3,11 @@ package ginlock
 import (
 	"context"
 	"net/http"
+	"runtime"
 
 	"github.com/gin-gonic/gin"
 
+	"github.com/zklock/go-zklock/internal/served"
 	"github.com/zklock/go-zklock/middleware"
 	"github.com/zklock/go-zklock/zklock"
 )
@@ -29,12 +31,20 @@ func New(pick func(*gin.Context) zklock.Acquirer, opts ...middleware.Option) gin
 		// Functions that get only the request find the *gin.Context through this.
 		r := outer.WithContext(context.WithValue(outer.Context(), callKey{}, call))
 		defer func() {
+			if served.Over(outer.Context()) {
+				return // the *gin.Context may serve another request
+			}
 			outer.MultipartForm = r.MultipartForm // the server removes its files
 			if !call.passed {
 				c.Abort()
 			}
 		}()
 		h.ServeHTTP(c.Writer, r)
+		if !call.passed && served.Over(outer.Context()) {
+			// The chain goes on when this function returns, and c.Abort could end that of another request. So
+			// end the goroutine, which a middleware has started that has answered.
+			runtime.Goexit()
+		}
 	}
 }
 
@@ -60,7 +70,11 @@ func next(w http.ResponseWriter, r *http.Request) {
 	if w != http.ResponseWriter(inner) {
 		c.Writer = &writer{ResponseWriter: inner, guarded: w}
 	}
-	defer func() { c.Request, c.Writer = request, inner }()
+	defer func() {
+		if !served.Over(request.Context()) {
+			c.Request, c.Writer = request, inner
+		}
+	}()
 	call.passed = true
 	c.Next()
 }

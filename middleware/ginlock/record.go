@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/zklock/go-zklock/internal/served"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/fence"
 )
@@ -13,6 +14,9 @@ import (
 // error.
 func record(r *http.Request, err error) {
 	unavailable := errors.Is(err, zklock.ErrUnavailable) || errors.Is(err, zklock.ErrLost)
+	if served.Over(r.Context()) {
+		return // the *gin.Context may serve another request
+	}
 	if !unavailable && (errors.Is(err, zklock.ErrNotAcquired) || errors.Is(err, zklock.ErrTooManyWaiters)) {
 		return
 	}
