@@ -25,19 +25,10 @@ func TestWriterTakesUpNoReadersCreate(t *testing.T) {
 		synctest.Wait()
 		y := acquiring(t, c.Mutex("y"), t.Context())
 		synctest.Wait() // two transactions are under way, so the next create is not sent yet
-		ctx, cancel := context.WithCancel(t.Context())
-		failed := make(chan error, 1)
-		go func() {
-			_, err := c.RWMutex("m").Reader().Acquire(ctx)
-			failed <- err
-		}()
-		synctest.Wait()
+		leave := waiter(t, c.RWMutex("m").Reader())
 		writer := acquiring(t, c.Mutex("m"), t.Context())
 		synctest.Wait()
-		cancel()
-		if err := <-failed; !errors.Is(err, zklock.ErrNotAcquired) {
-			t.Errorf("reader: %v, want ErrNotAcquired", err)
-		}
+		leave()
 		l := <-writer
 		excludesReaders(t, e, l)
 		for _, l := range []*zklock.Lock{l, <-x, <-y} {
@@ -59,24 +50,8 @@ func TestCreateIsRepeatedForTheSameMode(t *testing.T) {
 		if err := memcontrol.Of(e).Delete("/zklock/m"); err != nil {
 			t.Fatal(err)
 		}
-		acquire := func(a zklock.Acquirer) (leave func()) {
-			ctx, cancel := context.WithCancel(t.Context())
-			failed := make(chan error, 1)
-			go func() {
-				_, err := a.Acquire(ctx)
-				failed <- err
-			}()
-			synctest.Wait()
-			return func() {
-				t.Helper()
-				cancel()
-				if err := <-failed; !errors.Is(err, zklock.ErrNotAcquired) {
-					t.Errorf("%s: %v, want ErrNotAcquired", a.Name(), err)
-				}
-			}
-		}
-		first := acquire(c.Mutex("m"))
-		reader := acquire(c.RWMutex("m").Reader())
+		first := waiter(t, c.Mutex("m"))
+		reader := waiter(t, c.RWMutex("m").Reader())
 		first()
 		writer := acquiring(t, c.Mutex("m"), t.Context())
 		time.Sleep(150 * time.Millisecond) // the first create is refused, and the second one is under way
@@ -88,6 +63,69 @@ func TestCreateIsRepeatedForTheSameMode(t *testing.T) {
 			t.Errorf("%d nodes left", n)
 		}
 	})
+}
+
+// A caller that wants to be a reader of one name and a writer of another leaves during its create, and its place goes
+// to the next one, whom the client describes in the nodes. The writer's node stays a writer's.
+func TestWritersNodeOfSeveralStaysAWriters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New(memdriver.WithLatency(50 * time.Millisecond))
+		c := connect(t, e.Connector(), nil)
+		all := zklock.All(c.RWMutex("a").Reader(), c.Mutex("m"))
+		mustRelease(t, mustLock(t)(all.Acquire(t.Context())))
+		leave := waiter(t, all)
+		next := acquiring(t, all, t.Context())
+		synctest.Wait()
+		leave()
+		l := <-next
+		time.Sleep(time.Minute)
+		excludesReaders(t, e, l)
+		mustRelease(t, l)
+		if n := nodes(e); n != 0 {
+			t.Errorf("%d nodes left", n)
+		}
+	})
+}
+
+// A caller that waits to be a reader of one name and a writer of another leaves. The next one has its place, and does
+// not begin at the end of the queue.
+func TestPlaceOfAReaderAndAWriterIsTakenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		c, d := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
+		all := zklock.All(c.RWMutex("a").Reader(), c.Mutex("m"))
+		held := mustLock(t)(d.Mutex("m").Acquire(t.Context(), zklock.WithoutHandover()))
+		leave := waiter(t, all)
+		next := acquiring(t, all, t.Context())
+		synctest.Wait()
+		behind := acquiring(t, connect(t, e.Connector(), nil).Mutex("m"), t.Context())
+		synctest.Wait()
+		leave()
+		synctest.Wait()
+		mustRelease(t, held)
+		none(t, "the contender that came later", behind)
+		mustRelease(t, <-next)
+		mustRelease(t, <-behind)
+	})
+}
+
+// waiter acquires something until leave is called.
+func waiter(t *testing.T, a zklock.Acquirer) (leave func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	failed := make(chan error, 1)
+	go func() {
+		_, err := a.Acquire(ctx)
+		failed <- err
+	}()
+	synctest.Wait()
+	return func() {
+		t.Helper()
+		cancel()
+		if err := <-failed; !errors.Is(err, zklock.ErrNotAcquired) {
+			t.Errorf("%s: %v, want ErrNotAcquired", a.Name(), err)
+		}
+	}
 }
 
 // excludesReaders checks that a reader of another process does not get the lock that a writer has.
