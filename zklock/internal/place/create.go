@@ -358,8 +358,9 @@ func (c *creation) created(ctx context.Context, children []int32) (turn bool, er
 }
 
 // succeeds reports whether a new place, which is for one of as many permits as there are contenders or more, replaces
-// one that was granted. What is ahead of it wants a permit, too: what was ahead of the one that it replaces did, when that
-// was granted; and what came after that has given way until now, if it wants something else.
+// one that was granted. What is ahead of it and holds has a permit, too: what was ahead of the one that it replaces wanted
+// one when that was granted; and what came after that, and wants something else, finds either of the two in each list, and
+// gives way.
 func (c *creation) succeeds() bool { return c.replaces != nil && !c.replaces.Granted.IsZero() }
 
 // accept checks a place whose nodes exist: its sequence numbers, up to last,
