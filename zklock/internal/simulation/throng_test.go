@@ -247,9 +247,9 @@ func (h *throng) call(rng *rand.Rand) {
 		time.Sleep(work)
 	}
 	h.judge.leaving(s)
-	ctx, cancel = context.WithTimeout(context.Background(), released)
-	defer cancel()
-	h.judge.released(s, lock.Release(ctx))
+	limit, done := context.WithTimeout(context.Background(), released)
+	defer done()
+	h.judge.released(s, lock.Release(limit))
 }
 
 // fault makes something fail.
