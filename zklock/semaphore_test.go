@@ -11,8 +11,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/memcontrol"
 	"github.com/zklock/go-zklock/internal/testkit/corekit"
 	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/faultdriver"
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
@@ -268,5 +270,41 @@ func TestOnlyPermitIsWaitedForInPeace(t *testing.T) {
 		none(t, "the third", third)
 		mustRelease(t, l)
 		mustRelease(t, <-third)
+	})
+}
+
+// A mutex's node comes while a permit is held, and is listed only when the next permit has replaced that one. Its
+// caller does not get the lock, although its node is at the front by then.
+func TestMutexAtTheFrontFindsThePermitBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		c := connect(t, e.Connector(), nil)
+		d := connect(t, faultdriver.Wrap(e.Connector(), faultdriver.On(faultdriver.Children, faultdriver.Delay(time.Second))), nil)
+		s := c.Semaphore("s", 2)
+		first, second := mustLock(t)(s.Acquire(t.Context())), mustLock(t)(s.Acquire(t.Context()))
+		held, err := c.Contenders(t.Context(), "s")
+		if err != nil || len(held) != 2 || held[1].Zxid != second.Token().Zxid {
+			t.Fatalf("%v, %v; want both permits", held, err)
+		}
+		next := acquiring(t, s, t.Context())
+		failed := make(chan error, 1)
+		go func() {
+			l, err := d.Mutex("s").Acquire(t.Context())
+			if err == nil {
+				t.Errorf("the mutex is held at %v", l.Token())
+				mustRelease(t, l)
+			}
+			failed <- err
+		}()
+		synctest.Wait()
+		if err := memcontrol.Of(e).Delete("/zklock/s/" + held[1].Node); err != nil { // so that there are no more nodes than permits
+			t.Fatal(err)
+		}
+		mustRelease(t, first)
+		l := <-next
+		if err := <-failed; !errors.Is(err, zklock.ErrConflict) {
+			t.Errorf("mutex: %v, want ErrConflict", err)
+		}
+		mustRelease(t, l)
 	})
 }

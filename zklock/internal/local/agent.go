@@ -73,11 +73,12 @@ func newAgent(q *Queue, c crew, p *patience, left *place.Place, of *Request) *ag
 	}
 	a := &agent{queue: q, crew: c, comes: make(chan struct{}, 1), creates: creates, request: Request{Request: of.Request, Name: of.Name, apart: of.apart}}
 	r := &a.request
-	if next != nil {
+	switch {
+	case next == nil:
+	case creates == nil:
 		r.Request = next.r.Request
-	}
-	if creates != nil {
-		r.Mode = of.Mode // what its node is for
+	default: // what its nodes are for stays, also if they have to be created once more
+		r.Ctx, r.Origin = next.r.Ctx, next.r.Origin
 	}
 	r.Try, r.Keep, r.NoSessionSince = false, false, time.Time{}
 	r.ctx, a.cancel = context.WithCancel(context.WithoutCancel(r.Ctx))

@@ -70,7 +70,6 @@ func (g *gate) leave(names []*Queue, tk *ticket) {
 	tk.patience.leftLocked(tk)
 	if tk.at != nil {
 		g.unqueueLocked(tk, names)
-		g.serveLocked(names) // it may have been the next on one name, and not on another
 		for _, a := range firstCrowd(names).agents {
 			a.reviewLocked()
 		}

@@ -131,7 +131,7 @@ func (q *Queue) shareLocked(r *Request) bool {
 // a new leader, serveLocked returns start, and the caller gives it up.
 func (q *Queue) serveLocked(start *place.Place) *place.Place {
 	q.refuseTriesLocked()
-	for q.leader == nil && q.grants == nil {
+	for q.leader == nil && q.grants == nil && (q.holds == 0 || q.sharedLocked()) { // else the holder excludes all others
 		tk := q.nextLocked(queue.Exclusive, true)
 		if tk == nil {
 			return start

@@ -20,8 +20,8 @@ import (
 //   - If it succeeds, its place becomes the attempt's, instead of the one that it replaces. If it fails, end
 //     ends the new place, and the attempt has the place that it had.
 //   - If the request's context ends while the outcome is open, its place becomes the attempt's, too, and
-//     has the creation as its opening: another attempt goes on with it, or Place.Remove ends it. So a node
-//     that was made for this process belongs to the next goroutine that wants it.
+//     has the creation as its opening: another attempt of the same mode goes on with it, or Place.Remove ends it.
+//     So a node that was made for this process belongs to the next goroutine that wants it.
 //   - The place that it replaces is not held again, whatever the outcome. It stays registered until the
 //     transaction that deletes its nodes is known to be applied, or until its attempt removes it.
 //   - While open is nil, none of the new nodes exists. One that appears nevertheless is a late create, which
@@ -74,9 +74,13 @@ func (a *Attempt) creation(ctx, caller context.Context) (c creation, err error) 
 	desk, r, replaces := a.Desk, a.Request, a.place
 	if replaces != nil && replaces.opening != nil {
 		c = *replaces.opening
-		c.p.opening = nil
-		c.request, c.by, c.caller, c.adopted, a.place = r, a.By, caller, true, c.replaces
-		return c, nil
+		c.p.opening, a.place = nil, c.replaces
+		if c.request.Mode == r.Mode {
+			c.request, c.by, c.caller, c.adopted = r, a.By, caller, true
+			return c, nil
+		}
+		c.end() // a writer must not get what was created for a reader
+		replaces = c.replaces
 	}
 	parents := make([]parent, len(r.Wants))
 	for i, w := range r.Wants {
@@ -306,8 +310,9 @@ func (c *creation) created(ctx context.Context, children []int32) (turn bool, er
 }
 
 // succeeds reports whether a new place, which is for one of as many permits as there are contenders or more, replaces
-// one that was granted. What is ahead of it wants a permit, too: what was ahead of the one that it replaces did, when that
-// was granted; and what came after that has given way until now, if it wants something else.
+// one that was granted. What is ahead of it and holds has a permit, too: what was ahead of the one that it replaces wanted
+// one when that was granted; and what came after that, and wants something else, finds either of the two in each list, and
+// gives way.
 func (c *creation) succeeds() bool { return c.replaces != nil && !c.replaces.Granted.IsZero() }
 
 // accept checks a place whose nodes exist: its sequence numbers, up to last,

@@ -7,7 +7,6 @@ import (
 
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/lease"
-	"github.com/zklock/go-zklock/zklock/internal/queue"
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
@@ -17,7 +16,7 @@ import (
 func (a *Attempt) enqueue(ctx context.Context) (turn bool, err error) {
 	defer a.cancel()
 	r := a.Request
-	if a.place != nil && a.place.opening == nil && a.place.resume(r.Mode) {
+	if a.place != nil && a.place.opening == nil && a.place.resume(r.Wants) {
 		if r.Mode.Joins() {
 			a.place.BecomeShared(&r.Origin)
 		}
@@ -35,14 +34,19 @@ func (a *Attempt) enqueue(ctx context.Context) (turn bool, err error) {
 	return turn, nil
 }
 
-// resume takes up a place for a request of a mode, which goes on waiting in it. It returns false if a new
+// resume takes up a place for a request of the same names, which goes on waiting in it. It returns false if a new
 // place has to replace it: it was held before, and is not reserved for this request, or its nodes
-// do not grant the mode.
-func (p *Place) resume(mode queue.Mode) bool {
+// do not grant what the request wants.
+func (p *Place) resume(wants []Want) bool {
 	p.Desk.mu.Lock()
 	defer p.Desk.mu.Unlock()
-	if p.mustRequeue() || !p.nodes[0].kind.Mode.Covers(mode) {
+	if p.mustRequeue() {
 		return false
+	}
+	for i, n := range p.nodes {
+		if !n.kind.Mode.Covers(wants[i].Kind.Mode) {
+			return false
+		}
 	}
 	p.dataTurn = 0             // its nodes' data describe another request
 	p.life.moveLocked(resumed) // refused if it was not held before

@@ -83,7 +83,7 @@ func (p *Place) describe(d *queue.Data, waiting *Origin) (dataTurn uint32) {
 	h, o := p.holder()
 	p.Desk.mu.Lock()
 	defer p.Desk.mu.Unlock()
-	if mode := p.nodes[0].kind.Mode; mode.Joins() {
+	if mode := p.nodes[0].kind.Mode; mode.Joins() && len(p.nodes) == 1 { // the nodes of several names are what they were created as
 		d.Mode = mode.String()
 	}
 	switch {

@@ -16,8 +16,16 @@ var _ = []mutant.Mutant{
 		Name:   "kinds-side-by-side",
 		Breaks: "a semaphore and a mutex of one name are held at the same time",
 		In:     Conflict,
-		Find:   "q[i].Kind.Permits != q[self].Kind.Permits",
-		Put:    "false",
+		Find:   "q[i].Kind.Permits == q[self].Kind.Permits",
+		Put:    "true",
+		Tests:  []string{"TestKindsThatDoNotKnowEachOtherConflict"},
+	},
+	{
+		Name:   "front-ignores-permits-behind",
+		Breaks: "a mutex is held together with a permit that has replaced one behind it",
+		In:     Conflict,
+		Find:   "i < self || held && q[i].Kind.Permits > 0",
+		Put:    "i < self && (held || !held)",
 		Tests:  []string{"TestKindsThatDoNotKnowEachOtherConflict"},
 	},
 	{

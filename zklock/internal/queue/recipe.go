@@ -75,10 +75,14 @@ func First(q []Node, self int) bool {
 // Conflict returns an error that matches ErrConflict if a contender ahead of self is of a kind that
 // is not compatible with that of self: one is for a permit and the other is not, or the two
 // semaphores have different numbers of permits. Contenders of incompatible kinds do not wait for
-// each other, so the later one has to give way, or both would hold at the same time.
+// each other, so the later one has to give way, or both would hold at the same time. The earlier one gives way, too, if
+// it would hold: a permit behind it may hold, when it has replaced one without a look at the queue.
 func Conflict(q []Node, self int) error {
-	for i := range self {
-		if q[i].Kind.Permits != q[self].Kind.Permits {
+	for i := range q {
+		if q[i].Kind.Permits == q[self].Kind.Permits {
+			continue
+		}
+		if held, _ := Decide(q, self); i < self || held && q[i].Kind.Permits > 0 {
 			return fmt.Errorf("%w: %s is in the queue and wants %v; all clients have to use one kind of lock for a name, and semaphores with the same number of permits",
 				errs.ErrConflict, q[i].Name, q[i].Kind)
 		}

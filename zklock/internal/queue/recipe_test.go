@@ -204,6 +204,20 @@ func TestKindsThatDoNotKnowEachOtherConflict(t *testing.T) {
 			t.Errorf("Conflict(%v) = %v, want %v", c.q, got, c.want)
 		}
 	}
+	for _, c := range []struct {
+		q    []Node
+		self int
+		want bool
+	}{
+		{[]Node{rw(Exclusive), perm(2)}, 0, true}, // the permit may hold
+		{[]Node{rw(Exclusive), rw(Exclusive), perm(2)}, 1, false},
+		{[]Node{perm(2), perm(3)}, 0, true},
+		{[]Node{perm(2), rw(Exclusive)}, 0, false},
+	} {
+		if got := Conflict(c.q, c.self); (got != nil) != c.want {
+			t.Errorf("Conflict(%v, %d) = %v, want %v", c.q, c.self, got, c.want)
+		}
+	}
 }
 
 func TestParseQueueNodes(t *testing.T) {
