@@ -84,7 +84,7 @@ func (q *Queue) acquireAlone(r *Request) error {
 	}
 	since := time.Now()
 	left, err := q.take(r, nil)
-	if r.Candidacy && err != nil && q.queues.contextOf(r).Err() != nil {
+	if r.Candidacy && !r.Try && err != nil && q.queues.contextOf(r).Err() != nil {
 		q.queues.gate.gaveUp(r, since)
 	}
 	if left != nil {

@@ -88,6 +88,9 @@ func (g *gate) isPressed(r *Request) bool {
 // gaveUp notes that the caller of a request that did not wait at the gate has given up.
 func (g *gate) gaveUp(r *Request, since time.Time) {
 	names := g.names(new(few)[:0], r.Wants)
+	if !slices.ContainsFunc(names, func(q *Queue) bool { return q != nil }) {
+		return // readers only
+	}
 	deadline, _ := r.Ctx.Deadline()
 	g.mu.Lock()
 	defer g.mu.Unlock()
