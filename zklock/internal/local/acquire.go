@@ -133,8 +133,8 @@ func (q *Queue) enter(r *Request, latest time.Time) (granted bool, from *keptPla
 	if tk.at = q.waiters.PushBack(tk); r.Try {
 		q.tries++
 	}
-	if a := q.agentLocked(); a != nil {
-		session.Poke(a.comes)
+	if q.agent != nil {
+		session.Poke(q.agent.comes)
 	}
 	q.serveLocked(nil)
 	return false, nil, tk, nil
@@ -181,24 +181,11 @@ func (q *Queue) await(tk *ticket) error {
 // has seen only the leader before it.
 func (q *Queue) seesAgent(tk *ticket) {
 	q.mu.Lock()
-	a, ahead := q.agentLocked(), q.aheadLocked()
+	led, ahead := q.agent != nil, q.aheadLocked()
 	q.mu.Unlock()
-	if a != nil && !ahead.Local {
+	if led && !ahead.Local {
 		tk.r.Caller.Sees(ahead)
 	}
-}
-
-// leavesIfPanics calls f, which calls a hook. If that panics, a ticket leaves its queue: the caller may recover, and
-// would never take the answer.
-func leavesIfPanics(f, leave func()) {
-	returns := false
-	defer func() {
-		if !returns {
-			leave()
-		}
-	}()
-	f()
-	returns = true
 }
 
 // leaderWaitsLocked decides whether a reader that enters the queue already waits for other
@@ -248,13 +235,13 @@ func (q *Queue) leaderMeetsLocked(waits bool, at waitingPlace) {
 func (q *Queue) leave(tk *ticket) {
 	q.mu.Lock()
 	if !tk.r.Try {
-		q.patience.leftLocked(tk)
+		q.patience.leftLocked(tk.since, tk.deadline)
 	}
 	if tk.at != nil {
 		q.unqueueLocked(tk)
 		q.serveLocked(nil) // it may have been the only writer, which kept readers from joining
-		if a := q.agentLocked(); a != nil {
-			a.reviewLocked()
+		if q.agent != nil {
+			q.agent.reviewLocked()
 		}
 		q.mu.Unlock()
 		return

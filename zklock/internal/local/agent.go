@@ -24,7 +24,7 @@ import (
 type agent struct {
 	ticket
 	crew    crew
-	queue   *Queue // of its first name
+	client  users
 	request Request
 	cancel  context.CancelFunc // ends its attempt
 
@@ -39,13 +39,13 @@ type agent struct {
 	bound  *ticket // what its place has gone to; nil: it has not had its turn
 }
 
-// crew is those that wait for what an agent is about to get. Methods that end in Locked are called
+// crew is those that wait for what an agent is about to get. nextFor, and methods that end in Locked, are called
 // with its mutex held.
 type crew interface {
 	sync.Locker
 
-	// nextLocked returns the ticket that the place of a request goes to next; nil if there is none.
-	nextLocked(of *Request) *ticket
+	// nextFor returns the ticket that the place of a request goes to next; nil if there is none.
+	nextFor(of *Request) *ticket
 
 	// unqueueLocked takes a ticket out of the queue.
 	unqueueLocked(tk *ticket)
@@ -62,16 +62,29 @@ type crew interface {
 	agentEnds(a *agent, tk *ticket, got *Hold, left *place.Place)
 }
 
+// users is the client as an agent sees it.
+type users interface {
+	// use and endUse begin and end the use of names.
+	use(wants []place.Want)
+	endUse(wants []place.Want)
+
+	// patient returns a context that ends connect_timeout from now.
+	patient(ctx context.Context) (context.Context, context.CancelFunc)
+
+	// Closing returns a context that ends when the client acquires nothing more.
+	Closing() context.Context
+}
+
 // newAgent returns an agent for a place that a request has left, and sets it to work. It returns nil if the
 // place is of no use to one: it was held before, its session is over, or nothing waits for it. The crew's
 // mutex is held.
-func newAgent(q *Queue, c crew, p *patience, left *place.Place, of *Request) *agent {
-	creates, next := left.Opening(), c.nextLocked(of)
+func newAgent(client users, c crew, p *patience, left *place.Place, of *Request) *agent {
+	creates, next := left.Opening(), c.nextFor(of)
 	switch {
 	case left.Desk.IsOver(), creates == nil && !left.Granted.IsZero(), next == nil && (creates == nil || !creates.Sent()):
 		return nil
 	}
-	a := &agent{queue: q, crew: c, comes: make(chan struct{}, 1), creates: creates, request: Request{Request: of.Request, Name: of.Name, apart: of.apart}}
+	a := &agent{client: client, crew: c, comes: make(chan struct{}, 1), creates: creates, request: Request{Request: of.Request, Name: of.Name, apart: of.apart}}
 	r := &a.request
 	switch {
 	case next == nil:
@@ -82,20 +95,20 @@ func newAgent(q *Queue, c crew, p *patience, left *place.Place, of *Request) *ag
 	}
 	r.Try, r.Keep, r.NoSessionSince = false, false, time.Time{}
 	r.ctx, a.cancel = context.WithCancel(context.WithoutCancel(r.Ctx))
-	a.r, a.since, a.desk, a.agent, a.patience = r, time.Now(), left.Desk, a, p
+	a.r, a.since, a.desk, a.patience = r, time.Now(), left.Desk, p
 	if !left.Desk.Spawn(func() { a.run(left) }) {
 		a.cancel()
 		return nil
 	}
-	q.queues.use(r.Wants)
+	client.use(r.Wants)
 	return a
 }
 
 // run goes on with a place until it is granted, or until the attempt has failed.
 func (a *agent) run(start *place.Place) {
 	r := &a.request
-	defer a.queue.queues.endUse(r.Wants)
-	patient, cancel := a.queue.queues.pool.Patient(r.ctx, time.Now())
+	defer a.client.endUse(r.Wants)
+	patient, cancel := a.client.patient(r.ctx)
 	left, err := place.Attempt{Session: start.Session(), Request: &r.Request, By: a}.Take(r.ctx, patient, cancel, start)
 	a.cancel()
 	a.crew.Lock()
@@ -122,14 +135,14 @@ const breath = time.Millisecond
 // it at once if the next is a reader, and the place a writer's: the next agent makes it a reader's, which waits for
 // fewer contenders.
 func (a *agent) reviewLocked() {
-	next := a.crew.nextLocked(&a.request)
+	next := a.crew.nextFor(&a.request)
 	switch {
 	case a.creates != nil && a.creates.Sent():
 	case next != nil:
 		if a.creates == nil && next.r.Mode != a.request.Mode && next.r.Mode.Joins() {
 			a.cancel()
 		}
-	case !a.patience.pressedLocked(time.Now()), a.queue.queues.closing.Err() != nil:
+	case !a.patience.pressedLocked(time.Now()), a.client.Closing().Err() != nil:
 		a.cancel()
 	case a.review == nil:
 		a.review = time.AfterFunc(breath, a.reviewAgain)
@@ -159,7 +172,7 @@ func (a *agent) Waits(own *place.Place, dir string, position int, ahead place.En
 func (a *agent) Stays() bool {
 	a.crew.Lock()
 	defer a.crew.Unlock()
-	return a.crew.nextLocked(&a.request) != nil
+	return a.crew.nextFor(&a.request) != nil
 }
 
 // NewHold implements place.Requester: it chooses what the place goes to. If nothing waits for it any more,
@@ -169,7 +182,7 @@ func (a *agent) NewHold(p *place.Place) place.Holder {
 		a.crew.Lock()
 		a.creates = nil
 		a.chooseLocked(nil)
-		a.chooseLocked(a.crew.nextLocked(&a.request))
+		a.chooseLocked(a.crew.nextFor(&a.request))
 		pressed := a.patience.pressedLocked(time.Now())
 		a.crew.Unlock()
 		if a.chosen != nil {
@@ -210,56 +223,4 @@ func (a *agent) Begin(h place.Holder, turn uint32) bool {
 	}
 	a.crew.Unlock()
 	return stays && h.(*Hold).begin(a.bound.r, turn)
-}
-
-// A local queue is the crew of the agent that leads it.
-
-var _ crew = (*queueCrew)(nil)
-
-// queueCrew is a Queue as its agent sees it.
-type queueCrew Queue
-
-func (q *queueCrew) Lock()                          { q.mu.Lock() }
-func (q *queueCrew) Unlock()                        { q.mu.Unlock() }
-func (q *queueCrew) unqueueLocked(tk *ticket)       { (*Queue)(q).unqueueLocked(tk) }
-func (q *queueCrew) nextLocked(of *Request) *ticket { return (*Queue)(q).nextLocked(of.Mode, false) }
-
-func (q *queueCrew) holdsLocked(*agent, *Hold) (admitted bool) { return false }
-
-func (q *queueCrew) agentMeetsLocked(_ *agent, at waitingPlace) {
-	(*Queue)(q).leaderMeetsLocked(true, at)
-}
-
-func (q *queueCrew) agentEnds(a *agent, tk *ticket, got *Hold, left *place.Place) {
-	if since := a.request.NoSessionSince; !since.IsZero() {
-		q.noSessionSince = since
-	}
-	if tk != nil && got == nil { // the hold was lost before it was live; so tk leads
-		q.mu.Lock()
-		defer q.mu.Unlock()
-		q.leader, q.lead = tk, waitingPlace{}
-		return
-	}
-	(*Queue)(q).led(got, left)
-	if got != nil && got.place.Handover().Mode != got.Mode() {
-		(*Queue)(q).shareWhenDue(got.place) // a reader has got a writer's place
-	}
-}
-
-// delegateLocked has an agent lead with a place that the leader has left. It returns false if the place is
-// of no use to an agent.
-func (q *Queue) delegateLocked(left *place.Place, of *Request) bool {
-	a := newAgent(q, (*queueCrew)(q), &q.patience, left, of)
-	if a != nil {
-		q.leader, q.lead = &a.ticket, waitingPlace{}
-	}
-	return a != nil
-}
-
-// agentLocked returns the agent that leads; nil if none does.
-func (q *Queue) agentLocked() *agent {
-	if q.leader == nil {
-		return nil
-	}
-	return q.leader.agent
 }

@@ -7,15 +7,6 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
-// Nodes returns the nodes of a hold. ok is false if they are about to go.
-func (h *Hold) Nodes() (all []Node, ok bool) {
-	own, ok := h.place.Contenders()
-	for i, c := range own {
-		all = append(all, Node{c, h.wants[i].Name})
-	}
-	return all, ok
-}
-
 // Waiting is a request that waits for other contenders. Own is the place with which it has begun to wait
 // last, and Nearest what it waited for then; Own is nil if it waits in the local queue only.
 type Waiting struct {

@@ -2,6 +2,8 @@ package local
 
 import (
 	"container/list"
+	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -28,8 +30,33 @@ import (
 //     too, or is likely to leave during its work: see patience. If it was passed over maxPassed times, it is let
 //     through although there is no room, and waits in ZooKeeper's queues. So none starves.
 type gate struct {
-	queues *Queues
+	client gateClient
+	long   time.Duration // a candidate that waits for so long has a node
 	mu     mutex.Mutex[mutex.Outer]
+	byPath map[string]*separate // guarded by mu
+	sweep  int                  // guarded by mu; idle names are forgotten when byPath is as large
+}
+
+// gateClient is the client as its gate sees it.
+type gateClient interface {
+	users
+
+	// contextOf returns the context of an acquisition.
+	contextOf(r *Request) context.Context
+
+	// unavailable returns the error of a request that waits for a session; nil if there is one that has a
+	// connection.
+	unavailable(ctx context.Context, path string) error
+}
+
+// taker takes a place for a request that was let through; Queue implements it.
+type taker interface {
+	take(r *Request, start *place.Place) (left *place.Place, err error)
+}
+
+// init sets up the gate of a client. A candidate that waits for as long as long has a node.
+func (g *gate) init(client gateClient, long time.Duration) {
+	g.client, g.long, g.byPath = client, long, make(map[string]*separate)
 }
 
 // separate is what the gate knows of a name.
@@ -71,53 +98,73 @@ func (g *gate) applies(r *Request) bool {
 	if !r.Candidacy {
 		return true
 	}
-	long := g.queues.cfg.SessionTimeout
+	long := g.long
 	deadline, bounded := r.Ctx.Deadline()
 	return bounded && time.Until(deadline) < long || r.Wait > 0 && r.Wait < long || g.isPressed(r)
 }
 
 // isPressed reports whether callers of the first name of a request give up at present.
 func (g *gate) isPressed(r *Request) bool {
-	names := g.names(new(few)[:0], r.Wants)
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	names := g.names(new(few)[:0], r.Wants)
 	c := firstCrowd(names)
 	return c != nil && c.patience.pressedLocked(time.Now())
 }
 
 // gaveUp notes that the caller of a request that did not wait at the gate has given up.
 func (g *gate) gaveUp(r *Request, since time.Time) {
-	names := g.names(new(few)[:0], r.Wants)
-	if !slices.ContainsFunc(names, func(q *Queue) bool { return q != nil }) {
-		return // readers only
-	}
 	deadline, _ := r.Ctx.Deadline()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	s := &firstOf(names).separate
+	names := g.names(new(few)[:0], r.Wants)
+	if !slices.ContainsFunc(names, func(s *separate) bool { return s != nil }) {
+		return // readers only
+	}
+	s := firstOf(names)
 	if s.crowd == nil {
 		s.crowd = new(crowd)
 	}
-	s.crowd.patience.leftLocked(&ticket{since: since, deadline: deadline})
+	s.crowd.patience.leftLocked(since, deadline)
 }
 
-// names appends the local queue of each name of a request that is counted, and nil for each other one.
-func (g *gate) names(to []*Queue, wants []place.Want) []*Queue {
+// minSweep is how many names the gate remembers before it looks for idle ones.
+const minSweep = 64
+
+// names appends what the gate knows of each name of a request that is counted, and nil for each other one. The mutex
+// is held.
+func (g *gate) names(to []*separate, wants []place.Want) []*separate {
 	for i := range wants {
-		var q *Queue
-		if counts(&wants[i]) {
-			q = g.queues.named(&wants[i])
+		if !counts(&wants[i]) {
+			to = append(to, nil)
+			continue
 		}
-		to = append(to, q)
+		s := g.byPath[wants[i].Path]
+		if s == nil {
+			if len(g.byPath) >= g.sweep {
+				now := time.Now()
+				maps.DeleteFunc(g.byPath, func(_ string, s *separate) bool { return s.isIdle(now) && !slices.Contains(to, s) })
+				g.sweep = max(minSweep, 2*len(g.byPath))
+			}
+			s = new(separate)
+			g.byPath[wants[i].Path] = s
+		}
+		to = append(to, s)
 	}
 	return to
 }
 
-// few is room for the names of most requests.
-type few [4]*Queue
+// isIdle reports whether a name may be forgotten: nothing was let through or waits, and no caller has given up of late.
+func (s *separate) isIdle(now time.Time) bool {
+	c := s.crowd
+	return len(s.through) == 0 && (c == nil || c.line.Len() == 0 && len(c.agents) == 0 && !c.patience.pressedLocked(now))
+}
 
-// acquire acquires a hold for a request that waits at the gate. q is the local queue of its first name.
-func (g *gate) acquire(q *Queue, r *Request) (err error) {
+// few is room for the names of most requests.
+type few [4]*separate
+
+// acquire acquires a hold for a request that waits at the gate.
+func (g *gate) acquire(by taker, r *Request) (err error) {
 	var start *place.Place
 	r.admitted = false
 	tk, err := g.enter(r, r.latest())
@@ -125,7 +172,7 @@ func (g *gate) acquire(q *Queue, r *Request) (err error) {
 		return err
 	}
 	if tk != nil {
-		if err := g.await(q, tk); err != nil || tk.granted {
+		if err := g.await(tk); err != nil || tk.granted {
 			return err
 		}
 		start = tk.start
@@ -133,7 +180,7 @@ func (g *gate) acquire(q *Queue, r *Request) (err error) {
 	var left *place.Place
 	since := time.Now()
 	defer func() { g.took(r, since, left, err) }() // also if a hook panics
-	left, err = q.take(r, start)
+	left, err = by.take(r, start)
 	return err
 }
 
@@ -147,14 +194,14 @@ func (g *gate) took(r *Request, since time.Time, left *place.Place, err error) {
 		return
 	}
 	deadline, _ := r.Ctx.Deadline()
-	gaveUp := err != nil && g.queues.contextOf(r).Err() != nil
-	names := g.names(new(few)[:0], r.Wants)
+	gaveUp := err != nil && g.client.contextOf(r).Err() != nil
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	names := g.names(new(few)[:0], r.Wants)
 	if c := firstCrowd(names); c != nil {
 		switch c.noSessionSince = r.NoSessionSince; {
 		case gaveUp:
-			c.patience.leftLocked(&ticket{since: since, deadline: deadline})
+			c.patience.leftLocked(since, deadline)
 		case err == nil:
 			c.patience.ledLocked(since)
 		}
@@ -164,7 +211,7 @@ func (g *gate) took(r *Request, since time.Time, left *place.Place, err error) {
 
 // endLocked ends an attempt of what was let through: got holds from now on; or else an agent goes on with the
 // place left, if that is of use, or others are let through.
-func (g *gate) endLocked(names []*Queue, r *Request, got *Hold, left *place.Place) {
+func (g *gate) endLocked(names []*separate, r *Request, got *Hold, left *place.Place) {
 	if got != nil {
 		for _, e := range entriesOf(names, r) {
 			e.r, e.at = nil, nil
@@ -173,12 +220,12 @@ func (g *gate) endLocked(names []*Queue, r *Request, got *Hold, left *place.Plac
 	}
 	if left != nil {
 		q := firstOf(names)
-		if q.separate.crowd != nil {
-			if a := newAgent(q, gateCrew{g, q}, &q.separate.crowd.patience, left, r); a != nil {
+		if q.crowd != nil {
+			if a := newAgent(g.client, gateCrew{g, q}, &q.crowd.patience, left, r); a != nil {
 				for _, e := range entriesOf(names, r) {
 					e.r, e.hold, e.at = &a.request, nil, nil
 				}
-				q.separate.crowd.agents = append(q.separate.crowd.agents, a)
+				q.crowd.agents = append(q.crowd.agents, a)
 				return
 			}
 		}
@@ -190,15 +237,15 @@ func (g *gate) endLocked(names []*Queue, r *Request, got *Hold, left *place.Plac
 // enter lets a request through, or returns the ticket with which it waits. A request whose kind conflicts with
 // what was let through goes on without being let through: the ensemble's answer says so.
 func (g *gate) enter(r *Request, latest time.Time) (*ticket, error) {
-	names := g.names(new(few)[:0], r.Wants)
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	names := g.names(new(few)[:0], r.Wants)
 	passes := true
 	for i, q := range names {
 		if q == nil {
 			continue
 		}
-		s := &q.separate
+		s := q
 		if len(s.through) > 0 && s.permits != r.Wants[i].Kind.Permits {
 			return nil, nil
 		}
@@ -219,10 +266,10 @@ func (g *gate) enter(r *Request, latest time.Time) (*ticket, error) {
 		if q == nil {
 			continue
 		}
-		if q.separate.crowd == nil {
-			q.separate.crowd = new(crowd)
+		if q.crowd == nil {
+			q.crowd = new(crowd)
 		}
-		c := q.separate.crowd
+		c := q.crowd
 		if at := c.line.PushBack(tk); tk.at == nil {
 			tk.at, tk.patience = at, &c.patience
 		} else {
@@ -237,18 +284,18 @@ func (g *gate) enter(r *Request, latest time.Time) (*ticket, error) {
 }
 
 // firstOf returns the first local queue; there is one.
-func firstOf(names []*Queue) *Queue {
-	return names[slices.IndexFunc(names, func(q *Queue) bool { return q != nil })]
+func firstOf(names []*separate) *separate {
+	return names[slices.IndexFunc(names, func(s *separate) bool { return s != nil })]
 }
 
 // firstCrowd returns what waits for the first name; nil if nothing has waited.
-func firstCrowd(names []*Queue) *crowd { return firstOf(names).separate.crowd }
+func firstCrowd(names []*separate) *crowd { return firstOf(names).crowd }
 
 // worked notes since when the last caller of a hold has had it.
 func (g *gate) worked(h *Hold, since time.Time) {
-	names := g.names(new(few)[:0], h.wants)
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	names := g.names(new(few)[:0], h.wants)
 	if c := firstCrowd(names); c != nil && c.patience.tested.Load() {
 		c.patience.workedLocked(since)
 	}

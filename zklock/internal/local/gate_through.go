@@ -18,13 +18,13 @@ func (s *separate) hasRoom(w *place.Want, instead *Hold) bool {
 }
 
 // enterLocked lets a request through.
-func enterLocked(names []*Queue, r *Request) {
+func enterLocked(names []*separate, r *Request) {
 	r.admitted = true
 	for i, q := range names {
 		if q == nil {
 			continue
 		}
-		s := &q.separate
+		s := q
 		if s.permits = r.Wants[i].Kind.Permits; s.through == nil {
 			s.through = s.one[:0]
 		}
@@ -33,10 +33,10 @@ func enterLocked(names []*Queue, r *Request) {
 }
 
 // entriesOf returns the entries of a request.
-func entriesOf(names []*Queue, r *Request) (all []*entry) {
+func entriesOf(names []*separate, r *Request) (all []*entry) {
 	for _, q := range names {
-		for i := 0; q != nil && i < len(q.separate.through); i++ {
-			if e := &q.separate.through[i]; e.r == r {
+		for i := 0; q != nil && i < len(q.through); i++ {
+			if e := &q.through[i]; e.r == r {
 				all = append(all, e)
 			}
 		}
@@ -45,12 +45,12 @@ func entriesOf(names []*Queue, r *Request) (all []*entry) {
 }
 
 // leaveLocked takes the entries of a request or a hold out, and lets others through.
-func (g *gate) leaveLocked(names []*Queue, is func(*entry) bool) {
+func (g *gate) leaveLocked(names []*separate, is func(*entry) bool) {
 	for _, q := range names {
 		if q == nil {
 			continue
 		}
-		s := &q.separate
+		s := q
 		if at := slices.IndexFunc(s.through, func(e entry) bool { return is(&e) }); at >= 0 {
 			s.through = slices.Delete(s.through, at, at+1)
 		}
@@ -59,9 +59,9 @@ func (g *gate) leaveLocked(names []*Queue, is func(*entry) bool) {
 }
 
 // serveLocked lets through what may pass on names that have changed.
-func (g *gate) serveLocked(names []*Queue) {
+func (g *gate) serveLocked(names []*separate) {
 	for _, q := range names {
-		if q == nil || q.separate.crowd == nil {
+		if q == nil || q.crowd == nil {
 			continue
 		}
 		for tk := g.nextLocked(q, nil); tk != nil; tk = g.nextLocked(q, nil) {
@@ -72,15 +72,15 @@ func (g *gate) serveLocked(names []*Queue) {
 
 // nextLocked returns the ticket that is let through next on a name; nil if none may pass. instead is a hold that
 // counts as gone; nil: none does.
-func (g *gate) nextLocked(q *Queue, instead *Hold) *ticket {
-	s := &q.separate
+func (g *gate) nextLocked(q *separate, instead *Hold) *ticket {
+	s := q
 	if first := s.crowd.line.Front(); first == nil || s.crowd.several == 0 && !s.hasRoom(&first.Value.(*ticket).r.Wants[0], instead) {
 		return nil // without a look at each of thousands
 	}
-	return nextOf(&q.separate.crowd.line, true, func(tk *ticket) bool {
+	return nextOf(&q.crowd.line, true, func(tk *ticket) bool {
 		names := g.names(new(few)[:0], tk.r.Wants)
 		for i, o := range names {
-			if o != nil && !o.separate.hasRoom(&tk.r.Wants[i], instead) && tk.passed <= maxPassed {
+			if o != nil && !o.hasRoom(&tk.r.Wants[i], instead) && tk.passed <= maxPassed {
 				return false
 			}
 		}
@@ -89,22 +89,22 @@ func (g *gate) nextLocked(q *Queue, instead *Hold) *ticket {
 }
 
 // countSeveral adds n to the counts of those that want several names, if a ticket does.
-func countSeveral(names []*Queue, tk *ticket, n int) {
+func countSeveral(names []*separate, tk *ticket, n int) {
 	for _, q := range names {
 		if q != nil && len(tk.also) > 0 {
-			q.separate.crowd.several += n
+			q.crowd.several += n
 		}
 	}
 }
 
 // passesLocked notes that those that want several names are passed over, on some of them: by a ticket, or by what
 // has just come.
-func passesLocked(names []*Queue, by *ticket) {
+func passesLocked(names []*separate, by *ticket) {
 	for _, q := range names {
-		if q == nil || q.separate.crowd == nil || q.separate.crowd.several == 0 {
+		if q == nil || q.crowd == nil || q.crowd.several == 0 {
 			continue
 		}
-		for at := q.separate.crowd.line.Front(); at != nil && at.Value != by; at = at.Next() {
+		for at := q.crowd.line.Front(); at != nil && at.Value != by; at = at.Next() {
 			if tk := at.Value.(*ticket); len(tk.also) > 0 {
 				tk.passed++
 			}
@@ -126,8 +126,8 @@ func (g *gate) admitLocked(tk *ticket, instead *Hold) {
 	}
 	tk.r.admitted = true
 	for _, q := range names {
-		for i := 0; q != nil && i < len(q.separate.through); i++ {
-			if e := &q.separate.through[i]; e.hold == instead {
+		for i := 0; q != nil && i < len(q.through); i++ {
+			if e := &q.through[i]; e.hold == instead {
 				*e = entry{r: tk.r}
 			}
 		}
@@ -136,16 +136,16 @@ func (g *gate) admitLocked(tk *ticket, instead *Hold) {
 }
 
 // unqueueLocked takes a ticket out of the lines of its names.
-func (g *gate) unqueueLocked(tk *ticket, names []*Queue) {
+func (g *gate) unqueueLocked(tk *ticket, names []*separate) {
 	countSeveral(names, tk, -1)
 	also := tk.also
 	for i, q := range names {
 		switch {
 		case q == nil:
 		case firstOf(names[:i+1]) == q:
-			q.separate.crowd.line.Remove(tk.at)
+			q.crowd.line.Remove(tk.at)
 		default:
-			q.separate.crowd.line.Remove(also[0])
+			q.crowd.line.Remove(also[0])
 			also = also[1:]
 		}
 	}
@@ -157,23 +157,21 @@ func wantSame(wants, others []place.Want) bool {
 	return slices.EqualFunc(wants, others, func(v, w place.Want) bool { return v.Path == w.Path && v.Kind == w.Kind })
 }
 
-// holdsAtGate notes the newest hold that was made for a request that was let through.
-func (q *Queue) holdsAtGate(r *Request, h *Hold) {
-	g := &q.queues.gate
-	names := g.names(new(few)[:0], r.Wants)
+// holds notes the newest hold that was made for a request that was let through.
+func (g *gate) holds(r *Request, h *Hold) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	names := g.names(new(few)[:0], r.Wants)
 	for _, e := range entriesOf(names, r) {
 		e.hold = h
 	}
 }
 
-// passGate gives the place of a hold that is over to the next that waits at the gate, if that wants the same.
-func (q *Queue) passGate(h *Hold) (taken bool) {
-	g := &q.queues.gate
-	names := g.names(new(few)[:0], h.wants)
+// pass gives the place of a hold that is over to the next that waits at the gate, if that wants the same.
+func (g *gate) pass(h *Hold) (taken bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	names := g.names(new(few)[:0], h.wants)
 	c := firstCrowd(names)
 	if c == nil {
 		return false
@@ -186,21 +184,19 @@ func (q *Queue) passGate(h *Hold) (taken bool) {
 	return true
 }
 
-// leavesGate lets others through: the nodes of a hold are about to go.
-func (q *Queue) leavesGate(h *Hold) {
-	g := &q.queues.gate
-	names := g.names(new(few)[:0], h.wants)
+// leaves lets others through: the nodes of a hold are about to go.
+func (g *gate) leaves(h *Hold) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	names := g.names(new(few)[:0], h.wants)
 	g.leaveLocked(names, func(e *entry) bool { return e.hold == h })
 }
 
-// admittedMeets notes where a request that was let through waits in ZooKeeper's queue.
-func (q *Queue) admittedMeets(r *Request, at waitingPlace) {
-	g := &q.queues.gate
-	names := g.names(new(few)[:0], r.Wants)
+// meets notes where a request that was let through waits in ZooKeeper's queue.
+func (g *gate) meets(r *Request, at waitingPlace) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	names := g.names(new(few)[:0], r.Wants)
 	for _, e := range entriesOf(names, r) {
 		e.at = &at
 	}

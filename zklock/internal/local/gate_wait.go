@@ -9,14 +9,14 @@ import (
 )
 
 // await waits until a ticket is let through, or has a hold. If the request's context ends first, it
-// takes the ticket out of the lines. q is the local queue of its first name.
-func (g *gate) await(q *Queue, tk *ticket) error {
+// takes the ticket out of the lines.
+func (g *gate) await(tk *ticket) error {
 	r := tk.r
-	ctx := g.queues.contextOf(r)
+	ctx := g.client.contextOf(r)
 	deadline, _ := r.Ctx.Deadline() // without a mutex: it is the caller's
+	g.mu.Lock()
 	names := g.names(nil, r.Wants)
 	c := firstCrowd(names)
-	g.mu.Lock()
 	tk.deadline = deadline
 	ahead := g.aheadLocked(names, tk)
 	g.mu.Unlock()
@@ -34,9 +34,9 @@ func (g *gate) await(q *Queue, tk *ticket) error {
 		return nil
 	case <-ctx.Done():
 		g.mu.Lock()
-		ahead, held := g.aheadLocked(names, tk), firstOf(names).separate.isHeld()
+		ahead, held := g.aheadLocked(names, tk), firstOf(names).isHeld()
 		g.mu.Unlock()
-		err := g.waitEnded(ctx, q, tk, held)
+		err := g.waitEnded(ctx, r, held)
 		if !ahead.Local {
 			r.Caller.Sees(ahead) // what an agent's place waits for
 		}
@@ -51,23 +51,19 @@ func (s *separate) isHeld() bool {
 }
 
 // waitEnded returns the error of a wait at the gate that ctx has ended.
-func (g *gate) waitEnded(ctx context.Context, q *Queue, tk *ticket, held bool) error {
+func (g *gate) waitEnded(ctx context.Context, r *Request, held bool) error {
 	if !held {
-		s, err := g.queues.pool.Session(ctx, q.path, 0)
-		if err != nil {
+		if err := g.client.unavailable(ctx, r.Wants[0].Path); err != nil {
 			return err // as what was let through would get it
-		}
-		if cut := s.CutSince(); !cut.IsZero() {
-			return withoutConnection(errs.WaitEnded(ctx, errs.ErrUnavailable), cut)
 		}
 	}
 	return errs.WaitEnded(ctx, errs.ErrNotAcquired)
 }
 
 // leave takes a ticket out of the lines. If it was already sent its answer, leave passes on what it got.
-func (g *gate) leave(names []*Queue, tk *ticket) {
+func (g *gate) leave(names []*separate, tk *ticket) {
 	g.mu.Lock()
-	tk.patience.leftLocked(tk)
+	tk.patience.leftLocked(tk.since, tk.deadline)
 	if tk.at != nil {
 		g.unqueueLocked(tk, names)
 		for _, a := range firstCrowd(names).agents {
@@ -89,13 +85,13 @@ func (g *gate) leave(names []*Queue, tk *ticket) {
 
 // aheadLocked describes what a ticket waits for: on the first name without room, the newest of what was let
 // through.
-func (g *gate) aheadLocked(names []*Queue, tk *ticket) Ahead {
+func (g *gate) aheadLocked(names []*separate, tk *ticket) Ahead {
 	ahead := Ahead{Local: true}
 	for i, q := range names {
 		if q == nil {
 			continue
 		}
-		s := &q.separate
+		s := q
 		position := len(s.through) + s.crowd.line.Len() - 1
 		for at := s.crowd.line.Back(); at != nil && at.Value != tk; at = at.Prev() {
 			position--
@@ -122,10 +118,10 @@ func (g *gate) aheadLocked(names []*Queue, tk *ticket) Ahead {
 	return ahead
 }
 
-// gateCrew is the gate as the agent of a place sees it, whose first name has the local queue.
+// gateCrew is the gate as the agent of a place sees it, with the first of its names.
 type gateCrew struct {
 	*gate
-	queue *Queue
+	first *separate
 }
 
 var _ crew = gateCrew{}
@@ -134,8 +130,8 @@ var _ crew = gateCrew{}
 func (c gateCrew) Lock()   { c.mu.Lock() }
 func (c gateCrew) Unlock() { c.mu.Unlock() }
 
-func (c gateCrew) nextLocked(of *Request) *ticket {
-	return nextOf(&c.queue.separate.crowd.line, false, func(tk *ticket) bool { return wantSame(tk.r.Wants, of.Wants) })
+func (c gateCrew) nextFor(of *Request) *ticket {
+	return nextOf(&c.first.crowd.line, false, func(tk *ticket) bool { return wantSame(tk.r.Wants, of.Wants) })
 }
 
 func (c gateCrew) unqueueLocked(tk *ticket) {
@@ -156,10 +152,10 @@ func (c gateCrew) holdsLocked(a *agent, h *Hold) (admitted bool) {
 }
 
 func (c gateCrew) agentEnds(a *agent, tk *ticket, got *Hold, left *place.Place) {
-	names := c.names(nil, a.request.Wants)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	crowd := c.queue.separate.crowd
+	names := c.names(nil, a.request.Wants)
+	crowd := c.first.crowd
 	crowd.agents = slices.DeleteFunc(crowd.agents, func(o *agent) bool { return o == a })
 	if since := a.request.NoSessionSince; !since.IsZero() {
 		crowd.noSessionSince = since
@@ -184,10 +180,10 @@ func (g *gate) points(r *Request) (all []Behind) {
 	var through []found
 	g.mu.Lock()
 	for i, q := range g.names(new(few)[:0], r.Wants) {
-		if q == nil || q.separate.hasRoom(&r.Wants[i], nil) {
+		if q == nil || q.hasRoom(&r.Wants[i], nil) {
 			continue
 		}
-		for _, e := range q.separate.through {
+		for _, e := range q.through {
 			through = append(through, found{e, r.Wants[i]})
 		}
 	}

@@ -225,3 +225,12 @@ func (h *Hold) mayLowerLocked() (bool, error) {
 	}
 	return true, nil
 }
+
+// Nodes returns the nodes of a hold. ok is false if they are about to go.
+func (h *Hold) Nodes() (all []Node, ok bool) {
+	own, ok := h.place.Contenders()
+	for i, c := range own {
+		all = append(all, Node{c, h.wants[i].Name})
+	}
+	return all, ok
+}

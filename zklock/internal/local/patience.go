@@ -1,12 +1,10 @@
 package local
 
 import (
-	"container/list"
 	"sync/atomic"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/internal/errs"
-	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
 // patience is what a local queue knows of its callers while more of them come than the lock carries, so that
@@ -40,12 +38,12 @@ const pressedFor = time.Second
 // pressedLocked reports whether callers give up at present.
 func (p *patience) pressedLocked(now time.Time) bool { return now.Sub(p.leftAt) < pressedFor }
 
-// leftLocked notes that the caller of a ticket has given up.
-func (p *patience) leftLocked(tk *ticket) {
+// leftLocked notes that a caller that came at since has given up. deadline is that of its context, if it has one.
+func (p *patience) leftLocked(since, deadline time.Time) {
 	p.leftAt = time.Now()
 	p.tested.Store(true)
-	if tk.deadline.IsZero() {
-		p.waits = average(p.waits, p.leftAt.Sub(tk.since))
+	if deadline.IsZero() {
+		p.waits = average(p.waits, p.leftAt.Sub(since))
 	}
 }
 
@@ -56,17 +54,17 @@ func (p *patience) workedLocked(since time.Time) {
 	}
 }
 
-// suffices reports whether the caller of a ticket is likely to be there when its work is done, if it gets the lock now
-// or, if it leads, when it has got it.
-func (p *patience) suffices(tk *ticket, leads bool, now time.Time) bool {
+// suffices reports whether a caller that came at since, and has that deadline, is likely to be there when its work is
+// done, if it gets the lock now or, if it leads, when it has got it.
+func (p *patience) suffices(since, deadline time.Time, leads bool, now time.Time) bool {
 	needs := p.work + p.work/4
 	if leads {
 		needs += p.lead
 	}
-	if !tk.deadline.IsZero() {
-		return tk.deadline.Sub(now) >= needs
+	if !deadline.IsZero() {
+		return deadline.Sub(now) >= needs
 	}
-	waited := now.Sub(tk.since)
+	waited := now.Sub(since)
 	return p.waits == 0 || waited+needs < p.waits || waited > 2*p.waits
 }
 
@@ -112,72 +110,10 @@ func average(old, value time.Duration) time.Duration {
 	return old + (value-old)/8
 }
 
-// nextOf returns the ticket of a list that is next, among those that fit; nil if none does. leads says that it does
-// not get the lock at once. The mutex of the list is held.
-func nextOf(waiters *list.List, leads bool, fits func(*ticket) bool) (next *ticket) {
-	var now time.Time
-	for at := waiters.Front(); at != nil; at = at.Next() {
-		tk := at.Value.(*ticket)
-		if tk.reserved || !fits(tk) {
-			continue
-		}
-		p := tk.patience
-		if tk.r.Try || !p.tested.Load() {
-			return tk
-		}
-		if now.IsZero() {
-			now = time.Now()
-		}
-		if !p.pressedLocked(now) || p.suffices(tk, leads, now) {
-			return tk
-		}
-		if next == nil {
-			next = tk
-		}
-	}
-	return next
-}
-
-// nextLocked returns the ticket that is next for a place of a mode; nil if there is none. For leads see nextOf.
-func (q *Queue) nextLocked(mode queue.Mode, leads bool) *ticket {
-	return nextOf(&q.waiters, leads, func(tk *ticket) bool { return mode.Covers(tk.r.Mode) })
-}
-
 // now returns the time if callers have given up; else the zero time, which costs nothing.
 func (p *patience) now() (now time.Time) {
 	if p.tested.Load() {
 		now = time.Now()
 	}
 	return now
-}
-
-// hasLed notes since when a leader that has the lock now has led; a zero time is not known.
-func (q *Queue) hasLed(since time.Time) {
-	if since.IsZero() {
-		return
-	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.patience.ledLocked(since)
-}
-
-// gaveUp notes that the caller of a leader's ticket has given up.
-func (q *Queue) gaveUp(tk *ticket) {
-	deadline, _ := tk.r.Ctx.Deadline()
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	tk.deadline = deadline
-	q.patience.leftLocked(tk)
-}
-
-// worked notes for how long a hold's last caller has had it. It costs a load while no caller gives up.
-func (q *Queue) worked(h *Hold, since time.Time) {
-	switch {
-	case h.admitted:
-		q.queues.gate.worked(h, since)
-	case q.patience.tested.Load():
-		q.mu.Lock()
-		defer q.mu.Unlock()
-		q.patience.workedLocked(since)
-	}
 }

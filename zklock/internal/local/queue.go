@@ -61,6 +61,7 @@ type Queue struct {
 	waiters         list.List    // guarded by mu; of *ticket, without the leader's
 	tries           int          // guarded by mu; how many of them are tries
 	leader          *ticket      // guarded by mu
+	agent           *agent       // guarded by mu; it has the leader's ticket; nil: the leader is a caller
 	lead            waitingPlace // guarded by mu; of the leader; see leaderMeets
 	grants          *Request     // guarded by mu; the request that a place is being passed on to; nil: there is none
 	granted         sync.Cond    // of mu; grants has been cleared
@@ -68,46 +69,9 @@ type Queue struct {
 	noSessionSince  time.Time    // used by the leader only; see acquire
 
 	patience patience
-	separate separate
-
-	kept *keptPlace // set under mu and Queues.mu, so either of them guards it; the newest one, active or not
+	kept     *keptPlace // set under mu and Queues.mu, so either of them guards it; the newest one, active or not
 
 	leaderWaits chan struct{} // guarded by mu; the channel of the readers that ask together with the leader; nil: there are none
-}
-
-// ticket is one goroutine's entry in a local queue. The answer that it waits for is a hold,
-// or else the lead, perhaps with a place to begin with.
-type ticket struct {
-	r        *Request
-	since    time.Time
-	at       *list.Element   // guarded by the queue's mu; nil if the answer was sent, or is about to be
-	reserved bool            // guarded as at; an agent is about to grant it a place
-	passed   int             // at the gate: how often others that came later were let through before it; guarded as at
-	also     []*list.Element // at the gate, where it waits for further names; guarded as at
-
-	answered chan struct{} // closed when the next three are set
-	start    *place.Place
-	granted  bool // the request has a hold
-	refused  bool // it is a try's, and there is another contender: neither hold nor lead
-
-	met         bool            // guarded by the queue's mu; it is the leader's, and has met another contender on the session of desk
-	waits       bool            // guarded by the queue's mu; it is the leader's, and has to wait for other contenders
-	desk        *place.Desk     // guarded by the queue's mu; it is the leader's: the session that it asks on; nil: it has none yet
-	patience    *patience       // set when it is queued; of the callers that it waits among
-	deadline    time.Time       // guarded by the queue's mu; of the caller's context; zero: it has none, or does not wait yet
-	leaderWaits <-chan struct{} // set when it is made; see leaderWaitsLocked
-	agent       *agent          // set when it is made; that it is of; nil: it is of a caller's request
-}
-
-// newTicket returns the ticket of a request that is not in the queue yet.
-func newTicket(r *Request) *ticket {
-	return &ticket{r: r, answered: make(chan struct{}), since: time.Now()}
-}
-
-// answer sends the ticket its answer.
-func (tk *ticket) answer(granted bool, start *place.Place) {
-	tk.granted, tk.start = granted, start
-	close(tk.answered)
 }
 
 // shareLocked has a reader join the current hold. It returns false if the request is a
@@ -178,7 +142,7 @@ func (q *Queue) unqueueLocked(tk *ticket) {
 func (q *Queue) led(got *Hold, left *place.Place) {
 	q.mu.Lock()
 	was := q.leader
-	q.leader = nil
+	q.leader, q.agent = nil, nil
 	if got != nil {
 		q.beginLocked(got)
 	}
@@ -236,8 +200,8 @@ func (q *Queue) aheadLocked() Ahead {
 		ahead.Entry.Name, ahead.Granted, ahead.Candidacy = h.place.Node(), h.place.Granted, h.candidacy
 	case q.grants != nil:
 		ahead.Kind.Mode, ahead.Origin = q.grants.Mode, q.grants.Origin
-	case q.agentLocked() != nil && q.agentLocked().ahead.Position > 0:
-		ahead = q.agentLocked().ahead.behind(ahead.Position)
+	case q.agent != nil && q.agent.ahead.Position > 0:
+		ahead = q.agent.ahead.behind(ahead.Position)
 	case q.leader != nil:
 		ahead.Kind.Mode, ahead.Origin = q.leader.r.Mode, q.leader.r.Origin
 	}
@@ -286,4 +250,37 @@ func (q *Queue) refuseTriesLocked() {
 		}
 		at = next
 	}
+}
+
+// delegateLocked has an agent lead with a place that the leader has left. It returns false if the place is
+// of no use to an agent.
+func (q *Queue) delegateLocked(left *place.Place, of *Request) bool {
+	a := newAgent(q.queues, q, &q.patience, left, of)
+	if a != nil {
+		q.leader, q.agent, q.lead = &a.ticket, a, waitingPlace{}
+	}
+	return a != nil
+}
+
+// nextLocked returns the ticket that is next for a place of a mode; nil if there is none. For leads see nextOf.
+func (q *Queue) nextLocked(mode queue.Mode, leads bool) *ticket {
+	return nextOf(&q.waiters, leads, func(tk *ticket) bool { return mode.Covers(tk.r.Mode) })
+}
+
+// hasLed notes since when a leader that has the lock now has led; a zero time is not known.
+func (q *Queue) hasLed(since time.Time) {
+	if since.IsZero() {
+		return
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.patience.ledLocked(since)
+}
+
+// gaveUp notes that the caller of a leader's ticket has given up.
+func (q *Queue) gaveUp(tk *ticket) {
+	deadline, _ := tk.r.Ctx.Deadline()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.patience.leftLocked(tk.since, deadline)
 }

@@ -41,7 +41,7 @@ type Settings struct {
 func NewQueues(cfg *Settings, pool *session.Pool[*place.Session]) *Queues {
 	qs := &Queues{cfg: cfg, pool: pool, byPath: make(map[string]*Queue), underway: make(map[*Request]struct{})}
 	qs.kept.init()
-	qs.gate.queues = qs
+	qs.gate.init(qs, cfg.SessionTimeout)
 	qs.closing, qs.close = context.WithCancelCause(context.Background())
 	return qs
 }
@@ -273,11 +273,9 @@ func (qs *Queues) endUse(wants []place.Want) {
 	}
 }
 
-// named returns the local queue of a name that is in use.
-func (qs *Queues) named(w *place.Want) *Queue {
-	qs.mu.Lock()
-	defer qs.mu.Unlock()
-	return qs.byPath[w.Path]
+// patient implements users.
+func (qs *Queues) patient(ctx context.Context) (context.Context, context.CancelFunc) {
+	return qs.pool.Patient(ctx, time.Now())
 }
 
 // endUseLocked ends one use of a name.

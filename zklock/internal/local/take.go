@@ -110,6 +110,18 @@ func withoutConnection(err error, cut time.Time) error {
 	return fmt.Errorf("%w (the connection was lost %v ago)", err, time.Since(cut).Round(time.Millisecond))
 }
 
+// unavailable implements gateClient.
+func (qs *Queues) unavailable(ctx context.Context, path string) error {
+	s, err := qs.pool.Session(ctx, path, 0)
+	if err != nil {
+		return err
+	}
+	if cut := s.CutSince(); !cut.IsZero() {
+		return withoutConnection(errs.WaitEnded(ctx, errs.ErrUnavailable), cut)
+	}
+	return nil
+}
+
 // patientFor is session.Pool.Patient for a request. A try has the limit of session.Pool.PatientTry. If
 // another request has WithFailFast, there are two differences. Time without a connection before
 // the request counts too. And the limit is a little less than connect_timeout, so that the request

@@ -3,7 +3,6 @@ package place
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -56,8 +55,8 @@ func (a *Attempt) create(ctx, caller context.Context) (turn bool, err error) {
 		applied, children, err := c.try(ctx, pause)
 		switch {
 		case err != nil && c.goesOn():
-			a.place, c.p.opening = c.p, &creation{}
-			*c.p.opening = c // a copy: that of most creations stays on the stack
+			kept := c // a copy: that of most creations stays on the stack
+			a.place, c.p.opening = c.p, &kept
 			return false, err
 		case err != nil:
 			c.end()
@@ -73,7 +72,7 @@ func (a *Attempt) create(ctx, caller context.Context) (turn bool, err error) {
 func (a *Attempt) creation(ctx, caller context.Context) (c creation, err error) {
 	desk, r, replaces := a.Desk, a.Request, a.place
 	if replaces != nil && replaces.opening != nil {
-		c = *replaces.opening
+		c = *replaces.opening.(*creation)
 		c.p.opening, a.place = nil, c.replaces
 		if c.request.Mode == r.Mode {
 			c.request, c.by, c.caller, c.adopted = r, a.By, caller, true
@@ -218,8 +217,7 @@ func (p *Place) recover(ctx context.Context) (found bool, err error) {
 	return true, nil
 }
 
-// end ends the new place after an error. If its write was not sent, it is not sent any more. If its nodes
-// may exist, they are looked for and deleted in the background.
+// end ends the new place: its write is not sent any more, or its nodes are looked for, and deleted in the background.
 func (c *creation) end() {
 	desk, p, w, parents := c.desk, c.p, c.open, c.parents
 	if w == nil {
@@ -247,15 +245,6 @@ func (c *creation) end() {
 		desk.addMade(parents)
 		_ = p.finishDelete(p.Leave(desk.Context())) // with those of others in one transaction
 	})
-}
-
-// because adds to the error of a wait without a session, as text, what happened to the last try: a
-// server that cuts the connection of each try may not accept the request.
-func (c *creation) because(err error) error {
-	if c.doubt == nil || !errors.Is(err, errs.ErrUnavailable) {
-		return err
-	}
-	return fmt.Errorf("%w: %v", err, c.doubt)
 }
 
 // created completes a place whose nodes exist. The same transaction has deleted the place that it

@@ -2,10 +2,12 @@ package place
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
@@ -55,4 +57,24 @@ func (c *creation) setRefused(w *session.Write) bool {
 		c.desk.parents.add(*refused)
 	}
 	return true
+}
+
+// because adds to the error of a wait without a session, as text, what happened to the last try: a
+// server that cuts the connection of each try may not accept the request.
+func (c *creation) because(err error) error {
+	if c.doubt == nil || !errors.Is(err, errs.ErrUnavailable) {
+		return err
+	}
+	return fmt.Errorf("%w: %v", err, c.doubt)
+}
+
+// write and abandon implement creating.
+
+func (c *creation) write() *session.Write { return c.open }
+
+func (c *creation) abandon() {
+	c.end()
+	if c.replaces != nil {
+		c.replaces.Remove()
+	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
 
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/errs"
@@ -121,18 +120,6 @@ func (l *line) watchAhead(ctx context.Context) ([]*session.Watched, error) {
 		ahead[i] = w
 	}
 	return ahead, nil
-}
-
-// armTogether arms the watches on the contenders in watched, many at a time: a permit's waiter watches as many
-// contenders as there are permits. watchAhead joins the watches, and asks again for those that failed.
-func (l *line) armTogether(ctx context.Context) {
-	for few := range slices.Chunk(l.watched, session.MaxLone/4) {
-		var all sync.WaitGroup
-		for _, o := range few {
-			all.Go(func() { _, _, _ = l.p.Desk.Watch(ctx, l.c.dir+"/"+o.Name) })
-		}
-		all.Wait()
-	}
 }
 
 // reset takes over a new list, whose last node is our own. A waiter for a permit lists again

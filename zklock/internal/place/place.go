@@ -30,14 +30,20 @@ type Place struct {
 	doubtful     bool // a create's outcome was unknown at some time: twins may appear
 	guarded      bool // guarded by Desk.mu; guards have had its nodes
 
-	unmarked []byte    // the data of a permit's node that has to be marked when it is granted; nil: it need not be
-	opening  *creation // what creates its nodes, while no attempt has the place; nil: they exist, or an attempt creates them
+	unmarked []byte   // the data of a permit's node that has to be marked when it is granted; nil: it need not be
+	opening  creating // what creates its nodes, while no attempt has the place; nil: they exist, or an attempt creates them
 
 	watches     *Session           // of the session
 	nodeWatches []*session.Watched // watches on the nodes, armed before the grant; nil if it was granted at once
 
 	handoverState // its hand-over, from one hold to the next
 	keeping       // whether the client may keep it between two holds
+}
+
+// creating is a creation that no attempt has.
+type creating interface {
+	write() *session.Write // the newest, which is not known to be answered
+	abandon()              // ends it: the nodes are not created, or deleted again, and so is the place that they would replace
 }
 
 // Session returns the session that the place is on.

@@ -184,6 +184,25 @@ func (p *Place) Lose() {
 	}
 }
 
+// Requester is the owner of a request, which the place notifies.
+type Requester interface {
+	// Waits is called, without a mutex, each time the place begins to wait for another contender, with the nearest
+	// one, and when a try would have to. position is how many contenders are ahead. Without Data,
+	// only the name of the contender's node is known. own is the place that waits, nil for a try that has
+	// none; dir is the znode of the name on which it waits.
+	Waits(own *Place, dir string, position int, ahead Entry)
+
+	// Stays reports whether the place is still wanted. If not, a create that has failed is not repeated.
+	Stays() bool
+
+	// NewHold returns a hold of a place whose turn it is. The hold is not live: see Place.Grant. It returns
+	// nil if nothing waits for the place any more; the attempt's context has ended then.
+	NewHold(p *Place) Holder
+
+	// Begin makes that hold live. turn goes into its token. It returns false if the hold was lost.
+	Begin(h Holder, turn uint32) bool
+}
+
 // Holder is the hold of a place while callers have Locks of it.
 type Holder interface {
 	session.Hold

@@ -24,10 +24,7 @@ func (p *Place) Remove() {
 		return
 	}
 	p.opening = nil
-	c.end()
-	if c.replaces != nil {
-		c.replaces.Remove()
-	}
+	c.abandon()
 }
 
 // Opening returns the write that creates the nodes of a place that no attempt has; nil if it is answered.
@@ -35,7 +32,7 @@ func (p *Place) Opening() *session.Write {
 	if p.opening == nil {
 		return nil
 	}
-	return p.opening.open
+	return p.opening.write()
 }
 
 // Leave gives a place up, and sends the first delete of its nodes. Release or ReleaseAsync follow.

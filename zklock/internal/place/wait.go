@@ -2,6 +2,8 @@ package place
 
 import (
 	"context"
+	"slices"
+	"sync"
 
 	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
@@ -159,4 +161,16 @@ func (a *Attempt) readOwn() (conn uint64, err error) {
 	}
 	_, conn, err = a.place.watchNodes(a.wait.ctx, true)
 	return conn, err
+}
+
+// armTogether arms the watches on the contenders in watched, many at a time: a permit's waiter watches as many
+// contenders as there are permits. watchAhead joins the watches, and asks again for those that failed.
+func (l *line) armTogether(ctx context.Context) {
+	for few := range slices.Chunk(l.watched, session.MaxLone/4) {
+		var all sync.WaitGroup
+		for _, o := range few {
+			all.Go(func() { _, _, _ = l.p.Desk.Watch(ctx, l.c.dir+"/"+o.Name) })
+		}
+		all.Wait()
+	}
 }
