@@ -47,7 +47,7 @@ func (g *gate) await(q *Queue, tk *ticket) error {
 
 // isHeld reports whether something that was let through holds.
 func (s *separate) isHeld() bool {
-	return slices.ContainsFunc(s.through, func(e entry) bool { return e.hold != nil })
+	return slices.ContainsFunc(s.through, func(e entry) bool { return e.hold != nil && e.hold.isLive() })
 }
 
 // waitEnded returns the error of a wait at the gate that ctx has ended.
@@ -108,7 +108,7 @@ func (g *gate) aheadLocked(names []*Queue, tk *ticket) Ahead {
 			continue
 		}
 		switch e := s.through[len(s.through)-1]; {
-		case e.hold != nil:
+		case e.hold != nil && e.hold.isLive(): // else its place is about to be granted
 			ahead.Kind.Mode, ahead.Origin = e.hold.describe()
 			ahead.Held, ahead.Candidacy = true, e.hold.candidacy
 			ahead.Entry.Name, ahead.Granted = e.hold.place.Node(), e.hold.place.Granted
