@@ -20,7 +20,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// throng is many callers at once, of one client or of several, who give up at any instant: at a deadline,
+// throng is many callers at once, of one client or of several. They give up at any instant: at a deadline,
 // when they are cancelled, and at the beginning or the end of a request that is made for them. Now and then
 // a connection is lost, a client is stopped or cut off, or a session expires.
 type throng struct {
