@@ -66,7 +66,7 @@ func TestCreateIsRepeatedForTheSameMode(t *testing.T) {
 }
 
 // A caller that wants to be a reader of one name and a writer of another leaves during its create, and its place goes
-// to the next one, whom the client describes in the nodes. The writer's node stays a writer's.
+// to the next one. The client describes that in the nodes. The writer's node stays a writer's.
 func TestWritersNodeOfSeveralStaysAWriters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New(memdriver.WithLatency(50 * time.Millisecond))

@@ -219,7 +219,7 @@ var _ = []mutant.Mutant{
 	},
 	{
 		Name:   "two-agents-of-one-ticket",
-		Breaks: "an agent offers its place to a caller whom another agent is about to give one",
+		Breaks: "an agent offers its place to a caller although another agent is about to give it one",
 		In:     nextOf,
 		Find:   "tk.reserved || !fits(tk)",
 		Put:    "!fits(tk)",

@@ -20,7 +20,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// throng is many callers at once, of one client or of several, who give up at any instant: at a deadline,
+// throng is many callers at once, of one client or of several. They give up at any instant: at a deadline,
 // when they are cancelled, and at the beginning or the end of a request that is made for them. Now and then
 // a connection is lost, a client is stopped or cut off, or a session expires.
 type throng struct {
@@ -304,15 +304,8 @@ func (h *throng) calm(t *testing.T, goroutines int) {
 	if left, watches := corekit.Nodes(h.ensemble), h.watches(); left > 0 || watches > 0 {
 		t.Errorf("%d queue nodes and %d watches stay behind:\n%s", left, watches, h.ensemble.Dump())
 	}
-	if now := runtime.NumGoroutine(); now > goroutines {
-		stacks := make([]byte, 1<<20)
-		stacks = stacks[:runtime.Stack(stacks, true)]
-		for _, lookout := range []string{".lookOut(", ".lookAt.func1()"} { // sessions with creates of unknown outcome have them
-			now -= bytes.Count(stacks, []byte(lookout))
-		}
-		if now > goroutines {
-			t.Errorf("%d goroutines, %d before:\n%s", now, goroutines, stacks)
-		}
+	if now, stacks := alive(); now > goroutines {
+		t.Errorf("%d goroutines, %d before:\n%s", now, goroutines, stacks)
 	}
 	for i, c := range h.clients {
 		if s := c.Stats(); s.Held != 0 || s.Acquiring != 0 || s.Waiting != 0 || s.Candidates != 0 || s.Leading != 0 || s.Kept != 0 || s.LongestHold != 0 || s.LongestWait != 0 {
@@ -334,6 +327,17 @@ func (h *throng) calm(t *testing.T, goroutines int) {
 			}
 		}
 	}
+}
+
+// alive counts the goroutines, without those that look for creates of unknown outcome.
+func alive() (n int, stacks []byte) {
+	stacks = make([]byte, 1<<20)
+	stacks = stacks[:runtime.Stack(stacks, true)]
+	n = bytes.Count(stacks, []byte("\ngoroutine "))
+	for _, lookout := range []string{".lookOut(", ".lookAt.func1()"} {
+		n -= bytes.Count(stacks, []byte(lookout))
+	}
+	return n, stacks
 }
 
 // watches counts the armed watches. Where clients keep names, one on the znode of a name may stay: see
@@ -399,7 +403,7 @@ func playThrong(t *testing.T, seed uint64) (tally throngTally) {
 		time.Sleep(simTimeout + h.keep)
 		h.judge.fail = func(format string, args ...any) { t.Errorf("%s: %s", what, fmt.Sprintf(format, args...)) }
 		synctest.Wait()
-		goroutines := runtime.NumGoroutine()
+		goroutines, _ := alive()
 		h.run(seed)
 		h.calm(t, goroutines)
 	})
