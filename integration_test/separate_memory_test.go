@@ -37,7 +37,7 @@ func TestSeparateWaitersOnAServerMemory(t *testing.T) {
 		}
 		return int64(stats["watch_count"])
 	}
-	for _, kind := range []string{"semaphore", "without hand-over", "election", "All of two"} {
+	for _, kind := range []string{"mutex", "semaphore", "election", "All of two"} {
 		t.Run(kind, func(t *testing.T) {
 			for number := range strings.SplitSeq(numbers, ",") {
 				n, err := strconv.ParseInt(number, 10, 64)
@@ -47,13 +47,10 @@ func TestSeparateWaitersOnAServerMemory(t *testing.T) {
 				name, c := strings.ReplaceAll(kind, " ", "-")+number, dial(t, sharedEnsemble(t).Hosts(), keys("session_timeout", "30s"))
 				m := c.Mutex(name)
 				var a zklock.Acquirer = m
-				var opts []zklock.AcquireOption
-				nodes := int64(1)
+				opts, nodes := []zklock.AcquireOption{zklock.WithCandidacy()}, int64(1) // others have no place of their own
 				switch kind {
 				case "semaphore":
 					a = c.Semaphore(name, 1)
-				case "without hand-over":
-					opts = append(opts, zklock.WithoutHandover())
 				case "All of two":
 					a, nodes = zklock.All(m, c.Mutex(name+"-2")), 2
 				}

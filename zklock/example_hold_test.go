@@ -81,6 +81,7 @@ func ExampleWithMaxWaiters() {
 	ctx := context.Background()
 	lock, err := client.Mutex("orders/42").Acquire(ctx,
 		zklock.WithoutHandover(),  // has its own queue node
+		zklock.WithFailBusy(),     // would fail at once if it could not be served within the time of its context
 		zklock.WithAsyncRelease()) // Release does not wait for the ensemble's confirmation
 	if err != nil {
 		fmt.Println(err)
