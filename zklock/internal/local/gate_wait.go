@@ -47,7 +47,7 @@ func (g *gate) await(tk *ticket) error {
 
 // isHeld reports whether something that was let through holds.
 func (s *separate) isHeld() bool {
-	return slices.ContainsFunc(s.through, func(e entry) bool { return e.hold != nil && e.hold.isLive() })
+	return slices.ContainsFunc(s.through, func(e entry) bool { return e.r == nil })
 }
 
 // waitEnded returns the error of a wait at the gate that ctx has ended.
@@ -104,7 +104,7 @@ func (g *gate) aheadLocked(names []*separate, tk *ticket) Ahead {
 			continue
 		}
 		switch e := s.through[len(s.through)-1]; {
-		case e.hold != nil && e.hold.isLive(): // else its place is about to be granted
+		case e.r == nil: // else its place is about to be granted, at most
 			ahead.Kind.Mode, ahead.Origin = e.hold.describe()
 			ahead.Held, ahead.Candidacy = true, e.hold.candidacy
 			ahead.Entry.Name, ahead.Granted = e.hold.place.Node(), e.hold.place.Granted

@@ -55,13 +55,6 @@ func (h *Hold) IsOver() bool {
 	return h.over
 }
 
-// isLive reports whether the place was granted.
-func (h *Hold) isLive() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.live
-}
-
 // shared reports whether other holds may exist at the same time.
 func (h *Hold) shared() bool { return h.Mode().Joins() }
 
