@@ -124,9 +124,10 @@ func TestTracingCostsNoRequests(t *testing.T) {
 			return ctx, nil
 		}}
 		waiting, names := waits()
-		c := dial(t, hosts, slow("handover_limit", "0"), append(opts, zklock.WithHooks(zklock.JoinHooks(count, waiting)))...)
+		c := dial(t, hosts, slow(), append(opts, zklock.WithHooks(zklock.JoinHooks(count, waiting)))...)
 		release(t, acquire(t, c.Mutex(name))) // creates what is created only once
-		held := acquire(t, c.Mutex(name))
+		release(t, acquire(t, c.Mutex(name)))
+		held := acquire(t, dial(t, hosts, slow()).Mutex(name))
 		attempt := try(t, within(t), c.Mutex(name))
 		receive(t, "the wait", names)
 		release(t, held)

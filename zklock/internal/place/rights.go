@@ -20,11 +20,17 @@ func (s *Shared) findRoot(ctx context.Context, ds driver.Session) error {
 	_, err := ds.Get(ctx, cfg.Root)
 	switch {
 	case err == nil:
+		s.hadRoot.Store(true)
 		return nil
 	case errors.Is(err, driver.ErrNoAuth):
 		return cfg.explainRights([]string{cfg.readRoot().missing()}, err)
 	case !errors.Is(err, driver.ErrNoNode):
 		return cfg.explain(err, cfg.Root)
+	}
+	if s.hadRoot.Load() {
+		// The ensemble was set up again, perhaps. The client's first write shows whether it has lost transactions,
+		// and needs the root.
+		return ensureRoot(ctx, ds, cfg)
 	}
 	s.rootMissing.Store(true)
 	return cfg.mayCreateRoot()
@@ -46,6 +52,7 @@ func (d *Desk) needRoot(ctx context.Context) error {
 	err := d.Repeat(ctx, "parent", func(ctx context.Context, ds driver.Session) error { return ensureRoot(ctx, ds, d.cfg) })
 	if err == nil {
 		d.rootMissing.Store(false)
+		d.hadRoot.Store(true)
 	}
 	return err
 }

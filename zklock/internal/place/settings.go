@@ -117,6 +117,7 @@ type Shared struct {
 	parents  parents
 
 	rootMissing atomic.Bool // the root was missing when a session was opened, and was not made since
+	hadRoot     atomic.Bool // the root was found or made before
 }
 
 // NewShared returns the Shared of a client with these settings, which must not change. Serve is

@@ -256,6 +256,8 @@ func (l load) check(t *testing.T) {
 	switch {
 	case l.kind == "readers and writers", l.kind == "overlapping alls": // how many hold together differs from second to second
 		share, rate, worst, later = 0.8, calm.rate(), under.rate(), after.rate()
+	case l.kind == "semaphore" && fleet:
+		share = 0.8 // three patient callers do better if two of them have the same client, which is a matter of chance
 	case l.kind == "semaphore" && l.wait == l.rtt:
 		share = 0.7 // all callers of this loop leave at the instant of the replies
 	}
