@@ -15,6 +15,11 @@ func (g *gate) await(tk *ticket) error {
 	ctx := g.client.contextOf(r)
 	deadline, _ := r.Ctx.Deadline() // without a mutex: it is the caller's
 	g.mu.Lock()
+	if tk.at == nil { // what it waited for may be forgotten by now
+		g.mu.Unlock()
+		<-tk.answered // soon: it was sent, or is about to be
+		return nil
+	}
 	names := g.names(nil, r.Wants)
 	c := firstCrowd(names)
 	tk.deadline = deadline

@@ -15,8 +15,8 @@ import (
 // Invariants:
 //   - While no caller gives up, the order is that of the calls, and nothing is measured.
 //   - A caller is passed over only if its context's deadline, or the time for which callers without one have
-//     waited before they left, comes before the end of its work, with a quarter of that to spare. So it is passed over for a bounded time: until
-//     it leaves or, if it has waited twice as long as those that left, until it is next.
+//     waited before they left, comes before the end of its work, with a quarter of that to spare. So it is passed
+//     over for a bounded time: until it leaves or, if it has waited twice as long as those that left, until it is next.
 //   - If all callers are likely to leave during their work, the first one is next.
 type patience struct {
 	tested atomic.Bool // a caller has given up; set under the queue's mu
