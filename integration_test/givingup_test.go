@@ -29,7 +29,9 @@ func TestCallersGiveUpAtAnyInstant(t *testing.T) {
 		}
 		return float64(stats["watch_count"])
 	}
-	conn, known, watched := dialRaw(t, hosts, patience), leaks.Now(), watches()
+	known := leaks.Now()
+	conn := dialRaw(t, hosts, patience) // its goroutines start after it has a session, and it may connect again
+	watched := watches()
 	var clients []*zklock.Client
 	for range 2 {
 		c, err := zklock.Open("zk://" + hosts + rootOf(t) + "?session_timeout=30s")
@@ -121,6 +123,7 @@ func TestCallersGiveUpAtAnyInstant(t *testing.T) {
 			t.Error(err)
 		}
 	}
+	conn.Close()
 	if err := leaks.Find(known); err != nil {
 		t.Error(err)
 	}
