@@ -77,6 +77,22 @@ func (w *World) close() {
 	w.WantReleasedOnce()
 }
 
+// IgnoreWaits receives from Waiting until stop is called.
+func (w *World) IgnoreWaits() (stop func()) {
+	stopped, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case <-w.Waiting:
+			case <-stopped:
+				return
+			}
+		}
+	}()
+	return func() { close(stopped); <-ended }
+}
+
 // WantReleasedOnce checks that each lock was released once.
 func (w *World) WantReleasedOnce() {
 	w.T.Helper()

@@ -252,4 +252,13 @@ var _ = []mutant.Mutant{
 		Tests:  []string{"TestCreateIsRepeatedForTheSameMode"},
 		By:     "zklock",
 	},
+	{
+		Name:   "leaves-before-its-deadline",
+		Breaks: "the lock goes to callers that are about to leave, since the deadline of their contexts is far away",
+		In:     (*patience).leftLocked,
+		Find:   "deadline.IsZero() || p.leftAt.Before(deadline)",
+		Put:    "deadline.IsZero()",
+		Tests:  []string{"TestAnswersWhileClientsHangUp"},
+		By:     "middleware",
+	},
 }

@@ -14,16 +14,16 @@ import (
 //
 // Invariants:
 //   - While no caller gives up, the order is that of the calls, and nothing is measured.
-//   - A caller is passed over only if its context's deadline, or the time for which callers without one have
-//     waited before they left, comes before the end of its work, with a quarter of that to spare. So it is passed
-//     over for a bounded time: until it leaves or, if it has waited twice as long as those that left, until it is next.
+//   - A caller is passed over only if its context's deadline, or the time for which callers have waited that left
+//     before one, comes before the end of its work, with a quarter of that to spare. So it is passed over for a
+//     bounded time: until it leaves or, if it has waited twice as long as those that left, until it is next.
 //   - If all callers are likely to leave during their work, the first one is next.
 type patience struct {
 	tested atomic.Bool // a caller has given up; set under the queue's mu
 
 	// Guarded by the queue's mu.
 	leftAt time.Time     // when a caller gave up last
-	waits  time.Duration // how long callers without a deadline have waited before they gave up, on average; 0: none has
+	waits  time.Duration // how long callers have waited that gave up before a deadline or without one, on average; 0: none has
 	work   time.Duration // how long callers have the lock, on average; 0: not known
 	lead   time.Duration // how long a caller that leads takes until it has the lock, on average; 0: not known
 
@@ -42,7 +42,7 @@ func (p *patience) pressedLocked(now time.Time) bool { return now.Sub(p.leftAt) 
 func (p *patience) leftLocked(since, deadline time.Time) {
 	p.leftAt = time.Now()
 	p.tested.Store(true)
-	if deadline.IsZero() {
+	if deadline.IsZero() || p.leftAt.Before(deadline) { // an HTTP client hangs up, a gRPC client cancels its call
 		p.waits = average(p.waits, p.leftAt.Sub(since))
 	}
 }
@@ -61,8 +61,8 @@ func (p *patience) suffices(since, deadline time.Time, leads bool, now time.Time
 	if leads {
 		needs += p.lead
 	}
-	if !deadline.IsZero() {
-		return deadline.Sub(now) >= needs
+	if !deadline.IsZero() && deadline.Sub(now) < needs {
+		return false
 	}
 	waited := now.Sub(since)
 	return p.waits == 0 || waited+needs < p.waits || waited > 2*p.waits
