@@ -38,7 +38,7 @@ func TestDocumentedWorkflow(t *testing.T) {
 			t.Errorf("no step of .ci/run is for the part %s", part)
 		}
 	}
-	// Each target of test-race is a part, so the parts cover what .ci/run does without arguments.
+	// Each target of test-race is a part, so the parts cover what test-race does.
 	makefile, err := os.ReadFile("../Makefile")
 	if err != nil {
 		t.Fatal(err)

@@ -140,6 +140,9 @@ func TestEveryRequestMayBeLost(t *testing.T) {
 		faultdriver.LateAfter(3 * time.Millisecond), faultdriver.LateAfter(40 * time.Millisecond), faultdriver.LateAfter(2 * time.Second),
 		faultdriver.HangReply(), faultdriver.Hang(),
 	}
+	if corekit.Race && !long.On() {
+		kinds = kinds[:2] // it takes twenty times as long
+	}
 	for _, sc := range scenarios {
 		t.Run(sc.name, func(t *testing.T) {
 			runs := 0

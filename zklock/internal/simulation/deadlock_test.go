@@ -17,6 +17,7 @@ import (
 	"github.com/zklock/go-zklock/internal/faultcontrol"
 	"github.com/zklock/go-zklock/internal/memcontrol"
 	"github.com/zklock/go-zklock/internal/testkit/corekit"
+	"github.com/zklock/go-zklock/internal/testkit/long"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/faultdriver"
@@ -37,7 +38,11 @@ import (
 // ZKLOCK_RUNS sets the number of runs, and ZKLOCK_SEED the seed of the first one. A seed repeats what is done,
 // but not always the order in which goroutines do it.
 func TestSimulatedDeadlocks(t *testing.T) {
-	first, runs := fromEnvironment(t, "ZKLOCK_SEED", 1), fromEnvironment(t, "ZKLOCK_RUNS", 20)
+	first, runs := fromEnvironment(t, "ZKLOCK_SEED", 1), 20
+	if corekit.Race && !long.On() {
+		runs = 4 // each takes fifty times as long
+	}
+	runs = fromEnvironment(t, "ZKLOCK_RUNS", runs)
 	defer corekit.SingleProcessor()()
 	var sum circleCounts
 	began := time.Now()
