@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/zklock/go-zklock/interceptors/protolock"
+	"github.com/zklock/go-zklock/internal/backlog"
 	"github.com/zklock/go-zklock/internal/holding"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/fence"
@@ -58,9 +59,7 @@ func newConfig(interceptor string, pick Pick, opts []Option) *config {
 			o.apply(c)
 		}
 	}
-	if c.logger == nil {
-		c.logger = slog.Default()
-	}
+	c.logger = new(backlog.Queue).Logger(c.logger)
 	c.acquire = append(c.acquire, zklock.WithWait(c.wait))
 	return c
 }
@@ -139,7 +138,8 @@ func WithMaxHold(d time.Duration) Option { return optionFunc(func(c *config) { c
 
 // WithLogger sets the logger for errors that are a fault of the program or its set-up
 // ([ReasonError]). The status that the caller gets does not describe the fault. The default is
-// slog.Default.
+// slog's default logger at that moment. No call and no lock waits for its handler: lines that it
+// does not take in time are dropped, and the log says how many.
 func WithLogger(l *slog.Logger) Option { return optionFunc(func(c *config) { c.logger = l }) }
 
 // WithFirstMessage makes streams acquire their lock with the first message from the

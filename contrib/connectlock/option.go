@@ -10,6 +10,7 @@ import (
 	"connectrpc.com/connect"
 
 	"github.com/zklock/go-zklock/interceptors/protolock"
+	"github.com/zklock/go-zklock/internal/backlog"
 	"github.com/zklock/go-zklock/zklock"
 )
 
@@ -52,9 +53,7 @@ func newConfig(interceptor string, pick Pick, opts []Option) *config {
 			o.apply(c)
 		}
 	}
-	if c.logger == nil {
-		c.logger = slog.Default()
-	}
+	c.logger = new(backlog.Queue).Logger(c.logger)
 	c.acquire = append(c.acquire, zklock.WithWait(c.wait))
 	return c
 }
@@ -122,7 +121,8 @@ func WithAcquire(opts ...zklock.AcquireOption) Option {
 
 // WithLogger sets the logger for errors that are a fault of the program or its set-up
 // ([ReasonError]). The error that the caller gets does not describe the fault. The default is
-// slog.Default.
+// slog's default logger at that moment. No call and no lock waits for its handler: lines that it
+// does not take in time are dropped, and the log says how many.
 func WithLogger(l *slog.Logger) Option { return option(func(c *config) { c.logger = l }) }
 
 // WithFirstMessage makes the streams of a handler acquire their lock with the first message
