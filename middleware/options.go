@@ -72,13 +72,10 @@ func newConfig(opts []Option) *config {
 }
 
 // acquireOptions returns the options for acquiring a request's lock.
-func (c *config) acquireOptions(r *http.Request, l limit) []zklock.AcquireOption {
+func (c *config) acquireOptions(r *http.Request) []zklock.AcquireOption {
 	opts := slices.Clip(c.acquire)
 	if c.label != nil {
 		opts = append(opts, zklock.WithLabel(c.label(r)))
-	}
-	if wait := l.within(c.wait); wait < c.wait {
-		opts = append(opts, zklock.WithWait(max(wait, 1)))
 	}
 	return opts
 }
