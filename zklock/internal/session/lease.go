@@ -27,12 +27,20 @@ import (
 // Enter counts a new place, which needs the lease, and the bytes of its ephemeral znodes: see room.go. It
 // returns errs.ErrSessionOver if the session is over, and errs.ErrNoRoom if it has no room for them.
 func (s *life) Enter(bytes int) error {
+	return s.enter(bytes, 0)
+}
+
+// Register is Enter for a registration, which may use the reserve.
+func (s *life) Register(bytes int) error { return s.enter(bytes, s.settings.Reserve()) }
+
+// enter is Enter with a reserve.
+func (s *life) enter(bytes, reserve int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case s.over != nil:
 		return errs.ErrSessionOver
-	case !s.hasRoom(bytes):
+	case !s.hasRoom(bytes - reserve):
 		return errs.ErrNoRoom
 	}
 	s.bytes.Add(int64(bytes))
@@ -40,10 +48,10 @@ func (s *life) Enter(bytes int) error {
 	return nil
 }
 
-// hasRoom reports whether the session may have so many more bytes of ephemeral znodes. Without mu that may
-// change at once.
+// hasRoom reports whether the session may have so many more bytes of ephemeral znodes; less than 0: with a
+// reserve. Without mu that may change at once.
 func (s *life) hasRoom(bytes int) bool {
-	return int(s.bytes.Load())+bytes <= s.settings.maxEphemerals()
+	return bytes == 0 || int(s.bytes.Load())+bytes <= s.settings.maxEphemerals()
 }
 
 // Ephemerals returns how many bytes the session's ephemeral znodes have, and how many they have at most.
