@@ -64,7 +64,7 @@ func newConfig(interceptor string, pick Pick, opts []Option) *config {
 func (c *config) acquisition(ctx context.Context, call Call, a zklock.Acquirer, limit served.Limit) (zklock.Acquirer, []zklock.AcquireOption) {
 	own, wait := make([]zklock.AcquireOption, 0, 2), c.wait // of the call
 	if d, ok := a.(*protolock.Declared); ok {
-		a, wait, own = d.Acquirer, d.Wait, append(own, zklock.WithWait(d.Wait)) // overrides the interceptor's wait
+		a, wait, own = d.Acquirer, d.Wait, append(own, d.Options...) // overrides the interceptor's wait
 	}
 	if c.label != nil {
 		own = append(own, zklock.WithLabel(c.label(ctx, call)))
