@@ -122,7 +122,7 @@ func (g *register) enter(ctx context.Context, regs []*registration) (s *place.Se
 	}
 	s, err := g.pool.Session(ctx, g.path, regs[0].bytes-g.cfg.Reserve())
 	for err == nil && n < len(regs) {
-		if err = s.Register(regs[n].bytes); err == nil {
+		if err = s.Enter(regs[n].bytes, g.cfg.Reserve()); err == nil {
 			s.Rest() // a registration needs no lease
 			regs[n].on = s
 			n++

@@ -25,16 +25,8 @@ import (
 // client that has seen a later transaction than they have, and never say that its session is over.
 
 // Enter counts a new place, which needs the lease, and the bytes of its ephemeral znodes: see room.go. It
-// returns errs.ErrSessionOver if the session is over, and errs.ErrNoRoom if it has no room for them.
-func (s *life) Enter(bytes int) error {
-	return s.enter(bytes, 0)
-}
-
-// Register is Enter for a registration, which may use the reserve.
-func (s *life) Register(bytes int) error { return s.enter(bytes, s.settings.Reserve()) }
-
-// enter is Enter with a reserve.
-func (s *life) enter(bytes, reserve int) error {
+// returns errs.ErrSessionOver if the session is over, and errs.ErrNoRoom if it and the reserve have no room for them.
+func (s *life) Enter(bytes, reserve int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -48,8 +40,8 @@ func (s *life) enter(bytes, reserve int) error {
 	return nil
 }
 
-// hasRoom reports whether the session may have so many more bytes of ephemeral znodes; less than 0: with a
-// reserve. Without mu that may change at once.
+// hasRoom reports whether the session may have so many more bytes of ephemeral znodes; less than 0: beyond its
+// room, from a reserve. Without mu that may change at once.
 func (s *life) hasRoom(bytes int) bool {
 	return bytes == 0 || int(s.bytes.Load())+bytes <= s.settings.maxEphemerals()
 }

@@ -2,10 +2,8 @@ package session
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 
-	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/errs"
 )
 
@@ -21,8 +19,8 @@ import (
 //   - A place and a registration count from before their creates are sent until their znodes are certainly
 //     gone. A place that replaces another one takes over the count: one transaction deletes and creates.
 //   - An ephemeral znode of the program, which a transaction under a lock creates, counts from before the
-//     transaction is sent until another such transaction has deleted it. The client does not learn who else
-//     deletes it. So these have at most half of the room: locks never lack room because of them.
+//     transaction is sent until another such transaction has deleted it. The client does not learn of
+//     other deletes. So these have at most half of the room: locks never lack room because of them.
 //   - What is not counted is in the rest of jute.maxbuffer and in the extra size: creates that are applied
 //     late, until the client deletes them.
 //   - A session takes a place, or refuses it, by its count at that moment. So it does not matter that the
@@ -55,87 +53,4 @@ func (c *Settings) full(bytes int) error {
 	}
 	return fmt.Errorf("%w: the queue nodes of each of pool_max_sessions=%d sessions have almost as many bytes as the servers can delete at its end, %d with jute_maxbuffer=%d: raise pool_max_sessions",
 		errs.ErrFull, c.PoolMaxSessions, c.maxEphemerals(), c.maxBuffer())
-}
-
-// seqSize is the length of the number that a server adds to the path of a sequential znode.
-const seqSize = 10
-
-// ephemeral returns how many bytes the znode that op creates counts; 0 if it creates no ephemeral one.
-func ephemeral(op *driver.Op) (bytes int) {
-	if op.Kind != driver.OpCreate || !op.Mode.Ephemeral() {
-		return 0
-	}
-	bytes = EphemeralSize(len(op.Path))
-	if op.Mode.Sequential() {
-		bytes += seqSize
-	}
-	return bytes
-}
-
-// Occupy counts the ephemeral znodes that a transaction of the program creates. An error, which matches
-// driver.ErrTooLarge, means that the session has no room for them. Otherwise Vacate must be called with the outcome.
-func (s *life) Occupy(ops []driver.Op) error {
-	bytes := 0
-	for i := range ops {
-		bytes += ephemeral(&ops[i])
-	}
-	if bytes == 0 {
-		return nil
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if most := s.settings.maxEphemerals() / 2; s.foreign+bytes > most || !s.hasRoom(bytes) {
-		return fmt.Errorf("%w: the ephemeral znodes that transactions under locks make have at most %d bytes of paths in one session, with jute_maxbuffer=%d, and share its room of %d with queue nodes: delete some by such transactions: %w",
-			errNoRoomForTxn, most, s.settings.maxBuffer(), s.settings.maxEphemerals(), driver.ErrTooLarge)
-	}
-	s.foreign += bytes
-	s.bytes.Add(int64(bytes))
-	return nil
-}
-
-// errNoRoomForTxn is in the error of a transaction that a session has no room for.
-var errNoRoomForTxn = errors.New("the session's end would be too large for the servers")
-
-// Vacate ends the count of the ephemeral znodes that a transaction has deleted, or that it has not made: err is its
-// error, and results, with one element for each of ops, are valid if there is none. What may exist counts.
-func (s *life) Vacate(ops []driver.Op, results []driver.OpResult, err error) {
-	if len(ops) == 0 {
-		return
-	}
-	applied, unknown := err == nil, errors.Is(err, driver.ErrConnLoss)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for i := range ops {
-		op, path, bytes := &ops[i], ops[i].Path, ephemeral(&ops[i])
-		if applied && bytes > 0 {
-			path = results[i].Path
-		}
-		before := s.theirs[path]
-		switch {
-		case bytes > 0 && !applied && !unknown:
-			s.freeLocked(bytes)
-		case bytes > 0 && (applied || !op.Mode.Sequential()): // the znode of that path before is gone, or this one does not exist
-			s.freeLocked(before)
-			if s.theirs == nil {
-				s.theirs = make(map[string]int)
-			}
-			s.theirs[path] = bytes
-		case op.Kind == driver.OpDelete && applied && before > 0:
-			s.freeLocked(before)
-			delete(s.theirs, path)
-		}
-	}
-}
-
-// freeLocked ends the count of ephemeral znodes of the program.
-func (s *life) freeLocked(bytes int) {
-	s.foreign -= bytes
-	s.bytes.Add(int64(-bytes))
-}
-
-// Free ends the count of the bytes of ephemeral znodes of the client that are gone.
-func (s *life) Free(bytes int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.bytes.Add(int64(-bytes))
 }
