@@ -12,6 +12,7 @@ import (
 
 	"github.com/zklock/go-zklock/interceptors/protolock"
 	"github.com/zklock/go-zklock/internal/holding"
+	"github.com/zklock/go-zklock/internal/served"
 	"github.com/zklock/go-zklock/zklock"
 )
 
@@ -110,7 +111,7 @@ func (s *clientStream) open(a zklock.Acquirer) error {
 		return s.failed
 	}
 	s.late = holding.NewContext(s.caller)
-	held, err := s.take(s.late, s.call, a)
+	held, err := s.take(s.late, s.call, a, served.Limit{})
 	if err != nil {
 		s.late.Cancel(err)
 		s.failed = s.refuse(s.caller, s.call, err)

@@ -23,7 +23,9 @@
 // # Acquiring and releasing
 //
 // A call waits for its lock for up to 10 s (WithWait). The wait ends earlier if
-// the client cancels the call or the call's own deadline passes. The handler gets
+// the client cancels the call or the call's own deadline passes; or, if the gRPC
+// server is a handler of net/http, shortly before that server's WriteTimeout
+// ([WithWriteTimeout]). The handler gets
 // a context that carries the lock. That context ends when the lock is lost, with
 // the loss as its cause. With zklock.WithRevocable it also ends when the lock is
 // revoked; a call that gives up because of that ends with Canceled.

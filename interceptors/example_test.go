@@ -160,6 +160,7 @@ func ExampleUnaryServerInterceptor() {
 		interceptors.WithWait(0), // refuse a call whose lock is taken at once
 		interceptors.WithCode(codes.ResourceExhausted),
 		interceptors.WithRetryDelay(time.Second),
+		interceptors.WithWriteTimeout(10*time.Second),
 		interceptors.WithMaxHold(time.Minute),
 		interceptors.WithAcquire(
 			zklock.WithAsyncRelease(), // a call does not wait until its release is confirmed

@@ -6,16 +6,17 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/zklock/go-zklock/internal/holding"
+	"github.com/zklock/go-zklock/internal/served"
 )
 
 // errReturned is the error of a first RecvMsg that ends after the handler has returned.
 var errReturned = status.Error(codes.Canceled, "the handler of this stream has returned")
 
 // serveFirst serves a stream whose first message chooses its lock.
-func (c *config) serveFirst(srv any, ss grpc.ServerStream, call Call, handler grpc.StreamHandler) (err error) {
+func (c *config) serveFirst(srv any, ss grpc.ServerStream, call Call, limit served.Limit, handler grpc.StreamHandler) (err error) {
 	ctx := holding.NewContext(ss.Context())
 	first := holding.NewFirstMessage(ctx, failures, ss.RecvMsg, call.ClientStream, c.logger)
-	s := &firstMessage{serverStream: serverStream{ss, &first.Stream}, first: first, config: c, call: call, late: ctx}
+	s := &firstMessage{serverStream: serverStream{ss, &first.Stream}, first: first, config: c, call: call, limit: limit, late: ctx}
 	defer func() { err = first.End(err, errReturned) }()
 	return handler(srv, s)
 }
@@ -25,6 +26,7 @@ type firstMessage struct {
 	serverStream
 	*config
 	call  Call
+	limit served.Limit
 	late  *holding.Context
 	first *holding.FirstMessage
 }
@@ -39,7 +41,7 @@ func (s *firstMessage) take(request any) error {
 	if a == nil {
 		return nil
 	}
-	h, err := s.config.take(s.late, s.call, a)
+	h, err := s.config.take(s.late, s.call, a, s.limit)
 	if err != nil {
 		return s.refuse(s.ServerStream.Context(), s.call, err)
 	}

@@ -10,7 +10,9 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/zklock/go-zklock/interceptors/protolock"
+	"github.com/zklock/go-zklock/internal/backlog"
 	"github.com/zklock/go-zklock/internal/holding"
+	"github.com/zklock/go-zklock/internal/served"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/fence"
 )
@@ -33,7 +35,8 @@ func (f optionFunc) apply(c *config) { f(c) }
 // config has what the options set. It does not change after the interceptor was made.
 type config struct {
 	pick         Pick
-	wait         time.Duration // zero or less: try
+	wait         time.Duration  // zero or less: try
+	writeTimeout *time.Duration // nil: the server's
 	label        func(context.Context, Call) string
 	code         codes.Code
 	retryDelay   time.Duration
@@ -58,28 +61,26 @@ func newConfig(interceptor string, pick Pick, opts []Option) *config {
 			o.apply(c)
 		}
 	}
-	if c.logger == nil {
-		c.logger = slog.Default()
-	}
+	c.logger = new(backlog.Queue).Logger(c.logger)
 	c.acquire = append(c.acquire, zklock.WithWait(c.wait))
 	return c
 }
 
-// acquisition returns the lock of a call, with the options for acquiring it.
-func (c *config) acquisition(ctx context.Context, call Call, a zklock.Acquirer) (zklock.Acquirer, []zklock.AcquireOption) {
-	own := make([]zklock.AcquireOption, 0, 2) // of the call
+// acquisition returns the lock of a call, with the options for acquiring it. The zero limit is none.
+func (c *config) acquisition(ctx context.Context, call Call, a zklock.Acquirer, limit served.Limit) (zklock.Acquirer, []zklock.AcquireOption) {
+	own, wait := make([]zklock.AcquireOption, 0, 2), c.wait // of the call
 	if d, ok := a.(*protolock.Declared); ok {
-		a, own = d.Acquirer, append(own, d.Wait...) // overrides the interceptor's wait
+		a, wait, own = d.Acquirer, d.Wait, append(own, d.Options...) // overrides the interceptor's wait
 	}
 	if c.label != nil {
 		own = append(own, zklock.WithLabel(c.label(ctx, call)))
 	}
-	return a, append(slices.Clip(c.acquire), own...)
+	return limit.Acquirer(a, wait), append(slices.Clip(c.acquire), own...)
 }
 
 // take acquires what a call needs, and makes ctx carry the lock.
-func (c *config) take(ctx *holding.Context, call Call, a zklock.Acquirer) (*holding.Hold, error) {
-	a, opts := c.acquisition(ctx, call, a)
+func (c *config) take(ctx *holding.Context, call Call, a zklock.Acquirer, limit served.Limit) (*holding.Hold, error) {
+	a, opts := c.acquisition(ctx, call, a, limit)
 	return holding.Take(ctx, a, c.maxHold, opts...)
 }
 
@@ -88,6 +89,18 @@ func (c *config) take(ctx *holding.Context, call Call, a zklock.Acquirer) (*hold
 // call fails as Unavailable a quarter of connect_timeout after the outage began, or at once if
 // that has passed. A wait that the .proto file declares has precedence, see FromProto.
 func WithWait(d time.Duration) Option { return optionFunc(func(c *config) { c.wait = d }) }
+
+// WithWriteTimeout sets until when the answer to a call on a server can be written, from when the
+// interceptor gets the call. It is for gRPC servers that are handlers of a net/http server
+// (grpc.Server.ServeHTTP), and has no effect elsewhere. The default is that server's WriteTimeout: when that
+// has passed, the client gets no answer, and may make the call again while the handler of the first one
+// still runs. So the wait for a lock ends a little before: a tenth of the time, and one second at most. A call that
+// has got its lock later is not served. Its error is that of a wait that is over, with the code of
+// WithCode. With zero or less the wait is as long as WithWait says: set that if an outer http.Handler has
+// moved the write deadline, as streams need.
+func WithWriteTimeout(d time.Duration) Option {
+	return optionFunc(func(c *config) { c.writeTimeout = &d })
+}
 
 // WithLabel sets a text that other processes can read about a call that waits for a
 // lock or holds it, such as a request id; see zklock.WithLabel. The default is the full name
@@ -139,7 +152,8 @@ func WithMaxHold(d time.Duration) Option { return optionFunc(func(c *config) { c
 
 // WithLogger sets the logger for errors that are a fault of the program or its set-up
 // ([ReasonError]). The status that the caller gets does not describe the fault. The default is
-// slog.Default.
+// slog's default logger at that moment. No call and no lock waits for its handler: lines that it
+// does not take in time are dropped, and the log says how many.
 func WithLogger(l *slog.Logger) Option { return optionFunc(func(c *config) { c.logger = l }) }
 
 // WithFirstMessage makes streams acquire their lock with the first message from the

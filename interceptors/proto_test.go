@@ -293,6 +293,7 @@ func TestBadNameInADeclarationIsTheProgramsFault(t *testing.T) {
 		if codeOf(err) != codes.Internal || interceptors.Reason(err) != interceptors.ReasonError || !errors.Is(err, zklock.ErrMisuse) {
 			t.Errorf("%q: error %v, reason %s; want Internal, LOCK_ERROR and ErrMisuse", name, err, interceptors.Reason(err))
 		}
+		<-log.wrote
 		if text := log.String(); !strings.Contains(text, "level=ERROR") || !strings.Contains(text, service+".M") {
 			t.Errorf("%q: logged %q, want level ERROR and the method", name, text)
 		}
@@ -300,10 +301,13 @@ func TestBadNameInADeclarationIsTheProgramsFault(t *testing.T) {
 	// If the declaration is right and a value makes the name invalid, the caller is at
 	// fault.
 	method := declare(t, "Good", &lockpb.Lock{Name: "orders/{id}"})
-	log := newJournal()
-	i := interceptors.UnaryServerInterceptor(interceptors.FromProto(mem(t)), interceptors.WithLogger(log.logger()))
-	_, err := i(t.Context(), order(t, `id: ".."`), &grpc.UnaryServerInfo{FullMethod: method}, nil)
-	if codeOf(err) != codes.InvalidArgument || log.String() != "" {
-		t.Errorf("error %v, logged %q; want InvalidArgument and no log", err, log)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		log := newJournal()
+		i := interceptors.UnaryServerInterceptor(interceptors.FromProto(mem(t)), interceptors.WithLogger(log.logger()))
+		_, err := i(t.Context(), order(t, `id: ".."`), &grpc.UnaryServerInfo{FullMethod: method}, nil)
+		synctest.Wait()
+		if codeOf(err) != codes.InvalidArgument || log.String() != "" {
+			t.Errorf("error %v, logged %q; want InvalidArgument and no log", err, log)
+		}
+	})
 }

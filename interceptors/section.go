@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/zklock/go-zklock/internal/served"
 	"github.com/zklock/go-zklock/zklock"
 )
 
@@ -23,6 +24,7 @@ type section struct {
 	*config
 	call    Call
 	work    work
+	limit   served.Limit // the zero one on clients
 	checks  bool         // check sequencers again after the wait
 	lock    *zklock.Lock // set before the work is begun
 	entered bool         // work was begun
@@ -32,7 +34,7 @@ type section struct {
 // hold does the work while a is held. It returns the work's error, or one whose status
 // describes the failure of the lock.
 func (s *section) hold(ctx context.Context, a zklock.Acquirer) error {
-	a, opts := s.acquisition(ctx, s.call, a)
+	a, opts := s.acquisition(ctx, s.call, a, s.limit)
 	err := zklock.Do(ctx, a, s.run, opts...)
 	switch {
 	case s.entered:

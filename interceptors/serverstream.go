@@ -7,6 +7,7 @@ import (
 
 	"github.com/zklock/go-zklock/interceptors/protolock"
 	"github.com/zklock/go-zklock/internal/holding"
+	"github.com/zklock/go-zklock/internal/served"
 )
 
 // StreamServerInterceptor holds a lock during a stream, from before the handler is called
@@ -24,17 +25,17 @@ import (
 func StreamServerInterceptor(pick Pick, opts ...Option) grpc.StreamServerInterceptor {
 	cfg := newConfig("StreamServerInterceptor", pick, opts)
 	return func(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-		ctx := ss.Context()
+		ctx, limit := served.LimitOf(ss.Context(), cfg.writeTimeout)
 		call := Call{FullMethod: info.FullMethod, Metadata: incoming(ctx), ClientStream: info.IsClientStream, ServerStream: info.IsServerStream}
 		if err := cfg.checkSequencers(ctx, call); err != nil {
 			return cfg.refuse(ctx, call, err)
 		}
 		ctx, called := cfg.withCaller(ctx, call)
-		if called {
+		if called || limit != (served.Limit{}) {
 			ss = &calledStream{ss, ctx}
 		}
 		if cfg.firstMessage {
-			return cfg.serveFirst(srv, ss, call, handler)
+			return cfg.serveFirst(srv, ss, call, limit, handler)
 		}
 		a := cfg.pick(ctx, call)
 		if a == nil {
@@ -43,7 +44,7 @@ func StreamServerInterceptor(pick Pick, opts ...Option) grpc.StreamServerInterce
 		if a == protolock.NoMessage {
 			a = protolock.TooEarly
 		}
-		s := &streamServer{section: section{config: cfg, call: call, checks: true}, srv: srv, stream: ss, handler: handler}
+		s := &streamServer{section: section{config: cfg, call: call, limit: limit, checks: true}, srv: srv, stream: ss, handler: handler}
 		s.work = s
 		return s.hold(ctx, a)
 	}

@@ -285,6 +285,7 @@ func TestLogHasTheMethodOfTheCall(t *testing.T) {
 					err = runStream(t.Context(), conn, kind, 1)
 				}
 				wantStatus(t, err, codes.Internal, interceptors.ReasonError)
+				<-log.wrote
 				if want := " method=/zklock.test.shop.v1.Shop/" + method + " "; strings.Count(log.String(), want) != 1 {
 					t.Errorf("the log does not have%q once:\n%s", want, log)
 				}

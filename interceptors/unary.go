@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"google.golang.org/grpc"
+
+	"github.com/zklock/go-zklock/internal/served"
 )
 
 // UnaryServerInterceptor holds a lock while the handler of a unary call runs. pick
@@ -23,11 +25,12 @@ func UnaryServerInterceptor(pick Pick, opts ...Option) grpc.UnaryServerIntercept
 			return nil, cfg.refuse(ctx, call, err)
 		}
 		ctx, _ = cfg.withCaller(ctx, call)
+		ctx, limit := served.LimitOf(ctx, cfg.writeTimeout)
 		a := cfg.pick(ctx, call)
 		if a == nil {
 			return handler(ctx, req)
 		}
-		s := &unaryServer{section: section{config: cfg, call: call, checks: true}, handler: handler}
+		s := &unaryServer{section: section{config: cfg, call: call, limit: limit, checks: true}, handler: handler}
 		s.work = s
 		err := s.hold(ctx, a)
 		return s.resp, err

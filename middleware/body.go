@@ -45,13 +45,13 @@ func (c *config) readAhead(w http.ResponseWriter, r *http.Request, l limit) (req
 // to interrupt, because an earlier deadline cannot be read and so not be restored.
 // Then it does no harm: the server ends a request whose connection fails.
 func boundReading(ctx context.Context, w http.ResponseWriter, wait time.Duration, l limit) (stop func() error) {
-	limited, cancel := context.WithTimeout(ctx, l.within(wait))
+	limited, cancel := context.WithTimeout(ctx, l.Within(wait))
 	cut := make(chan error, 1)
 	idle := context.AfterFunc(limited, func() {
 		err := ctx.Err() // before the failing read ends ctx
 		switch {
 		case err != nil:
-		case l.own && l.passed():
+		case l.own && l.Passed():
 			err = errDeadline
 		default:
 			err = errSlowBody

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"time"
 
 	"github.com/zklock/go-zklock/internal/served"
 	"github.com/zklock/go-zklock/zklock"
@@ -55,7 +54,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		return
 	}
-	limit := h.limitOf(w, r)
+	ctx, limit := h.limitOf(ctx)
 	body, err := h.readAhead(w, r, limit)
 	if err != nil {
 		if !served.Over(r.Context()) {
@@ -65,7 +64,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	c := &call{handler: h, request: r, body: body}
-	c.writer.inner, c.writer.limit = w, limit
+	c.writer.inner, c.limit = w, limit
 	returned := false
 	defer func() {
 		if returned || !c.entered {
@@ -81,15 +80,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 	}()
-	acquiring := ctx
-	if h.wait <= 0 && !limit.at.IsZero() {
-		// A try waits for no other contender, but in an outage it does wait for a session.
-		var cancel context.CancelFunc
-		acquiring, cancel = context.WithCancel(ctx)
-		defer cancel()
-		c.granted = time.AfterFunc(time.Until(limit.at), cancel).Stop
-	}
-	err = zklock.Do(acquiring, a, c.run, h.acquireOptions(r, limit)...)
+	err = zklock.Do(ctx, limit.Acquirer(a, h.wait), c.run, h.acquireOptions(r)...)
 	returned = true
 	c.finish(ctx, err)
 }
@@ -99,18 +90,15 @@ type call struct {
 	*handler
 	writer  writer
 	request *http.Request // as it came in
-	body    requestBody   // what the handler reads; nil: request.Body
-	granted func() bool   // ends the limit of a try; nil: it has none
-	entered bool          // the handler was called
+	limit   limit
+	body    requestBody // what the handler reads; nil: request.Body
+	entered bool        // the handler was called
 }
 
 // run calls the handler while the lock is held.
 func (c *call) run(ctx context.Context, lock *zklock.Lock) error {
 	if !lock.Valid() {
 		return nil // lost after its grant: Do notices that when it releases the lock
-	}
-	if c.granted != nil && !c.granted() || c.writer.limit.passed() {
-		return errLate
 	}
 	// The response may belong to others by now: see served.Over.
 	if err := c.request.Context().Err(); err != nil {
@@ -223,8 +211,8 @@ func (c *call) loss(err error) error {
 // unserved is finish for a request whose handler was not called.
 func (c *call) unserved(ctx context.Context, err error) {
 	w, r := c.writer.inner, c.request
-	err = c.writer.limit.explain(err)
-	if !c.failOpen || !errors.Is(err, zklock.ErrOutage) || r.Context().Err() != nil || c.writer.limit.passed() {
+	err = c.limit.explain(err)
+	if !c.failOpen || !errors.Is(err, zklock.ErrOutage) || r.Context().Err() != nil || c.limit.Passed() {
 		c.fail(w, r, err)
 		return
 	}

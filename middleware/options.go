@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/backlog"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/fence"
 )
@@ -62,9 +63,7 @@ func newConfig(opts []Option) *config {
 			o.apply(c)
 		}
 	}
-	if c.logger == nil {
-		c.logger = slog.Default()
-	}
+	c.logger = new(backlog.Queue).Logger(c.logger)
 	c.acquire = append(c.acquire, zklock.WithWait(c.wait))
 	if c.failOpen {
 		c.acquire = append(c.acquire, zklock.WithFailFast())
@@ -73,13 +72,10 @@ func newConfig(opts []Option) *config {
 }
 
 // acquireOptions returns the options for acquiring a request's lock.
-func (c *config) acquireOptions(r *http.Request, l limit) []zklock.AcquireOption {
+func (c *config) acquireOptions(r *http.Request) []zklock.AcquireOption {
 	opts := slices.Clip(c.acquire)
 	if c.label != nil {
 		opts = append(opts, zklock.WithLabel(c.label(r)))
-	}
-	if wait := l.within(c.wait); wait < c.wait {
-		opts = append(opts, zklock.WithWait(max(wait, 1)))
 	}
 	return opts
 }
@@ -228,7 +224,8 @@ func WithFailOpen() Option {
 
 // WithLogger sets the logger for requests that WithFailOpen serves without a lock, and for errors
 // that are a fault of the program or its set-up ([ReasonError]). The response that the client gets
-// does not describe the fault. The default is slog.Default.
+// does not describe the fault. The default is slog's default logger at that moment. No request and no lock
+// waits for its handler: lines that it does not take in time are dropped, and the log says how many.
 func WithLogger(l *slog.Logger) Option { return optionFunc(func(c *config) { c.logger = l }) }
 
 // WithTokenHeader sets the name of a response header with the fencing token of the request's

@@ -77,6 +77,7 @@ func TestFailOpenServesWithoutALockOnlyWithoutAnEnsemble(t *testing.T) {
 		if rec.Code != 200 || rec.Body.String() != "body" || served != 1 {
 			t.Errorf("in the outage: status %d, body %q, served %d", rec.Code, rec.Body, served)
 		}
+		synctest.Wait()
 		if !strings.Contains(log.String(), "level=WARN") || strings.Contains(log.String(), "orders") {
 			t.Errorf("logged %q, want level WARN and no lock name", log.String())
 		}

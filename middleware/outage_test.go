@@ -73,6 +73,7 @@ func TestFailOpenWaitsOnceInAnOutage(t *testing.T) {
 			o.want("later", 200, false, 0)
 			time.Sleep(500 * time.Millisecond)
 		}
+		synctest.Wait()
 		if log := o.log.String(); strings.Count(log, "served without its lock") != 101 || !strings.Contains(log, "error=") {
 			t.Errorf("log: %.300s", log)
 		}

@@ -247,59 +247,65 @@ func TestReadersAreServedTogetherAndWritersAlone(t *testing.T) {
 // TestPathKeyThatNoRequestCanHaveIsLogged: if a route does not have the path value of the pick,
 // every request to it is refused. The program is set up wrong, and the middleware logs that.
 func TestPathKeyThatNoRequestCanHaveIsLogged(t *testing.T) {
-	w := newWorld(t)
-	lock := func(pick func(*http.Request) zklock.Acquirer, log *strings.Builder) http.Handler {
-		return middleware.New(pick, middleware.WithLogger(slog.New(slog.NewTextHandler(log, nil))))(
-			http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	}
-	onMux := func(h http.Handler) http.Handler {
-		mux := http.NewServeMux()
-		mux.Handle("POST /orders/{id}/pay", h)
-		mux.Handle("/files/{path...}", h)
-		return mux
-	}
-	for _, c := range []struct {
-		name, key, url string
-		around         func(http.Handler) http.Handler
-		status         int
-		want           string
-	}{
-		{"another key", "order", "/orders/42/pay", onMux, 500, `no wildcard {order}`},
-		{"the beginning of a key", "i", "/orders/42/pay", onMux, 500, `no wildcard {i}`},
-		{"in front of the mux", "id", "/orders/42/pay", func(h http.Handler) http.Handler { return h }, 500, "behind the mux"},
-		{"the right key", "id", "/orders/42/pay", onMux, 200, ""},
-		{"the client's own fault", "path", "/files/", onMux, 400, ""},
-	} {
-		pick := middleware.ByPathValue(w.client, c.key, "orders/%s")
-		for _, optional := range []bool{false, true} {
-			status := c.status
-			if optional {
-				pick = middleware.Optional(pick)
-				status = 200
-			}
-			var log strings.Builder
-			rec := do(c.around(lock(pick, &log)), httptest.NewRequest("POST", c.url, nil))
-			if rec.Code != status {
-				t.Errorf("%s, optional %v: status %d, want %d", c.name, optional, rec.Code, status)
-			}
-			want := c.want
-			if optional {
-				want = ""
-			}
-			if text := log.String(); !strings.Contains(text, want) || (text == "") != (want == "") || want != "" && !strings.Contains(text, "level=ERROR") {
-				t.Errorf("%s, optional %v: logged %q, want %q", c.name, optional, text, want)
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		lock := func(pick func(*http.Request) zklock.Acquirer, log *strings.Builder) http.Handler {
+			return middleware.New(pick, middleware.WithLogger(slog.New(slog.NewTextHandler(log, nil))))(
+				http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+		}
+		onMux := func(h http.Handler) http.Handler {
+			mux := http.NewServeMux()
+			mux.Handle("POST /orders/{id}/pay", h)
+			mux.Handle("/files/{path...}", h)
+			return mux
+		}
+		for _, c := range []struct {
+			name, key, url string
+			around         func(http.Handler) http.Handler
+			status         int
+			want           string
+		}{
+			{"another key", "order", "/orders/42/pay", onMux, 500, `no wildcard {order}`},
+			{"the beginning of a key", "i", "/orders/42/pay", onMux, 500, `no wildcard {i}`},
+			{"in front of the mux", "id", "/orders/42/pay", func(h http.Handler) http.Handler { return h }, 500, "behind the mux"},
+			{"the right key", "id", "/orders/42/pay", onMux, 200, ""},
+			{"the client's own fault", "path", "/files/", onMux, 400, ""},
+		} {
+			pick := middleware.ByPathValue(w.client, c.key, "orders/%s")
+			for _, optional := range []bool{false, true} {
+				status := c.status
+				if optional {
+					pick = middleware.Optional(pick)
+					status = 200
+				}
+				var log strings.Builder
+				rec := do(c.around(lock(pick, &log)), httptest.NewRequest("POST", c.url, nil))
+				if rec.Code != status {
+					t.Errorf("%s, optional %v: status %d, want %d", c.name, optional, rec.Code, status)
+				}
+				want := c.want
+				if optional {
+					want = ""
+				}
+				synctest.Wait()
+				if text := log.String(); !strings.Contains(text, want) || (text == "") != (want == "") || want != "" && !strings.Contains(text, "level=ERROR") {
+					t.Errorf("%s, optional %v: logged %q, want %q", c.name, optional, text, want)
+				}
 			}
 		}
-	}
+	})
 }
 
 // TestProgramsFaultIsLogged: an error that no client can avoid is not a 400.
 func TestProgramsFaultIsLogged(t *testing.T) {
-	var log strings.Builder
-	h := middleware.New(func(*http.Request) zklock.Acquirer { return new(zklock.Client).Mutex("a") },
-		middleware.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))(never(t))
-	wantProblem(t, do(h, httptest.NewRequest("GET", "/", nil)), 500, middleware.ReasonError)
-	if text := log.String(); !strings.Contains(text, "level=ERROR") || !strings.Contains(text, "not made by Open") {
-		t.Errorf("logged %q, want level ERROR and the reason", text)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		h := middleware.New(func(*http.Request) zklock.Acquirer { return new(zklock.Client).Mutex("a") },
+			middleware.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))(never(t))
+		wantProblem(t, do(h, httptest.NewRequest("GET", "/", nil)), 500, middleware.ReasonError)
+		synctest.Wait()
+		if text := log.String(); !strings.Contains(text, "level=ERROR") || !strings.Contains(text, "not made by Open") {
+			t.Errorf("logged %q, want level ERROR and the reason", text)
+		}
+	})
 }

@@ -36,7 +36,6 @@ const (
 type writer struct {
 	inner http.ResponseWriter
 	lock  *zklock.Lock
-	limit limit
 	phase phase
 
 	saved   http.Header // inner's header before the handler ran; valid if isSaved

@@ -30,6 +30,10 @@ import (
 // reply: the transaction was applied, or was not, or will be while the lock's queue node still
 // exists. Txn never repeats a transaction.
 //
+// An ephemeral znode that a Txn creates exists for at least as long as the lock, unless it is deleted, and goes with
+// the client's session, which other locks share. Delete it with a Txn: then it makes room for others. A Txn that the
+// session has no room for fails with [driver.ErrTooLarge].
+//
 // Release and Downgrade wait for Txns under way.
 func (l *Lock) Txn(ctx context.Context, ops ...driver.Op) (results []driver.OpResult, err error) {
 	defer annotate(&err, "txn", l.handle.hold.Name())

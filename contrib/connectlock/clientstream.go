@@ -10,6 +10,7 @@ import (
 	"connectrpc.com/connect"
 
 	"github.com/zklock/go-zklock/internal/holding"
+	"github.com/zklock/go-zklock/internal/served"
 	"github.com/zklock/go-zklock/zklock"
 )
 
@@ -51,7 +52,7 @@ func (s *clientStream) begin(m any) error {
 			s.failed = nil
 			return
 		}
-		a, opts := s.acquisition(s.caller, s.call, a)
+		a, opts := s.acquisition(s.caller, s.call, a, served.Limit{})
 		held, err := holding.Take(s.late, a, s.maxHold, opts...)
 		if err != nil {
 			s.failed = s.refuse(s.late, s.call.Procedure, err)

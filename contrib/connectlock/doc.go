@@ -14,7 +14,8 @@
 // # Acquiring and releasing
 //
 // A call waits for its lock for up to 10 s (WithWait). The wait ends earlier if the client
-// cancels the call or the call's own deadline passes. The handler gets a context that carries
+// cancels the call or the call's own deadline passes, and shortly before the server's WriteTimeout
+// (WithWriteTimeout), so that the answer still reaches the client. The handler gets a context that carries
 // the lock. That context ends when the lock is lost, with the loss as its cause. With
 // zklock.WithRevocable it also ends when the lock is revoked; a call that gives up because of that
 // ends with canceled.

@@ -120,19 +120,22 @@ func TestUnavailable(t *testing.T) {
 
 // The other side is not notified of an error of the program. The logger is.
 func TestErrorOfTheProgramIsLogged(t *testing.T) {
-	c, _ := zklocktest.New(t)
-	var log strings.Builder
-	lock := connectlock.HandlerInterceptor(fixed(c), connectlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
-	err := within(t.Context(), lock, func(ctx context.Context) error {
-		return within(ctx, lock, func(context.Context) error { // without Reenter
-			t.Error("the inner handler ran")
-			return nil
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := zklocktest.New(t)
+		var log strings.Builder
+		lock := connectlock.HandlerInterceptor(fixed(c), connectlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		err := within(t.Context(), lock, func(ctx context.Context) error {
+			return within(ctx, lock, func(context.Context) error { // without Reenter
+				t.Error("the inner handler ran")
+				return nil
+			})
 		})
+		wantError(t, err, connect.CodeInternal, "LOCK_ERROR")
+		synctest.Wait()
+		if !errors.Is(err, zklock.ErrDeadlock) || !strings.Contains(log.String(), zklock.ErrDeadlock.Error()) {
+			t.Errorf("%v; the log has %q, want the deadlock in both", errors.Unwrap(errors.Unwrap(err)), log.String())
+		}
 	})
-	wantError(t, err, connect.CodeInternal, "LOCK_ERROR")
-	if !errors.Is(err, zklock.ErrDeadlock) || !strings.Contains(log.String(), zklock.ErrDeadlock.Error()) {
-		t.Errorf("%v; the log has %q, want the deadlock in both", errors.Unwrap(errors.Unwrap(err)), log.String())
-	}
 }
 
 // The errors of different calls are different values: programs add details and headers to them.

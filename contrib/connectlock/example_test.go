@@ -33,6 +33,7 @@ func ExampleHandlerInterceptor() {
 		connectlock.WithWait(0), // refuse a call whose lock is taken at once
 		connectlock.WithCode(connect.CodeResourceExhausted),
 		connectlock.WithRetryDelay(time.Second),
+		connectlock.WithWriteTimeout(10*time.Second),
 		connectlock.WithMaxHold(time.Minute),
 		connectlock.WithFirstMessage(), // for streams
 		connectlock.WithAcquire(

@@ -7,16 +7,17 @@ import (
 	"connectrpc.com/connect"
 
 	"github.com/zklock/go-zklock/internal/holding"
+	"github.com/zklock/go-zklock/internal/served"
 )
 
 // errReturned is the cause of a first Receive that ends after the handler has returned.
 var errReturned = errors.New("the handler of this stream has returned")
 
 // serveFirst serves a stream whose first message chooses its lock.
-func (c *config) serveFirst(parent context.Context, conn connect.StreamingHandlerConn, call Call, next connect.StreamingHandlerFunc) (err error) {
+func (c *config) serveFirst(parent context.Context, conn connect.StreamingHandlerConn, call Call, limit served.Limit, next connect.StreamingHandlerFunc) (err error) {
 	ctx := holding.NewContext(parent)
 	first := holding.NewFirstMessage(ctx, failures, conn.Receive, call.ClientStream, c.logger)
-	s := &firstMessage{handlerStream: handlerStream{conn, &first.Stream}, first: first, config: c, call: call, late: ctx}
+	s := &firstMessage{handlerStream: handlerStream{conn, &first.Stream}, first: first, config: c, call: call, limit: limit, late: ctx}
 	defer func() { err = first.End(err, errReturned) }()
 	return next(ctx, s)
 }
@@ -26,6 +27,7 @@ type firstMessage struct {
 	handlerStream
 	*config
 	call  Call
+	limit served.Limit
 	late  *holding.Context
 	first *holding.FirstMessage
 }
@@ -40,7 +42,7 @@ func (s *firstMessage) take(request any) error {
 	if a == nil {
 		return nil
 	}
-	a, opts := s.acquisition(s.late, s.call, a)
+	a, opts := s.acquisition(s.late, s.call, a, s.limit)
 	h, err := holding.Take(s.late, a, s.maxHold, opts...)
 	if err != nil {
 		return s.refuse(s.late, s.call.Procedure, err)

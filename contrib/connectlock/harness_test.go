@@ -76,11 +76,21 @@ func listen(t *testing.T, s shop, handler connect.Interceptor) string {
 }
 
 // start serves the shop over HTTP/1.1 and HTTP/2.
-func start(s shop, handler connect.Interceptor) *httptest.Server {
+func start(s shop, lock connect.Interceptor) *httptest.Server {
+	server := httptest.NewUnstartedServer(handler(s, lock))
+	server.Config.Protocols = new(http.Protocols)
+	server.Config.Protocols.SetHTTP1(true)
+	server.Config.Protocols.SetUnencryptedHTTP2(true)
+	server.Start()
+	return server
+}
+
+// handler returns the handler of the shop's calls.
+func handler(s shop, lock connect.Interceptor) http.Handler {
 	mux := http.NewServeMux()
 	var with []connect.HandlerOption
-	if handler != nil {
-		with = append(with, connect.WithInterceptors(handler))
+	if lock != nil {
+		with = append(with, connect.WithInterceptors(lock))
 	}
 	mux.Handle(pay, connect.NewUnaryHandler(pay, func(ctx context.Context, r *connect.Request[text]) (*connect.Response[text], error) {
 		m, err := s.pay(ctx, r.Msg)
@@ -102,12 +112,7 @@ func start(s shop, handler connect.Interceptor) *httptest.Server {
 	mux.Handle(chat, connect.NewBidiStreamHandler(chat, func(ctx context.Context, c *connect.BidiStream[text, text]) error {
 		return s.chat(ctx, c)
 	}, with...))
-	server := httptest.NewUnstartedServer(mux)
-	server.Config.Protocols = new(http.Protocols)
-	server.Config.Protocols.SetHTTP1(true)
-	server.Config.Protocols.SetUnencryptedHTTP2(true)
-	server.Start()
-	return server
+	return mux
 }
 
 // call makes a unary call.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/zklock/go-zklock/interceptors/protolock"
 	"github.com/zklock/go-zklock/internal/holding"
+	"github.com/zklock/go-zklock/internal/served"
 	"github.com/zklock/go-zklock/zklock"
 )
 
@@ -61,9 +62,9 @@ func (handlers) WrapStreamingClient(next connect.StreamingClientFunc) connect.St
 func (h handlers) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.StreamingHandlerFunc {
 	return func(ctx context.Context, conn connect.StreamingHandlerConn) error {
 		call := newCall(conn.Spec(), conn.RequestHeader())
-		ctx = h.withCaller(ctx, call)
+		ctx, limit := served.LimitOf(h.withCaller(ctx, call), h.writeTimeout)
 		if h.firstMessage {
-			return h.serveFirst(ctx, conn, call, next)
+			return h.serveFirst(ctx, conn, call, limit, next)
 		}
 		a := h.pick(ctx, call)
 		switch a {
@@ -72,7 +73,7 @@ func (h handlers) WrapStreamingHandler(next connect.StreamingHandlerFunc) connec
 		case protolock.NoMessage:
 			a = protolock.TooEarly
 		}
-		return h.hold(ctx, call, a, func(ctx context.Context, lock *zklock.Lock) error {
+		return h.hold(ctx, call, a, limit, func(ctx context.Context, lock *zklock.Lock) error {
 			s := &holding.Stream{Errors: failures, Ctx: ctx, Inner: conn.Receive, Waits: call.ClientStream, Logger: h.logger}
 			s.Hold(lock)
 			return next(ctx, &handlerStream{conn, s})
@@ -107,15 +108,16 @@ func (c *config) unary(onClient bool, next connect.UnaryFunc) connect.UnaryFunc 
 		}
 		call := newCall(spec, req.Header())
 		call.Request = req.Any()
+		var limit served.Limit
 		if !onClient {
-			ctx = c.withCaller(ctx, call)
+			ctx, limit = served.LimitOf(c.withCaller(ctx, call), c.writeTimeout)
 		}
 		a := c.pick(ctx, call)
 		if a == nil {
 			return next(ctx, req)
 		}
 		var resp connect.AnyResponse
-		err := c.hold(ctx, call, a, func(ctx context.Context, _ *zklock.Lock) (err error) {
+		err := c.hold(ctx, call, a, limit, func(ctx context.Context, _ *zklock.Lock) (err error) {
 			resp, err = next(ctx, req)
 			return err
 		})
@@ -132,8 +134,8 @@ var errNotHeld = &zklock.LostError{Cause: errors.New("it was lost before the cal
 
 // hold does the work of a call while a is held. It returns the work's error, or one that
 // describes the failure of the lock.
-func (c *config) hold(ctx context.Context, call Call, a zklock.Acquirer, work func(context.Context, *zklock.Lock) error) error {
-	a, opts := c.acquisition(ctx, call, a)
+func (c *config) hold(ctx context.Context, call Call, a zklock.Acquirer, limit served.Limit, work func(context.Context, *zklock.Lock) error) error {
+	a, opts := c.acquisition(ctx, call, a, limit)
 	entered := false
 	var done error // the work's, kept from Do, so that it is not taken for an error of the lock
 	err := zklock.Do(ctx, a, func(ctx context.Context, lock *zklock.Lock) error {

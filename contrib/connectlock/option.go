@@ -10,6 +10,8 @@ import (
 	"connectrpc.com/connect"
 
 	"github.com/zklock/go-zklock/interceptors/protolock"
+	"github.com/zklock/go-zklock/internal/backlog"
+	"github.com/zklock/go-zklock/internal/served"
 	"github.com/zklock/go-zklock/zklock"
 )
 
@@ -31,7 +33,8 @@ func (o option) apply(c *config) { o(c) }
 // config has what the options set. It does not change after the interceptor was made.
 type config struct {
 	pick         Pick
-	wait         time.Duration // zero or less: try
+	wait         time.Duration  // zero or less: try
+	writeTimeout *time.Duration // nil: the server's
 	label        func(context.Context, Call) string
 	code         connect.Code
 	retryDelay   time.Duration
@@ -52,23 +55,21 @@ func newConfig(interceptor string, pick Pick, opts []Option) *config {
 			o.apply(c)
 		}
 	}
-	if c.logger == nil {
-		c.logger = slog.Default()
-	}
+	c.logger = new(backlog.Queue).Logger(c.logger)
 	c.acquire = append(c.acquire, zklock.WithWait(c.wait))
 	return c
 }
 
-// acquisition returns the lock of a call, with the options for acquiring it.
-func (c *config) acquisition(ctx context.Context, call Call, a zklock.Acquirer) (zklock.Acquirer, []zklock.AcquireOption) {
-	own := make([]zklock.AcquireOption, 0, 2) // of the call
+// acquisition returns the lock of a call, with the options for acquiring it. The zero limit is none.
+func (c *config) acquisition(ctx context.Context, call Call, a zklock.Acquirer, limit served.Limit) (zklock.Acquirer, []zklock.AcquireOption) {
+	own, wait := make([]zklock.AcquireOption, 0, 2), c.wait // of the call
 	if d, ok := a.(*protolock.Declared); ok {
-		a, own = d.Acquirer, append(own, d.Wait...) // overrides the interceptor's wait
+		a, wait, own = d.Acquirer, d.Wait, append(own, d.Options...) // overrides the interceptor's wait
 	}
 	if c.label != nil {
 		own = append(own, zklock.WithLabel(c.label(ctx, call)))
 	}
-	return a, append(slices.Clip(c.acquire), own...)
+	return limit.Acquirer(a, wait), append(slices.Clip(c.acquire), own...)
 }
 
 // procedureOf is the default label of a call.
@@ -79,6 +80,20 @@ func procedureOf(_ context.Context, call Call) string { return call.Procedure }
 // fails as unavailable a quarter of connect_timeout after the outage began, or at once if that
 // has passed. A wait that the .proto file declares has precedence, see FromProto.
 func WithWait(d time.Duration) Option { return option(func(c *config) { c.wait = d }) }
+
+// WithWriteTimeout sets until when the answer to a handler's call can be written, from when the
+// interceptor gets the call. The default is the http.Server's WriteTimeout: when that has passed, the
+// client gets no answer, and may make the call again while the handler of the first one still runs. So the
+// wait for a lock ends a little before: a tenth of the time, and one second at most. A call that has got its
+// lock later is not served. Its error is that of a wait that is over, with the code of WithCode.
+//
+// connect has read the message of a unary call before an interceptor gets the call, while the server's
+// time runs. So set the server's ReadTimeout, too, if messages may arrive slowly. With zero or less the
+// wait is as long as WithWait says: set that if an outer http.Handler has moved the write deadline, as long
+// streams need. The option has no effect on a client.
+func WithWriteTimeout(d time.Duration) Option {
+	return option(func(c *config) { c.writeTimeout = &d })
+}
 
 // WithLabel sets a text that other processes can read about a call that waits for a lock or
 // holds it, such as a request id; see zklock.WithLabel. The default is the call's procedure.
@@ -122,7 +137,8 @@ func WithAcquire(opts ...zklock.AcquireOption) Option {
 
 // WithLogger sets the logger for errors that are a fault of the program or its set-up
 // ([ReasonError]). The error that the caller gets does not describe the fault. The default is
-// slog.Default.
+// slog's default logger at that moment. No call and no lock waits for its handler: lines that it
+// does not take in time are dropped, and the log says how many.
 func WithLogger(l *slog.Logger) Option { return option(func(c *config) { c.logger = l }) }
 
 // WithFirstMessage makes the streams of a handler acquire their lock with the first message

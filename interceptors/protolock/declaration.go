@@ -70,7 +70,8 @@ type declaration struct {
 	fields  []fieldPath // of the values for the format
 	mode    lockpb.Mode
 	permits int
-	wait    []zklock.AcquireOption // empty: use the adapter's
+	wait    time.Duration
+	options []zklock.AcquireOption // for the wait; empty: use the adapter's
 	err     error                  // why the declaration is wrong
 }
 
@@ -108,7 +109,7 @@ func parseDeclaration(o *lockpb.Lock, request protoreflect.MessageDescriptor) (*
 		if err != nil || wait < 0 {
 			return nil, fmt.Errorf("wait %q: want a duration of zero or more, such as 2s", text)
 		}
-		d.wait = []zklock.AcquireOption{zklock.WithWait(wait)}
+		d.wait, d.options = wait, []zklock.AcquireOption{zklock.WithWait(wait)}
 	}
 	texts, fields, err := parseTemplate(o.GetName())
 	if err != nil {
@@ -171,10 +172,10 @@ func (d *declaration) acquirer(c *zklock.Client, request any) zklock.Acquirer {
 	default:
 		a = c.Mutex(name)
 	}
-	if len(d.wait) == 0 {
+	if len(d.options) == 0 {
 		return a
 	}
-	return &Declared{a, d.wait}
+	return &Declared{a, d.wait, d.options}
 }
 
 // name inserts the request's fields into the name. If that is not possible, it returns
@@ -195,12 +196,11 @@ func (d *declaration) name(request any) (string, zklock.Acquirer) {
 // Declared is an Acquirer with the declared wait, which replaces the adapter's.
 type Declared struct {
 	zklock.Acquirer
-
-	// Wait is the wait, as an option. It must not be changed.
-	Wait []zklock.AcquireOption
+	Wait    time.Duration          // zero: it is a try
+	Options []zklock.AcquireOption // for that wait; they must not be changed
 }
 
 // Acquire implements zklock.Acquirer, for programs that call a Pick themselves.
 func (d *Declared) Acquire(ctx context.Context, opts ...zklock.AcquireOption) (*zklock.Lock, error) {
-	return d.Acquirer.Acquire(ctx, slices.Concat(opts, d.Wait)...)
+	return d.Acquirer.Acquire(ctx, append(opts[:len(opts):len(opts)], d.Options...)...)
 }

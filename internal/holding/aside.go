@@ -22,11 +22,11 @@ func Aside(f func() error, logPanic func(panicked any, stack string)) <-chan Out
 		var o Outcome
 		defer func() {
 			if !o.returned {
-				o.panicked = recover()
+				if o.panicked = recover(); o.panicked != nil {
+					logPanic(o.panicked, string(debug.Stack()))
+				}
 			}
-			if got <- o; o.panicked != nil {
-				logPanic(o.panicked, string(debug.Stack())) // last: the caller, which holds a lock, does not wait for the log
-			}
+			got <- o
 		}()
 		o.err = f()
 		o.returned = true

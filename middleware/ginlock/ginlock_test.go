@@ -342,55 +342,58 @@ func TestEngineInsideThePlainMiddleware(t *testing.T) {
 // TestParameterThatTheRouteDoesNotHaveIsLogged: if a route does not have the parameter of the pick,
 // every request to it is refused. The program is set up wrong, and the middleware logs that.
 func TestParameterThatTheRouteDoesNotHaveIsLogged(t *testing.T) {
-	w := newWorld(t)
-	var log strings.Builder
-	lock := func(pick func(*gin.Context) zklock.Acquirer) gin.HandlerFunc {
-		return ginlock.New(pick, middleware.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
-	}
-	by := func(key string) func(*gin.Context) zklock.Acquirer {
-		return ginlock.ByParam(w.client, key, "orders/%s")
-	}
-	e := gin.New()
-	e.GET("/orders/:id", lock(by("order")))
-	e.GET("/optional/:id", lock(middleware.Optional(by("order"))))
-	e.GET("/files/*path", lock(by("path")))
-	e.NoRoute(lock(by("id")))
-	if rec := do(e, "GET", "/optional/42"); rec.Code != 200 || log.Len() > 0 {
-		t.Errorf("optional: status %d, logged %q", rec.Code, log.String())
-	}
-	for url, logged := range map[string]bool{"/orders/42": true, "/files/": false, "/nowhere": false} {
-		log.Reset()
-		if rec := do(e, "GET", url); rec.Code != map[bool]int{true: 500, false: 400}[logged] {
-			t.Errorf("%s: status %d", url, rec.Code)
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		var log strings.Builder
+		lock := func(pick func(*gin.Context) zklock.Acquirer) gin.HandlerFunc {
+			return ginlock.New(pick, middleware.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 		}
-		if text := log.String(); logged != strings.Contains(text, `no parameter`) || !logged && text != "" {
-			t.Errorf("%s: logged %q", url, text)
+		by := func(key string) func(*gin.Context) zklock.Acquirer {
+			return ginlock.ByParam(w.client, key, "orders/%s")
 		}
-	}
-	for _, key := range []string{"", ":id", "*id", "/id"} {
-		func() {
-			defer func() {
-				if recover() == nil {
-					t.Errorf("ByParam accepted the key %q", key)
-				}
+		e := gin.New()
+		e.GET("/orders/:id", lock(by("order")))
+		e.GET("/optional/:id", lock(middleware.Optional(by("order"))))
+		e.GET("/files/*path", lock(by("path")))
+		e.NoRoute(lock(by("id")))
+		if rec := do(e, "GET", "/optional/42"); rec.Code != 200 || log.Len() > 0 {
+			t.Errorf("optional: status %d, logged %q", rec.Code, log.String())
+		}
+		for url, logged := range map[string]bool{"/orders/42": true, "/files/": false, "/nowhere": false} {
+			log.Reset()
+			if rec := do(e, "GET", url); rec.Code != map[bool]int{true: 500, false: 400}[logged] {
+				t.Errorf("%s: status %d", url, rec.Code)
+			}
+			synctest.Wait()
+			if text := log.String(); logged != strings.Contains(text, `no parameter`) || !logged && text != "" {
+				t.Errorf("%s: logged %q", url, text)
+			}
+		}
+		for _, key := range []string{"", ":id", "*id", "/id"} {
+			func() {
+				defer func() {
+					if recover() == nil {
+						t.Errorf("ByParam accepted the key %q", key)
+					}
+				}()
+				ginlock.ByParam(w.client, key, "orders/%s")
 			}()
-			ginlock.ByParam(w.client, key, "orders/%s")
-		}()
-	}
-	for what, f := range map[string]func(){
-		"no client":       func() { ginlock.ByParams(nil, "%s/%s", "a", "b") },
-		"no key":          func() { ginlock.ByParams(w.client, "orders") },
-		"too few keys":    func() { ginlock.ByParams(w.client, "%s/%s", "a") },
-		"a key's colon":   func() { ginlock.ByParams(w.client, "%s/%s", "a", ":b") },
-		"one text of two": func() { ginlock.ByParams(w.client, "%s%s", "a", "b") },
-	} {
-		func() {
-			defer func() {
-				if v, ok := recover().(string); !ok || !strings.HasPrefix(v, "ginlock: ByParams: ") {
-					t.Errorf("%s: recovered %v", what, v)
-				}
+		}
+		for what, f := range map[string]func(){
+			"no client":       func() { ginlock.ByParams(nil, "%s/%s", "a", "b") },
+			"no key":          func() { ginlock.ByParams(w.client, "orders") },
+			"too few keys":    func() { ginlock.ByParams(w.client, "%s/%s", "a") },
+			"a key's colon":   func() { ginlock.ByParams(w.client, "%s/%s", "a", ":b") },
+			"one text of two": func() { ginlock.ByParams(w.client, "%s%s", "a", "b") },
+		} {
+			func() {
+				defer func() {
+					if v, ok := recover().(string); !ok || !strings.HasPrefix(v, "ginlock: ByParams: ") {
+						t.Errorf("%s: recovered %v", what, v)
+					}
+				}()
+				f()
 			}()
-			f()
-		}()
-	}
+		}
+	})
 }

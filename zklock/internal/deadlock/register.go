@@ -120,17 +120,18 @@ func (g *register) enter(ctx context.Context, regs []*registration) (s *place.Se
 	for _, r := range regs {
 		r.bytes = session.EphemeralSize(len(g.path) + 1 + len(r.wait.encode()) + seqSize)
 	}
-	s, err := g.pool.Session(ctx, g.path, regs[0].bytes)
-	if err != nil {
-		for _, r := range regs {
-			r.full = errors.Is(err, errs.ErrFull)
+	s, err := g.pool.Session(ctx, g.path, regs[0].bytes-g.cfg.Reserve())
+	for err == nil && n < len(regs) {
+		if err = s.Enter(regs[n].bytes, g.cfg.Reserve()); err == nil {
+			s.Rest() // a registration needs no lease
+			regs[n].on = s
+			n++
 		}
-		return nil, 0
 	}
-	for n < len(regs) && s.Enter(regs[n].bytes) == nil {
-		s.Rest() // a registration needs no lease
-		regs[n].on = s
-		n++
+	if n == 0 {
+		for _, r := range regs {
+			r.full = errors.Is(err, errs.ErrFull) || errors.Is(err, errs.ErrNoRoom)
+		}
 	}
 	return s, n
 }
@@ -217,10 +218,11 @@ func (r *registration) end() {
 	}
 }
 
-// leave leaves the session at once: one that retires ends, and its registrations with it.
+// leave leaves the session at once: one that retires ends, and its registrations with it. The znode counts in its
+// room for as long as it may exist.
 func (r *registration) leave() {
 	r.on.Stir()
-	r.on.Leave(r.bytes)
+	r.on.Leave(0)
 }
 
 // deleteAll deletes the znodes of some registrations with as few requests as possible. What that has not deleted
@@ -238,6 +240,7 @@ func (g *register) deleteAll(all []*registration) {
 		if w := writes[i]; w != nil {
 			if <-w.Done; w.Err == nil {
 				r.leave()
+				r.on.Free(r.bytes)
 				r.end()
 				continue
 			}
@@ -269,6 +272,7 @@ func (g *register) delete(r *registration) {
 		}
 		err = g.deleteOnce(r)
 	}
+	r.on.Free(r.bytes)
 }
 
 // deleteOnce deletes the znode of a registration, if it has one. It looks for one of which that is not known: as

@@ -60,7 +60,7 @@ func newPlace(s *Session, wants []Want, keepable bool, replaces *Place) (*Place,
 	if replaces == nil {
 		p.bytes = Ephemerals(desk.cfg.Dialect, wants)
 	}
-	if err := desk.Enter(p.bytes); err != nil {
+	if err := desk.Enter(p.bytes, 0); err != nil {
 		return nil, err
 	}
 	desk.mu.Lock()

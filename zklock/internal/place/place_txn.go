@@ -27,6 +27,9 @@ func (p *Place) Txn(ctx context.Context, kind string, ops []driver.Op, again boo
 			return nil, fmt.Errorf("%w: an operation is on the lock's own queue node %s, which only zklock may change", errs.ErrConflict, ops[i].Path)
 		}
 	}
+	if err := desk.Occupy(ops); err != nil {
+		return nil, err
+	}
 	all = append(all, ops...)
 	var results []driver.OpResult
 	op := func(ctx context.Context, _ driver.Session) (err error) {
@@ -38,6 +41,11 @@ func (p *Place) Txn(ctx context.Context, kind string, ops []driver.Op, again boo
 		run = desk.Repeat
 	}
 	err := run(ctx, kind, op)
+	if err == nil {
+		desk.Vacate(ops, results[checks:], nil)
+	} else {
+		desk.Vacate(ops, nil, err)
+	}
 	at := session.AtFault(results)
 	switch {
 	case err == nil:

@@ -25,14 +25,14 @@ import (
 // client that has seen a later transaction than they have, and never say that its session is over.
 
 // Enter counts a new place, which needs the lease, and the bytes of its ephemeral znodes: see room.go. It
-// returns errs.ErrSessionOver if the session is over, and errs.ErrNoRoom if it has no room for them.
-func (s *life) Enter(bytes int) error {
+// returns errs.ErrSessionOver if the session is over, and errs.ErrNoRoom if it and the reserve have no room for them.
+func (s *life) Enter(bytes, reserve int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case s.over != nil:
 		return errs.ErrSessionOver
-	case !s.hasRoom(bytes):
+	case !s.hasRoom(bytes - reserve):
 		return errs.ErrNoRoom
 	}
 	s.bytes.Add(int64(bytes))
@@ -40,10 +40,10 @@ func (s *life) Enter(bytes int) error {
 	return nil
 }
 
-// hasRoom reports whether the session may have so many more bytes of ephemeral znodes. Without mu that may
-// change at once.
+// hasRoom reports whether the session may have so many more bytes of ephemeral znodes; less than 0: beyond its
+// room, from a reserve. Without mu that may change at once.
 func (s *life) hasRoom(bytes int) bool {
-	return int(s.bytes.Load())+bytes <= s.settings.maxEphemerals()
+	return bytes == 0 || int(s.bytes.Load())+bytes <= s.settings.maxEphemerals()
 }
 
 // Ephemerals returns how many bytes the session's ephemeral znodes have, and how many they have at most.

@@ -21,7 +21,7 @@ func TestRestedLeaseCountsAgain(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := busySession(&onConn{generation: 1}, c.left)
 			s.counting = c.left > 0
-			s.Enter(0)
+			s.Enter(0, 0)
 			s.Rest()
 			if s.counting != (c.left > 0) {
 				t.Errorf("a lease of %v counts: %v, although one of two places needs it", c.left, s.counting)
@@ -84,7 +84,7 @@ func TestWriteDuringARestDoesNotCount(t *testing.T) {
 		if s.counting {
 			t.Error("the lease of a session at rest counts")
 		}
-		s.Enter(0)
+		s.Enter(0, 0)
 		if !s.counting {
 			t.Error("the lease does not count when a place needs it")
 		}
@@ -126,7 +126,7 @@ func TestSilentSessionEnds(t *testing.T) {
 		ends("without a place", limit-s.timeout/2, errs.ErrSilent)
 		time.Sleep(s.timeout / 2)
 		ends("without a place, a session timeout after a Sync", s.lease.SyncEvery(), errs.ErrSilent)
-		s.Enter(0)
+		s.Enter(0, 0)
 		ends("with a new place", s.lease.SyncEvery(), errs.ErrSilent)
 		if !errors.Is(errs.ErrSilent, errs.ErrLeaseOver) {
 			t.Error("the cause does not match ErrLeaseOver")
@@ -150,7 +150,7 @@ func TestOverseerIsWokenOnlyIfItWouldBeLate(t *testing.T) {
 			}
 			time.Sleep(time.Second)
 			look() // without a lease: it looks again when the ensemble has been silent
-			s.Enter(0)
+			s.Enter(0, 0)
 			exchange(s, true)
 			if !s.counting || len(s.look) == 0 {
 				t.Errorf("a lease of %v counts: %v, and the overseer, which looks after %v, is woken: %v", time.Until(s.lease.Until), s.counting, time.Until(s.looks), len(s.look) > 0)
@@ -159,7 +159,7 @@ func TestOverseerIsWokenOnlyIfItWouldBeLate(t *testing.T) {
 			look()
 			time.Sleep(time.Second)
 			end(s)
-			s.Enter(0)
+			s.Enter(0, 0)
 			exchange(s, true)
 			if !s.counting || len(s.look) > 0 {
 				t.Errorf("a later lease counts: %v, and the overseer is woken: %v", s.counting, len(s.look) > 0)

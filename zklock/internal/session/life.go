@@ -48,8 +48,7 @@ type life struct {
 	// proven is Lease.Until in nanoseconds since born, while the lease counts and the
 	// session is not over, and else 0. It changes together with them, under mu.
 	proven atomic.Int64
-
-	bytes atomic.Int64 // changed under mu; what the places' znodes take in the transaction that ends the session: see room.go
+	bytes  atomic.Int64 // changed under mu; what the session's ephemeral znodes take in the transaction that ends it: see room.go
 
 	mu       mutex.Mutex[mutex.Inner]
 	notices  notices       // shares mu: a step of the session and its notice are one
@@ -70,6 +69,7 @@ type life struct {
 	looks    time.Time     // guarded by mu; when the overseer looks next, at the latest; zero: it has not looked yet
 	cut      time.Time     // guarded by mu; since when there has been no connection; zero: there is one; stays when the session is over
 
+	foreign       map[string]int    // guarded by mu; the bytes of the program's ephemeral znodes, by path; "": of all
 	holds         map[Hold]struct{} // guarded by mu
 	lossDelayEnds time.Time         // guarded by mu; an instant: until then the nodes of lost locks stay
 	retiring      bool              // guarded by mu; the pool has replaced it: it ends when its last place is gone

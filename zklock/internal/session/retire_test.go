@@ -21,10 +21,10 @@ func TestRetiredSessionEndsWithItsLastPlace(t *testing.T) {
 			}
 		}
 		s := busySession(&onConn{generation: 1}, 5*time.Second)
-		s.Enter(0)
+		s.Enter(0, 0)
 		s.retire()
 		s.Leave(0)
-		if s.IsOver() || s.Enter(0) != nil {
+		if s.IsOver() || s.Enter(0, 0) != nil {
 			t.Error("a session that is retiring ends, or takes no further place, while it has a place")
 		}
 		s.Leave(0)

@@ -13,12 +13,16 @@ import (
 // good: no follower can read it, and no server can start again. The limit is jute.maxbuffer and the extra
 // size, which is as much again by default.
 //
-// So a session never has more bytes of such paths than maxEphemerals. Invariants:
+// So a session never has more bytes of such paths than maxEphemerals, but for a reserve of registrations:
+// see Reserve. Invariants:
 //
 //   - A place and a registration count from before their creates are sent until their znodes are certainly
 //     gone. A place that replaces another one takes over the count: one transaction deletes and creates.
+//   - An ephemeral znode of the program, which a transaction under a lock creates, counts from before the
+//     transaction is sent until another such transaction has deleted it. The client does not learn of
+//     other deletes. So these have at most half of the room: locks never lack room because of them.
 //   - What is not counted is in the rest of jute.maxbuffer and in the extra size: creates that are applied
-//     late, until the client deletes them, and ephemeral znodes that the program makes with Txn.
+//     late, until the client deletes them.
 //   - A session takes a place, or refuses it, by its count at that moment. So it does not matter that the
 //     pool has chosen the session before, for many callers at once: Enter decides, and one that is refused
 //     asks the pool again.
@@ -32,6 +36,10 @@ func (c *Settings) maxBuffer() int { return cmp.Or(c.JuteMaxbuffer, defaultMaxBu
 // maxEphemerals returns how many bytes the ephemeral znodes of a session have at most: seven eighths of
 // jute.maxbuffer.
 func (c *Settings) maxEphemerals() int { return c.maxBuffer() / 8 * 7 }
+
+// Reserve returns how many more bytes a session has for the registrations of waits, which places do not use: the
+// waits of a client that is full of queue nodes may be in a circle, too.
+func (c *Settings) Reserve() int { return c.maxBuffer() / 32 }
 
 // EphemeralSize returns how many bytes an ephemeral znode with a path of that length has in the transaction
 // that ends its session.
