@@ -46,7 +46,7 @@ func TestPointThatIsGone(t *testing.T) {
 		t.Run(fmt.Sprint(readers), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				e := memdriver.New()
-				slow := onRegister(faultdriver.On(faultdriver.Sync, faultdriver.Once(faultdriver.Delay(700*time.Millisecond))))
+				slow := onRegister(faultdriver.On(faultdriver.Get, faultdriver.Once(faultdriver.Delay(700*time.Millisecond))))
 				a, b, c := connect(t, faultdriver.Wrap(e.Connector(), slow), nil), connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
 				x, y := mustLock(t)(a.RWMutex("x").Reader().Acquire(t.Context())), mustLock(t)(b.Mutex("y").Acquire(t.Context()))
 				gaveUp := make(chan error, 1)

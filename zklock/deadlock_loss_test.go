@@ -132,7 +132,7 @@ func TestLossInACircle(t *testing.T) {
 				t.Run(fmt.Sprint(loss, " ", when, ", and its wait goes on: ", goesOn), func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
 						e := memdriver.New()
-						slow := onRegister(faultdriver.On(faultdriver.Sync, faultdriver.Once(faultdriver.Delay(700*time.Millisecond))))
+						slow := onRegister(faultdriver.On(faultdriver.Get, faultdriver.Once(faultdriver.Delay(700*time.Millisecond))))
 						of, held := ringOf(t, e, e.Connector(), e.Connector(), faultdriver.Wrap(e.Connector(), slow))
 						queue, err := of[loser].Contenders(t.Context(), "r1")
 						if err != nil || len(queue) != 1 {
@@ -179,7 +179,7 @@ func TestLossInACircle(t *testing.T) {
 func TestNodeThatIsGoneAtTheSecondLook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
-		slow := onRegister(faultdriver.On(faultdriver.Sync, faultdriver.Once(faultdriver.Delay(700*time.Millisecond))))
+		slow := onRegister(faultdriver.On(faultdriver.Get, faultdriver.Once(faultdriver.Delay(700*time.Millisecond))))
 		of, held := ringOf(t, e, e.Connector(), e.Connector(), faultdriver.Wrap(e.Connector(), slow), e.Connector())
 		queue, err := of[1].Contenders(t.Context(), "r1")
 		if err != nil || len(queue) != 1 {

@@ -21,7 +21,7 @@ func TestCircleBehindManyThatAreOver(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				e := memdriver.New()
-				slow := onRegister(faultdriver.On(faultdriver.Sync, faultdriver.Once(faultdriver.Delay(3*time.Second))))
+				slow := onRegister(faultdriver.On(faultdriver.Get, faultdriver.Once(faultdriver.Delay(3*time.Second))))
 				a, b, c := connect(t, faultdriver.Wrap(e.Connector(), slow), nil), connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
 				l := mustLock(t)(a.Mutex("l").Acquire(t.Context()))
 				var held []*zklock.Lock
