@@ -291,7 +291,7 @@ func TestCostOfLooks(t *testing.T) {
 func TestMemberThatRegistersAgainWhileTheVictimLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
-		slow := onRegister(faultdriver.On(faultdriver.Multi, faultdriver.Nth(2, faultdriver.Delay(900*time.Millisecond)))) // the first one registers
+		slow := onRegister(faultdriver.On(faultdriver.Multi, faultdriver.Nth(2, faultdriver.Delay(2500*time.Millisecond)))) // the first one registers
 		a, b := connect(t, e.Connector(), nil), connect(t, faultdriver.Wrap(e.Connector(), slow), nil)
 		x := mustLock(t)(a.Mutex("x").Acquire(t.Context()))
 		y := mustLock(t)(b.RWMutex("y").Writer().Acquire(t.Context()))
@@ -304,6 +304,29 @@ func TestMemberThatRegistersAgainWhileTheVictimLeaves(t *testing.T) {
 		time.Sleep(4500 * time.Millisecond)
 		second := nested(t, y, b.Mutex("x"))
 		wantVictims(t, settle(t, e, []*zklock.Lock{x, y}, []<-chan outcome{first, second}), 1)
+	})
+}
+
+// TestMemberThatGivesUpWhileTheVictimLeaves: a wait in the local queue ends while another member of its circle is about to
+// end. The node that it stood behind stays, and so does that which its context holds. No wait fails.
+func TestMemberThatGivesUpWhileTheVictimLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		slow := onRegister(faultdriver.On(faultdriver.Multi, faultdriver.Nth(2, faultdriver.Delay(900*time.Millisecond)))) // the first one registers
+		a, b, x, y := pair(t, e.Connector(), faultdriver.Wrap(e.Connector(), slow))
+		passing(t, a.Mutex("y")) // it leads
+		first := nested(t, x, a.Mutex("y"), zklock.WithWait(3*time.Second))
+		time.Sleep(1500 * time.Millisecond)
+		second := nested(t, y, b.Mutex("x"))
+		if o := <-first; !errors.Is(o.err, zklock.ErrNotAcquired) || errors.Is(o.err, zklock.ErrDeadlock) {
+			t.Error(o.err)
+		}
+		time.Sleep(2 * time.Second)
+		stillWaits(t, second, "the other wait has ended")
+		mustRelease(t, x)
+		granted(t, <-second)
+		mustRelease(t, y)
+		time.Sleep(time.Second) // the one that leads has its turn
 	})
 }
 
@@ -410,6 +433,8 @@ func TestRegistrationThatLies(t *testing.T) {
 			t.Fatal(err)
 		}
 		second := nested(t, y, b.Mutex("x"), zklock.WithWait(5*time.Second))
+		time.Sleep(3 * time.Second)
+		wantNoDeadlocks(t, a)
 		if o := <-second; errors.Is(o.err, zklock.ErrDeadlock) {
 			t.Errorf("%.200s", o.err)
 		}
@@ -449,11 +474,12 @@ func TestMemberWithTwoRegistrations(t *testing.T) {
 		e := memdriver.New()
 		slow := onRegister(faultdriver.On(faultdriver.Delete, faultdriver.Once(faultdriver.Delay(4*time.Second))))
 		late := onRegister(faultdriver.Any(faultdriver.On(faultdriver.Get, faultdriver.Once(faultdriver.Delay(2300*time.Millisecond))),
-			faultdriver.On(faultdriver.Multi, faultdriver.Nth(2, faultdriver.Delay(900*time.Millisecond)))))
+			faultdriver.On(faultdriver.Multi, faultdriver.Nth(2, faultdriver.Delay(2*time.Second)))))
 		a, b, c := connect(t, faultdriver.Wrap(e.Connector(), slow), nil), connect(t, faultdriver.Wrap(e.Connector(), late), nil), connect(t, e.Connector(), nil)
 		held := []*zklock.Lock{mustLock(t)(a.Mutex("x").Acquire(t.Context())), mustLock(t)(b.RWMutex("y").Writer().Acquire(t.Context()))}
 		go func() { _, _ = c.RWMutex("y").Writer().Acquire(t.Context(), zklock.WithWait(1700*time.Millisecond)) }() // then it changes
 		synctest.Wait()
+		passing(t, a.RWMutex("y").Reader()) // it leads, so the node that the other wait stands behind stays
 		first := nested(t, held[0], a.RWMutex("y").Reader())
 		time.Sleep(100 * time.Millisecond)
 		waits := []<-chan outcome{first, nested(t, held[1], b.Mutex("x"))}

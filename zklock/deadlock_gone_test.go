@@ -61,13 +61,14 @@ func TestPointThatIsGone(t *testing.T) {
 				}
 				time.Sleep(200 * time.Millisecond)
 				last := nested(t, x, a.Mutex("y"))
-				time.Sleep(1300 * time.Millisecond) // it has seen the circle, and its Sync is under way
+				time.Sleep(1300 * time.Millisecond) // it has seen the circle, and reads its registrations
 				thaw := e.Freeze(e.Sessions()[1])
 				if err := <-gaveUp; err == nil {
 					t.Fatal("acquired")
 				}
 				time.Sleep(time.Second)
 				stillWaits(t, last, "the readers stand behind nothing")
+				wantNoDeadlocks(t, a)
 				if n := a.Stats().DeadlocksUnknown; n != 0 {
 					t.Errorf("%d waits are counted as unknown, want none", n)
 				}
@@ -78,5 +79,13 @@ func TestPointThatIsGone(t *testing.T) {
 				goesOn(t, y, last, x)
 			})
 		})
+	}
+}
+
+// wantNoDeadlocks checks that a client finds no circles among the registered waits.
+func wantNoDeadlocks(t *testing.T, c *zklock.Client) {
+	t.Helper()
+	if circles, err := c.Deadlocks(t.Context()); err != nil || len(circles) != 0 {
+		t.Errorf("deadlocks %v, %v, want none", circles, err)
 	}
 }

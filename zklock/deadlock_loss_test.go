@@ -190,7 +190,7 @@ func TestNodeThatIsGoneAtTheSecondLook(t *testing.T) {
 		stopped := nested(t, held[1], of[1].Mutex("r2"))
 		time.Sleep(100 * time.Millisecond)
 		last := nested(t, held[2], of[2].Mutex("r0"))
-		time.Sleep(1200 * time.Millisecond) // it has seen the circle, and its Sync is under way
+		time.Sleep(1200 * time.Millisecond) // it has seen the circle, and reads its registrations
 		thaw := e.Freeze(e.Sessions()[1])
 		if err := memcontrol.Of(e).Delete("/zklock/r1/" + queue[0].Node); err != nil {
 			t.Fatal(err)

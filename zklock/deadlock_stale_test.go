@@ -16,7 +16,7 @@ import (
 // second look. It finds its own circle in the same look.
 func TestCircleBehindManyThatAreOver(t *testing.T) {
 	const readers = 40
-	gaveUp := zklock.WithWait(3 * time.Second) // during the Sync of the second look
+	gaveUp := zklock.WithWait(3 * time.Second) // during the reads of the second look
 	for name, through := range map[string]bool{"one wait for many readers ends": true, "many readers' waits end": false} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -310,7 +310,7 @@ var _ = []mutant.Mutant{
 		In:     (*register).removeIf,
 		Find:   "ops = append(ops, driver.CheckOp(g.path+\"/\"+node, driver.AnyVersion))",
 		Put:    "",
-		Tests:  []string{"TestMemberThatRegistersAgainWhileTheVictimLeaves"},
+		Tests:  []string{"TestMemberThatGivesUpWhileTheVictimLeaves"},
 		By:     "zklock",
 	},
 	{
