@@ -90,7 +90,7 @@ func TestOwnLockOverAnotherClient(t *testing.T) {
 func TestWaitThatIsACircleIsInALongerOne(t *testing.T) {
 	for name, reader := range map[string]faultdriver.Injector{
 		"the reader is the last": faultdriver.None(),
-		"the other is the last":  faultdriver.On(faultdriver.Sync, faultdriver.Once(faultdriver.Delay(3*time.Second))),
+		"the other is the last":  faultdriver.On(faultdriver.Get, faultdriver.Once(faultdriver.Delay(3*time.Second))),
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -118,9 +118,9 @@ func TestCallersNodeFarBackInItsQueue(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				e := memdriver.New()
 				alone := map[string]string{"session_timeout": "1h"}
-				gone := faultdriver.If("the first read of a node of the queue", func(op faultdriver.Op) bool {
+				gone := faultdriver.If("the second read of a node of the queue, after that of the writer's own", func(op faultdriver.Op) bool {
 					return op.Kind == faultdriver.Get && strings.HasPrefix(op.Paths[0], "/zklock/s/")
-				}, faultdriver.Once(faultdriver.Fail(driver.ErrNoNode)))
+				}, faultdriver.Nth(2, faultdriver.Fail(driver.ErrNoNode)))
 				b, c := connect(t, e.Connector(), alone), connect(t, faultdriver.Wrap(e.Connector(), gone), alone)
 				y := mustLock(t)(c.Mutex("y").Acquire(t.Context()))
 				var held []*zklock.Lock

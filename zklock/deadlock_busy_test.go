@@ -196,24 +196,24 @@ func TestCircleThatClosesInABusyQueue(t *testing.T) {
 	}
 }
 
-// TestCircleBehindRequestsThatGiveUp: a wait of a circle has lost its node and queued again. The requests ahead of it
+// TestCircleBehindRequestsThatGiveUp: a reader of a circle has lost its node and queued again. The writers ahead of it
 // give up one after the other, from the nearest on. So what it stands behind changes all the time, and the circle stays.
 func TestCircleBehindRequestsThatGiveUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
-		a, b, x, y := pair(t, e.Connector(), e.Connector())
-		c := connect(t, e.Connector(), nil)
+		a, b, c := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
+		x, y := mustLock(t)(a.Mutex("x").Acquire(t.Context())), mustLock(t)(b.RWMutex("y").Writer().Acquire(t.Context()))
 		for i := range 100 {
 			go func() {
 				ctx, cancel := context.WithCancel(t.Context())
 				defer time.AfterFunc(time.Duration(100-i)*300*time.Millisecond, cancel).Stop()
-				if _, err := c.Mutex("y").Acquire(ctx, zklock.WithCandidacy()); err == nil {
+				if _, err := c.RWMutex("y").Writer().Acquire(ctx, zklock.WithCandidacy()); err == nil {
 					t.Error("acquired")
 				}
 			}()
 			synctest.Wait()
 		}
-		first := nested(t, x, a.Mutex("y"))
+		first := nested(t, x, a.RWMutex("y").Reader())
 		time.Sleep(1200 * time.Millisecond)
 		queue, err := b.Contenders(t.Context(), "y")
 		if err != nil || len(queue) < 90 {

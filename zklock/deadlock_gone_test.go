@@ -46,7 +46,7 @@ func TestPointThatIsGone(t *testing.T) {
 		t.Run(fmt.Sprint(readers), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				e := memdriver.New()
-				slow := onRegister(faultdriver.On(faultdriver.Sync, faultdriver.Once(faultdriver.Delay(700*time.Millisecond))))
+				slow := onRegister(faultdriver.On(faultdriver.Get, faultdriver.Once(faultdriver.Delay(700*time.Millisecond))))
 				a, b, c := connect(t, faultdriver.Wrap(e.Connector(), slow), nil), connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
 				x, y := mustLock(t)(a.RWMutex("x").Reader().Acquire(t.Context())), mustLock(t)(b.Mutex("y").Acquire(t.Context()))
 				gaveUp := make(chan error, 1)
@@ -61,13 +61,14 @@ func TestPointThatIsGone(t *testing.T) {
 				}
 				time.Sleep(200 * time.Millisecond)
 				last := nested(t, x, a.Mutex("y"))
-				time.Sleep(1300 * time.Millisecond) // it has seen the circle, and its Sync is under way
+				time.Sleep(1300 * time.Millisecond) // it has seen the circle, and reads its registrations
 				thaw := e.Freeze(e.Sessions()[1])
 				if err := <-gaveUp; err == nil {
 					t.Fatal("acquired")
 				}
 				time.Sleep(time.Second)
 				stillWaits(t, last, "the readers stand behind nothing")
+				wantNoDeadlocks(t, a)
 				if n := a.Stats().DeadlocksUnknown; n != 0 {
 					t.Errorf("%d waits are counted as unknown, want none", n)
 				}
@@ -78,5 +79,13 @@ func TestPointThatIsGone(t *testing.T) {
 				goesOn(t, y, last, x)
 			})
 		})
+	}
+}
+
+// wantNoDeadlocks checks that a client finds no circles among the registered waits.
+func wantNoDeadlocks(t *testing.T, c *zklock.Client) {
+	t.Helper()
+	if circles, err := c.Deadlocks(t.Context()); err != nil || len(circles) != 0 {
+		t.Errorf("deadlocks %v, %v, want none", circles, err)
 	}
 }

@@ -132,7 +132,7 @@ func TestLossInACircle(t *testing.T) {
 				t.Run(fmt.Sprint(loss, " ", when, ", and its wait goes on: ", goesOn), func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
 						e := memdriver.New()
-						slow := onRegister(faultdriver.On(faultdriver.Sync, faultdriver.Once(faultdriver.Delay(700*time.Millisecond))))
+						slow := onRegister(faultdriver.On(faultdriver.Get, faultdriver.Once(faultdriver.Delay(700*time.Millisecond))))
 						of, held := ringOf(t, e, e.Connector(), e.Connector(), faultdriver.Wrap(e.Connector(), slow))
 						queue, err := of[loser].Contenders(t.Context(), "r1")
 						if err != nil || len(queue) != 1 {
@@ -179,7 +179,7 @@ func TestLossInACircle(t *testing.T) {
 func TestNodeThatIsGoneAtTheSecondLook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
-		slow := onRegister(faultdriver.On(faultdriver.Sync, faultdriver.Once(faultdriver.Delay(700*time.Millisecond))))
+		slow := onRegister(faultdriver.On(faultdriver.Get, faultdriver.Once(faultdriver.Delay(700*time.Millisecond))))
 		of, held := ringOf(t, e, e.Connector(), e.Connector(), faultdriver.Wrap(e.Connector(), slow), e.Connector())
 		queue, err := of[1].Contenders(t.Context(), "r1")
 		if err != nil || len(queue) != 1 {
@@ -190,7 +190,7 @@ func TestNodeThatIsGoneAtTheSecondLook(t *testing.T) {
 		stopped := nested(t, held[1], of[1].Mutex("r2"))
 		time.Sleep(100 * time.Millisecond)
 		last := nested(t, held[2], of[2].Mutex("r0"))
-		time.Sleep(1200 * time.Millisecond) // it has seen the circle, and its Sync is under way
+		time.Sleep(1200 * time.Millisecond) // it has seen the circle, and reads its registrations
 		thaw := e.Freeze(e.Sessions()[1])
 		if err := memcontrol.Of(e).Delete("/zklock/r1/" + queue[0].Node); err != nil {
 			t.Fatal(err)

@@ -108,10 +108,10 @@ func TestWaitLooksAgainIfItCouldNotLook(t *testing.T) {
 	})
 }
 
-// TestSecondLookIsAfterASync: the server of the last wait of a circle lags behind. Another client reads the
+// TestVictimOfAServerThatLags: the server of the last wait of a circle lags behind. Another client reads the
 // register before it, and the circle ends without a change of the register. The server does not know that yet.
 // A wait of the circle goes on, for another name.
-func TestSecondLookIsAfterASync(t *testing.T) {
+func TestVictimOfAServerThatLags(t *testing.T) {
 	for name, lowered := range map[string]bool{"a lock is downgraded": true, "a caller releases its lock": false} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -16,12 +16,12 @@ import (
 // second look. It finds its own circle in the same look.
 func TestCircleBehindManyThatAreOver(t *testing.T) {
 	const readers = 40
-	gaveUp := zklock.WithWait(3 * time.Second) // during the Sync of the second look
+	gaveUp := zklock.WithWait(3 * time.Second) // during the reads of the second look
 	for name, through := range map[string]bool{"one wait for many readers ends": true, "many readers' waits end": false} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				e := memdriver.New()
-				slow := onRegister(faultdriver.On(faultdriver.Sync, faultdriver.Once(faultdriver.Delay(3*time.Second))))
+				slow := onRegister(faultdriver.On(faultdriver.Get, faultdriver.Once(faultdriver.Delay(3*time.Second))))
 				a, b, c := connect(t, faultdriver.Wrap(e.Connector(), slow), nil), connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
 				l := mustLock(t)(a.Mutex("l").Acquire(t.Context()))
 				var held []*zklock.Lock

@@ -11,8 +11,8 @@ import (
 // that was registered last. Of several circles with the same last wait it returns one of the shortest. It
 // reads on a session, and changes nothing.
 func (d *Detector) Circles(ctx context.Context, s *place.Session) (circles [][]Link, err error) {
-	v := &view{register: &d.register, s: s, conn: s.Generation()}
-	if err := v.synced(ctx); err != nil {
+	v := &view{register: &d.register, s: s}
+	if err := v.sync(ctx, s); err != nil { // else it may list what is over
 		return nil, err
 	}
 	all, err := d.list(ctx, s)
@@ -21,13 +21,13 @@ func (d *Detector) Circles(ctx context.Context, s *place.Session) (circles [][]L
 	}
 	v.g = newGraph(all)
 	for _, last := range all {
-		found, links, err := v.search(ctx, last)
+		found, err := v.search(ctx, last)
 		switch {
 		case errors.Is(err, errBounded): // it is not known
 		case err != nil:
 			return nil, err
 		case found != nil:
-			circles = append(circles, links)
+			circles = append(circles, found.links)
 		}
 	}
 	return circles, nil

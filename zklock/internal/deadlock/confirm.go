@@ -1,17 +1,16 @@
 package deadlock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
+	"sync"
 
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/place"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
-
-// errMoved means that two reads of a look were made on different connections, and prove nothing together.
-var errMoved = errors.New("the connection has changed")
 
 // Link is one wait of a circle. It waits for the next, and the last one for the first.
 type Link struct {
@@ -28,9 +27,14 @@ type view struct {
 	s      *place.Session
 	own    map[id]*registration // of this client
 	g      *graph
-	conn   uint64 // the connection of s on which the look has begun
-	sync   bool   // the Sync of this look was made
-	listed bool   // the register was listed after the Sync
+	listed bool // the register was listed once more
+	nodes  map[described]found
+}
+
+// found is a queue node that was read after the list, and as what kind it counts.
+type found struct {
+	node driver.Node
+	mode queue.Mode
 }
 
 // maxRefuted bounds in how many circles one search may find something wrong.
@@ -39,72 +43,73 @@ const maxRefuted = 16
 // errBounded means that a search has reached a bound.
 var errBounded = errors.New("the search for a circle was too long")
 
-// search returns a circle of which a wait is the last, one of the shortest, and what is known of its waits;
-// nil if there is none that is confirmed.
-func (v *view) search(ctx context.Context, last *wait) ([]step, []Link, error) {
+// standing is a circle whose waits and nodes a look has read.
+type standing struct {
+	steps  []step
+	links  []Link
+	checks []driver.Op // a transaction that has these is applied only if all that was read is so
+}
+
+// search returns a circle of which a wait is the last, one of the shortest; nil if there is none that is confirmed.
+func (v *view) search(ctx context.Context, last *wait) (*standing, error) {
 	for range maxRefuted {
 		circle, bounded := v.g.circle(last)
 		switch {
 		case bounded:
-			return nil, nil, errBounded
+			return nil, errBounded
 		case circle == nil:
-			return nil, nil, nil
+			return nil, nil
 		}
-		links, err := v.confirm(ctx, circle)
-		if err != nil {
-			return nil, nil, err
-		}
-		if links != nil {
-			return circle, links, nil
+		if found, err := v.confirm(ctx, circle); err != nil || found != nil {
+			return found, err
 		}
 	}
-	return nil, nil, errBounded
+	return nil, errBounded
 }
 
-// confirm looks at a circle for the second time, after a Sync of this look. It returns what is known of each
-// wait; nil if something is wrong, which the graph does not have from then on. What is gone takes all of its
-// steps with it, and a node or a point those of all waits that list it: else a search would find circle after
-// circle through it, up to its bound.
+// confirm reads the registrations and the nodes of a circle; nil if something is wrong, which the graph does not have
+// from then on. What is gone takes all of its steps with it, and a node or a point those of all waits that list it:
+// else a search would find circle after circle through it, up to its bound.
 //
-// What it reads was so at the Sync: all of it was made before, no registration and no node comes back, and
-// no node excludes more than before. Without a Sync a server that lags shows what is over. The list of
-// commits does not show that: a registration stays for a while when a lock that it lists was downgraded, or
-// released by a caller in another process, and when others have ended a node or its session.
-func (v *view) confirm(ctx context.Context, circle []step) (links []Link, err error) {
-	if err := v.synced(ctx); err != nil {
+// What it finds was so when the register was listed: all of it was made before, no registration and no node comes
+// back, and no node excludes more than before. On a server that lags that may be over. So no wait ends before a
+// transaction has checked it: see Detector.commits. Registrations alone do not show it: one stays for a while when a
+// lock that it lists was downgraded, or released by a caller in another process, and when others have ended a node or
+// its session.
+func (v *view) confirm(ctx context.Context, circle []step) (*standing, error) {
+	about, there := make([]description, len(circle)), make([]bool, len(circle))
+	if err := together(len(circle), func(i int) (err error) {
+		about[i], there[i], err = v.describe(ctx, circle[i].wait)
+		return err
+	}); err != nil {
 		return nil, err
 	}
-	about := make([]description, len(circle))
-	for i, c := range circle {
-		var there bool
-		if about[i], there, err = v.describe(ctx, c.wait); err != nil {
-			return nil, err
-		}
-		if !there {
-			return nil, v.drop(ctx, c.wait)
-		}
+	if i := slices.Index(there, false); i >= 0 {
+		return nil, v.drop(ctx, circle[i].wait)
+	}
+	if err := v.fetch(ctx, circle, about); err != nil {
+		return nil, err
 	}
 	if len(circle) > 1 {
 		if ends, err := v.endsAlone(ctx, circle, about); err != nil || ends {
 			return nil, err
 		}
 	}
+	found := &standing{steps: circle}
 	for i, c := range circle {
 		behind, held := about[i].Behind[c.behind], about[(i+1)%len(about)].Held[c.held]
-		if ok, err := v.stands(ctx, c, behind, held); err != nil || !ok {
+		ok, err := v.stands(ctx, c, behind, held, &found.checks)
+		if err != nil || !ok {
 			return nil, err
 		}
-		links = append(links, Link{Host: about[i].Host, PID: about[i].PID, Label: about[i].Label, Trace: about[i].Trace, Waiting: behind.Name})
+		found.links = append(found.links, Link{Host: about[i].Host, PID: about[i].PID, Label: about[i].Label, Trace: about[i].Trace, Waiting: behind.Name})
 	}
 	for i, c := range circle {
 		held := about[(i+1)%len(about)].Held[c.held]
-		l := &links[(i+1)%len(links)]
+		l := &found.links[(i+1)%len(circle)]
 		l.Held, l.Node = held.Name, held.Node
 	}
-	if v.s.Generation() != v.conn {
-		return nil, errMoved
-	}
-	return links, nil
+	return found, nil
 }
 
 // endsAlone reports whether one of the waits of a circle seems to be a circle by itself, too. If it is one, that wait
@@ -116,7 +121,7 @@ func (v *view) endsAlone(ctx context.Context, circle []step, about []description
 		if !ok {
 			continue
 		}
-		stands, err := v.stands(ctx, s, about[i].Behind[s.behind], about[i].Held[s.held])
+		stands, err := v.stands(ctx, s, about[i].Behind[s.behind], about[i].Held[s.held], new([]driver.Op))
 		if stands {
 			v.g.over[c.wait] = true
 		}
@@ -149,16 +154,6 @@ func (v *view) drop(ctx context.Context, w *wait) error {
 	return nil
 }
 
-// synced returns when the server has applied all that was committed when this look began. It asks once.
-func (v *view) synced(ctx context.Context) error {
-	if v.sync {
-		return nil
-	}
-	err := v.register.sync(ctx, v.s)
-	v.sync = err == nil
-	return err
-}
-
 // describe reads the registration of a wait.
 func (v *view) describe(ctx context.Context, w *wait) (about description, there bool, err error) {
 	if w.node == "" {
@@ -177,8 +172,9 @@ func (v *view) describe(ctx context.Context, w *wait) (about description, there 
 }
 
 // stands reports whether a wait that stands behind a point has to wait for a held node: whether both nodes
-// exist, and are still of the kinds that say so. What is wrong it takes out of the graph.
-func (v *view) stands(ctx context.Context, s step, behind, held described) (bool, error) {
+// exist, and are still of the kinds that say so. What is wrong it takes out of the graph. It appends to checks the
+// operations of a transaction which fails if that is not so any more.
+func (v *view) stands(ctx context.Context, s step, behind, held described, checks *[]driver.Op) (bool, error) {
 	at, node := s.wait.behind[s.behind], s.next.held[s.held]
 	if behind.Path != held.Path { // two locks of one hash
 		v.g.refute(s)
@@ -191,7 +187,7 @@ func (v *view) stands(ctx context.Context, s step, behind, held described) (bool
 		}
 		held.Node = front
 	}
-	n, mode, err := v.read(ctx, v.s, held)
+	n, mode, err := v.read(ctx, held)
 	switch {
 	case err != nil:
 		return false, err
@@ -201,10 +197,17 @@ func (v *view) stands(ctx context.Context, s step, behind, held described) (bool
 	case !at.mode.Excludes(mode), behind.Node == held.Node && at.zxid != node.zxid+1:
 		v.g.refute(s)
 		return false, nil
-	case behind.Node == held.Node:
+	}
+	check := func(e described, n driver.Node) {
+		path := v.cfg.Root + e.Path + "/" + e.Node
+		if !slices.ContainsFunc(*checks, func(op driver.Op) bool { return op.Path == path }) {
+			*checks = append(*checks, driver.CheckOp(path, n.Stat.Version))
+		}
+	}
+	if check(held, n); behind.Node == held.Node {
 		return true, nil
 	}
-	n, mode, err = v.read(ctx, v.s, behind)
+	n, mode, err = v.read(ctx, behind)
 	if err != nil {
 		return false, err
 	}
@@ -213,7 +216,53 @@ func (v *view) stands(ctx context.Context, s step, behind, held described) (bool
 		v.g.points[at] = true
 		return false, nil
 	}
+	check(behind, n)
 	return true, nil
+}
+
+// fetch reads the queue nodes of a circle, at the same time.
+func (v *view) fetch(ctx context.Context, circle []step, about []description) error {
+	var all []described
+	for i, c := range circle {
+		for _, e := range []described{about[i].Behind[c.behind], about[(i+1)%len(about)].Held[c.held]} {
+			if _, known := v.nodes[e]; !known && e.Node != "" && !slices.Contains(all, e) {
+				all = append(all, e)
+			}
+		}
+	}
+	read := make([]found, len(all))
+	err := together(len(all), func(i int) (err error) {
+		read[i].node, read[i].mode, err = v.register.read(ctx, v.s, all[i])
+		return err
+	})
+	if v.nodes == nil {
+		v.nodes = make(map[described]found)
+	}
+	for i, e := range all {
+		if err == nil {
+			v.nodes[e] = read[i]
+		}
+	}
+	return err
+}
+
+// together calls f with each number below n, all at the same time, and returns when they have returned.
+func together(n int, f func(i int) error) error {
+	errs := make([]error, n)
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() { errs[i] = f(i) })
+	}
+	all.Wait()
+	return cmp.Or(errs...)
+}
+
+// read is register.read for a node that may have been fetched.
+func (v *view) read(ctx context.Context, e described) (driver.Node, queue.Mode, error) {
+	if f, known := v.nodes[e]; known {
+		return f.node, f.mode, nil
+	}
+	return v.register.read(ctx, v.s, e)
 }
 
 // read reads a queue node, and as what kind it counts. A node that is gone, or not known, has no transaction.

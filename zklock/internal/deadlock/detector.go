@@ -58,16 +58,14 @@ type listing struct {
 //     again, behind all others, but not at once and not each time: see history. Until then its
 //     registration may have a point that it stands behind no longer, which the second look finds.
 //     What that cannot find out ends a registration in the next round: see misleads.
-//   - A wait ends if a circle was seen twice, the second time after a Sync, and the wait is the last of
-//     the circle that was registered. All that was seen twice has existed together at the Sync: see
-//     confirm.
-//   - Before that the look itself removes the wait's registration. It does not if the wait has ended, or if
-//     a lock that is listed is being released: their removal came first. Then it finds the registrations of
-//     the others in a list. Its server has applied the removal, so the list needs no Sync, and these waits
-//     last. Of two waits that have seen each other, the one that removes its registration later finds that
-//     the other's is gone, and is registered again. So of a circle one wait ends. Nor does a wait end while
-//     the list has an earlier registration of it, which another member may have seen. All registrations of
-//     a wait have its number in their names.
+//   - A wait ends if a circle was read, of which it was registered last, and one transaction has removed the wait's
+//     registration and found all else that was read unchanged: the registrations of the others, and the queue nodes,
+//     with their versions. So the circle stood at the transaction. Of a circle one wait ends: of two transactions,
+//     the later one fails, since a registration is gone. One that fails changes nothing, so two members do not remove
+//     their registrations in turns, however long a request takes.
+//   - There is no such transaction if the wait has ended, or if a lock that is listed is being released: see removal.
+//     Nor does a wait end while the register has an earlier registration of it, which another member may have
+//     seen. All registrations of a wait have its number in their names.
 //
 // A registration of which it is not known whether it was made counts as made until a list after a Sync has
 // shown the opposite, or it was deleted: see deleteOnce. One that the servers do not let this client delete

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -42,7 +41,7 @@ type registration struct {
 	bytes    int            // what it takes in the transaction that ends its session
 	full     bool           // no session had room for it
 	doubtful bool           // it may exist although wait.node is not set
-	removal  sync.Once
+	removal  removal
 	gone     chan struct{} // closed when the znode is gone, or goes with its session
 	removed  func()        // called when gone is closed; may be nil
 }
@@ -188,20 +187,26 @@ func (g *register) make(ctx context.Context, s *place.Session) error {
 // remove removes a registration in the background. gone is closed when that is confirmed, or when the
 // session has ended. Calls after the first return false and do nothing.
 func (g *register) remove(r *registration) (first bool) {
-	r.removal.Do(func() {
-		first = true
-		if !g.pool.Spawn(func() { g.delete(r) }) {
-			r.end() // the client is closed, and its sessions end
-		}
-	})
+	if first = r.removal.begin(); first {
+		g.deleteSoon(r)
+	}
 	return first
+}
+
+// deleteSoon is delete in the background.
+func (g *register) deleteSoon(r *registration) {
+	if !g.pool.Spawn(func() { g.delete(r) }) {
+		r.end() // the client is closed, and its sessions end
+	}
 }
 
 // removeAll is remove for several registrations. Their deletes share transactions.
 func (g *register) removeAll(all []*registration) {
 	var mine []*registration
 	for _, r := range all {
-		r.removal.Do(func() { mine = append(mine, r) })
+		if r.removal.begin() {
+			mine = append(mine, r)
+		}
 	}
 	if len(mine) > 0 && !g.pool.Spawn(func() { g.deleteAll(mine) }) {
 		for _, r := range mine {
@@ -245,10 +250,43 @@ func (g *register) deleteAll(all []*registration) {
 				continue
 			}
 		}
-		if !g.pool.Spawn(func() { g.delete(r) }) {
-			r.end()
+		g.deleteSoon(r)
+	}
+}
+
+// removeIf removes a registration that is being judged, in a transaction that fails unless all that was read of a
+// circle is still so, and all others of the circle are registered. It reports whether it has, and for the judgement
+// alone.
+func (g *register) removeIf(ctx context.Context, s *place.Session, r *registration, c *standing) bool {
+	var ops []driver.Op
+	for _, s := range c.steps {
+		switch node := s.wait.node; {
+		case node == "": // it has no znode
+		case s.wait.id == r.wait.id:
+			ops = append(ops, driver.DeleteOp(g.path+"/"+node, driver.AnyVersion))
+		default:
+			ops = append(ops, driver.CheckOp(g.path+"/"+node, driver.AnyVersion))
 		}
 	}
+	w := &session.Write{Kind: "unregister", Ctx: ctx, Ops: append(ops, c.checks...)}
+	s.Submit(w)
+	<-w.Done // within the time of a request
+	switch {
+	case w.Err == nil:
+		defer r.end()
+		if r.on != nil {
+			r.leave()
+		}
+		return r.removal.confirm()
+	case errors.Is(w.Err, driver.ErrNoNode), errors.Is(w.Err, driver.ErrBadVersion), errors.Is(w.Err, driver.ErrNotSent), errors.Is(w.Err, driver.ErrThrottled): // it was not removed
+		if r.removal.refute() {
+			g.deleteSoon(r)
+		}
+	default:
+		r.removal.confirm()
+		g.deleteSoon(r)
+	}
+	return false
 }
 
 // delete deletes the znode of a registration. It tries until that succeeds, or the session has ended: until then the

@@ -216,8 +216,11 @@ func registrations(all []*listing) []*registration {
 	return regs
 }
 
-// errAbsent means that a wait is not listed.
-var errAbsent = errors.New("the registration is not listed")
+// Why a look does not know whether a wait is the last of a circle.
+var (
+	errAbsent  = errors.New("the registration is not listed")
+	errChanged = errors.New("the circle has changed")
+)
 
 // look reads the register, and ends each of this client's waits that is the last of a circle. If it could
 // not find that out for all, the next round looks again.
@@ -228,7 +231,7 @@ func (d *Detector) look() {
 	if err != nil {
 		return
 	}
-	v := &view{register: &d.register, s: s, conn: s.Generation(), own: make(map[id]*registration)}
+	v := &view{register: &d.register, s: s, own: make(map[id]*registration)}
 	all, err := d.list(ctx, s)
 	own := d.own()
 	if errors.Is(err, driver.ErrNoAuth) && !d.refused() {
@@ -319,34 +322,36 @@ func (d *Detector) judge(ctx context.Context, v *view, r *listing) error {
 		}
 		return errAbsent
 	}
-	circle, links, err := v.search(ctx, last)
+	circle, err := v.search(ctx, last)
 	if errors.Is(err, errBounded) {
 		d.unknown(r.waiter)
 		return nil
 	}
-	if circle != nil && d.commits(ctx, r, circle) {
-		r.waiter.Deadlock(links)
+	if circle != nil {
+		if !d.commits(ctx, v, r, circle) {
+			return errChanged
+		}
+		r.waiter.Deadlock(circle.links)
 	}
 	return err
 }
 
-// commits removes the registration of a wait that is about to end, and reports whether after that the others
-// of the circle are registered, and no earlier registration of the wait is: see the last invariant of Detector.
-func (d *Detector) commits(ctx context.Context, r *listing, circle []step) bool {
-	if !d.remove(r.registration) || !withdraw([]*listing{r}, time.After(patience)) {
+// commits removes the registration of a wait that is about to end, and reports whether all else of the circle was so
+// at that moment, and no earlier registration of the wait was there: see the last invariant of Detector.
+func (d *Detector) commits(ctx context.Context, v *view, r *listing, c *standing) bool {
+	earlier := func(w *wait) bool {
+		return w.id.client == d.client && w.number == r.wait.number && w.id != r.wait.id
+	}
+	if slices.ContainsFunc(v.g.waits, earlier) || !r.removal.judge() || !d.removeIf(ctx, v.s, r.registration, c) {
 		return false
 	}
-	var err error
-	var after []*wait
-	if r.wait.node == "" {
-		after = d.known(nil, d.own())
-	} else if after, err = d.list(ctx, r.on); err != nil {
-		return false
+	if c.steps[0].wait.node == "" { // this client alone knows the others, too
+		own := d.own()
+		return !slices.ContainsFunc(c.steps, func(s step) bool { return s.wait.id != r.wait.id && own[s.wait.id] == nil })
 	}
-	if slices.ContainsFunc(after, func(w *wait) bool { return w.id.client == d.client && w.number == r.wait.number }) {
-		return false // another member may have seen that one, and end
+	if time.Now().After(d.doubtUntil) {
+		return true
 	}
-	return !slices.ContainsFunc(circle[1:], func(c step) bool {
-		return !slices.ContainsFunc(after, func(w *wait) bool { return w.id == c.wait.id && w.node == c.wait.node })
-	})
+	after, err := d.list(ctx, v.s)
+	return err == nil && !slices.ContainsFunc(after, earlier)
 }

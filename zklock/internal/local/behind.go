@@ -29,7 +29,8 @@ type waitingPlace struct {
 // points returns what a request that waits for its turn with that place stands behind, in each of the
 // modes. Without modes it is the place's own request, and each name has its own mode. A reader does not
 // exclude the readers ahead of a writer that it waits for, but the writer waits for them; so the
-// contender that it waits for is a point, too. ok is false if the place does not wait in the queue any
+// contender that it waits for is a point, too, unless one of the modes excludes all that its mode does: then it says
+// nothing new, and changes whenever that contender goes. ok is false if the place does not wait in the queue any
 // more.
 func (s *waitingPlace) points(names []place.Want, modes queue.Modes) (all []Behind, ok bool) {
 	own, ok := s.own.Contenders()
@@ -41,11 +42,13 @@ func (s *waitingPlace) points(names []place.Want, modes queue.Modes) (all []Behi
 		if as == 0 {
 			as = queue.ModesOf(names[i].Kind.Mode)
 		}
+		covers := false
 		for m := range modesOf(as) {
 			c.Mode = m
 			all = append(all, Behind{Node: Node{c, names[i].Name}})
+			covers = covers || m.Covers(s.nearest.Mode)
 		}
-		if c.Path == s.nearest.Path && s.nearest.Zxid != 0 {
+		if c.Path == s.nearest.Path && s.nearest.Zxid != 0 && !covers {
 			all = append(all, Behind{Node: Node{s.nearest, names[i].Name}})
 		}
 	}
