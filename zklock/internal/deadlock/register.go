@@ -275,6 +275,7 @@ func (g *register) removeIf(ctx context.Context, s *place.Session, r *registrati
 	case w.Err == nil:
 		defer r.end()
 		if r.on != nil {
+			r.on.Free(r.bytes)
 			r.leave()
 		}
 		return r.removal.confirm()
