@@ -422,15 +422,16 @@ func TestGrantDoesNotDependOnAnEvent(t *testing.T) {
 }
 
 // A waiter watches the only contender ahead and its own node. Another program deletes its node, and then the
-// other, and the waiter finds both events at once. The one behind holds then.
+// other, and the waiter, which is busy, finds both events at once. The one behind holds then.
 func TestOwnNodeGoesRightBeforeTheOnlyOneAhead(t *testing.T) {
 	for range 20 { // it may look at either event first
 		synctest.Test(t, func(t *testing.T) {
 			e := memdriver.New()
-			a, b, c, s := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil), connect(t, e.Connector(), nil), plain(t, e)
+			ownWatch := faultdriver.Nth(2, about(faultdriver.On(faultdriver.Watch, faultdriver.DelayReply(time.Second))))
+			a, b, c, s := connect(t, e.Connector(), nil), connect(t, faultdriver.Wrap(e.Connector(), ownWatch), nil), connect(t, e.Connector(), nil), plain(t, e)
 			l := mustLock(t)(a.Mutex("x").Acquire(t.Context()))
 			waiter := acquiring(t, b.Mutex("x"), t.Context())
-			time.Sleep(time.Second) // until it watches its own node
+			time.Sleep(500 * time.Millisecond) // until it has sent the read that watches its own node
 			behind := acquiring(t, c.Mutex("x"), t.Context())
 			queue, _ := a.Contenders(t.Context(), "x")
 			if _, err := s.Multi(t.Context(), []driver.Op{
@@ -440,6 +441,7 @@ func TestOwnNodeGoesRightBeforeTheOnlyOneAhead(t *testing.T) {
 				t.Fatal(err)
 			}
 			next := <-behind
+			time.Sleep(time.Second)
 			none(t, "the waiter whose node was deleted", waiter)
 			if err := l.Release(t.Context()); err != nil && !errors.Is(err, zklock.ErrNodeDeleted) {
 				t.Error(err)

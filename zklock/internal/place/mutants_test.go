@@ -85,10 +85,11 @@ var _ = []mutant.Mutant{
 	{
 		Name:   "list-without-waiters-kept",
 		Breaks: "a queue that needs no list is remembered as one with a list under way, and the next waiter waits for ever",
-		In:     Znode.runLists,
+		In:     Znode.goOn,
 		Find:   "delete(z.lists, z.Path)",
 		Put:    "",
-		Tests:  []string{"TestAllThatFailsLeavesNothing"},
+		And:    []mutant.Change{{In: Znode.runLists, Find: "delete(z.lists, z.Path)", Put: ""}},
+		Tests:  []string{"TestListOfAWaiterThatLeftHoldsUpNoOther"},
 		By:     "zklock",
 	},
 	{
