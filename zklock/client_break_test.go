@@ -17,9 +17,9 @@ import (
 // pass the deleted node on inside the process, even to a goroutine that asks for the lock when
 // the next client has it. These tests run this with random delays, and check what is promised:
 //
-//   - If the place was granted at once, it is passed on until handover_time has passed since the
-//     grant, and its holders have ended when a sixth of the session timeout has passed since the
-//     grant. If it was granted after a wait, it ends when the event of its watch has arrived.
+//   - If the place was granted at once, or after a short wait, it is passed on until handover_time has passed
+//     since the grant, and its holders have ended when a sixth of the session timeout has passed since the
+//     grant. If its node was watched during the wait, it ends when the event of that watch has arrived.
 //   - The holder of the deleted node has a smaller token than the next client. A resource that has
 //     seen the greater token refuses the smaller one.
 //   - A hold that begins later has a greater token than both.
@@ -135,7 +135,15 @@ func TestTokensAfterABreak(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			within := []time.Duration{100 * time.Millisecond, time.Minute}[seed%2] // the first is the default
 			w := newBrokenLock(t, seed, map[string]string{"handover_time": within.String()})
-			first := mustLock(t)(w.a.Mutex("x").Acquire(t.Context()))
+			var first *zklock.Lock
+			if seed%3 == 0 {
+				before := mustLock(t)(w.c.Mutex("x").Acquire(t.Context()))
+				waiting := acquiring(t, w.a.Mutex("x"), t.Context())
+				mustRelease(t, before)
+				first = <-waiting
+			} else {
+				first = mustLock(t)(w.a.Mutex("x").Acquire(t.Context()))
+			}
 			w.granted = time.Now()
 			w.pause()
 			w.breakNode(t)
@@ -153,7 +161,7 @@ func TestTokensAfterABreak(t *testing.T) {
 	}
 }
 
-// A client watches the node of a place that was granted after a wait, or to a holder with
+// A client watches the node of a place that was granted after a long wait, or to a holder with
 // WithRevocable. So an event reports the deletion to it.
 func TestTokensAfterABreakOfAWatchedPlace(t *testing.T) {
 	passedOn := 0
@@ -164,6 +172,7 @@ func TestTokensAfterABreakOfAWatchedPlace(t *testing.T) {
 			if seed%2 == 0 {
 				before := mustLock(t)(w.c.Mutex("x").Acquire(t.Context()))
 				waiting := acquiring(t, w.a.Mutex("x"), t.Context())
+				time.Sleep(time.Second) // until the node is watched
 				w.pause()
 				mustRelease(t, before)
 				first = <-waiting

@@ -203,7 +203,9 @@ func TestLossDelayHoldsBackTheNextAtTheOtherName(t *testing.T) {
 				}
 				w.e.Heal()
 				mustRelease(t, n)
-				mustRelease(t, <-free)
+				if err := (<-free).Release(t.Context()); err != nil && !errors.Is(err, zklock.ErrNodeDeleted) {
+					t.Error(err) // the operator deletes its node, too, after the holder's
+				}
 			})
 		}
 	}

@@ -106,24 +106,34 @@ func TestWaiterThatLeavesTakesNoListAlong(t *testing.T) {
 	}
 }
 
-// A list without an answer, whose only waiter has left, holds up no later caller.
+// A list without an answer, whose only waiter has left, holds up no later caller: neither the list that a
+// waiter makes itself, nor the one that follows it.
 func TestListOfAWaiterThatLeftHoldsUpNoOther(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		_, c, s, held := slowLists(t, faultdriver.HangReply())
-		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-		defer cancel()
-		if _, err := s.Acquire(ctx); !errors.Is(err, context.DeadlineExceeded) {
-			t.Error(err)
-		}
-		began := time.Now()
-		ctx, cancel = context.WithTimeout(t.Context(), 5*time.Second)
-		defer cancel()
-		_, err := c.Semaphore("x", 1).TryAcquire(ctx)
-		if d := time.Since(began); d > time.Second || errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("after %v: %v, want at once that the lock is taken", d, err)
-		}
-		mustRelease(t, held)
-	})
+	for _, faults := range [][]faultdriver.Fault{{faultdriver.HangReply()}, {faultdriver.DelayReply(20 * time.Millisecond), faultdriver.HangReply()}} {
+		synctest.Test(t, func(t *testing.T) {
+			_, c, s, held := slowLists(t, faults...)
+			ctx, leave := context.WithCancel(t.Context())
+			var waiters sync.WaitGroup
+			for range faults {
+				waiters.Go(func() {
+					if _, err := s.Acquire(ctx, zklock.WithCandidacy()); !errors.Is(err, context.Canceled) {
+						t.Error(err)
+					}
+				})
+			}
+			time.Sleep(100 * time.Millisecond)
+			leave()
+			waiters.Wait()
+			began := time.Now()
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			defer cancel()
+			_, err := c.Semaphore("x", 1).TryAcquire(ctx)
+			if d := time.Since(began); d > time.Second || errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("after %v: %v, want at once that the lock is taken", d, err)
+			}
+			mustRelease(t, held)
+		})
+	}
 }
 
 // Callers that gave up do not hold up the waiter whose turn has come, although the server is slow
@@ -538,7 +548,8 @@ func TestWatchThatSurvivedAReconnectWakesAtOnce(t *testing.T) {
 	})
 }
 
-// Waiters of one session that wait for the same node share one watch, armed by one read.
+// Waiters of one session that wait for the same node share one watch, armed by one read. The first of them soon
+// watches its own node, too: the event that the only one ahead is gone grants its place then.
 func TestWaitersOfASessionShareAWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New(memdriver.WithLatency(time.Millisecond))
@@ -550,10 +561,10 @@ func TestWaitersOfASessionShareAWatch(t *testing.T) {
 			for range waiters {
 				go func() { got <- mustLock(t)(b.RWMutex("x").Reader().Acquire(t.Context(), zklock.WithoutHandover())) }()
 			}
-			time.Sleep(100 * time.Millisecond) // later they watch their own nodes too
+			time.Sleep(100 * time.Millisecond) // later all watch their own nodes
 		})
-		if asked.Watches != 1 || nodes(e) != 1+waiters {
-			t.Errorf("%d watches were asked for by %d nodes, want one", asked.Watches, nodes(e)-1)
+		if asked.Watches != 2 || nodes(e) != 1+waiters {
+			t.Errorf("%d watches were asked for by %d nodes, want two", asked.Watches, nodes(e)-1)
 		}
 		mustRelease(t, held)
 		for range waiters {

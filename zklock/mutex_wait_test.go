@@ -396,27 +396,99 @@ func TestOwnNodeDeletedBeforePredecessorLeaves(t *testing.T) {
 	})
 }
 
-// As TestOwnNodeDeletedBeforePredecessorLeaves, but the waiter watches its own node, and the
-// event of the deletion never arrives: a grant does not depend on an event.
+// A waiter with two ahead watches its own node, and the event of the node's deletion never arrives. The event that
+// the last of the two has left does not do: the waiter reads its own node before a grant.
 func TestGrantDoesNotDependOnAnEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
 		ownWatch := faultdriver.Nth(2, about(faultdriver.On(faultdriver.Watch, faultdriver.LoseEvent())))
 		a, b, c := connect(t, e.Connector(), nil), connect(t, faultdriver.Wrap(e.Connector(), ownWatch), nil), connect(t, e.Connector(), nil)
 		l := mustLock(t)(a.Mutex("x").Acquire(t.Context()))
-		second := acquiring(t, b.Mutex("x"), t.Context())
+		between := acquiring(t, connect(t, e.Connector(), nil).Mutex("x"), t.Context())
+		waiter := acquiring(t, b.Mutex("x"), t.Context())
 		time.Sleep(time.Second) // until it watches its own node
-		third := acquiring(t, c.Mutex("x"), t.Context())
+		behind := acquiring(t, c.Mutex("x"), t.Context())
 		queue, _ := a.Contenders(t.Context(), "x")
-		if err := a.Break(t.Context(), "x", queue[1].Node); err != nil {
+		if err := a.Break(t.Context(), "x", queue[2].Node); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Second)
 		mustRelease(t, l)
-		l = <-third
-		none(t, "the waiter whose node was deleted", second)
+		mustRelease(t, <-between)
+		l = <-behind
+		none(t, "the waiter whose node was deleted", waiter)
 		mustRelease(t, l)
-		mustRelease(t, <-second)
+		mustRelease(t, <-waiter)
+	})
+}
+
+// A waiter watches the only contender ahead and its own node. Another program deletes its node, and then the
+// other, and the waiter, which is busy, finds both events at once. The one behind holds then.
+func TestOwnNodeGoesRightBeforeTheOnlyOneAhead(t *testing.T) {
+	for range 20 { // it may look at either event first
+		synctest.Test(t, func(t *testing.T) {
+			e := memdriver.New()
+			ownWatch := faultdriver.Nth(2, about(faultdriver.On(faultdriver.Watch, faultdriver.DelayReply(time.Second))))
+			a, b, c, s := connect(t, e.Connector(), nil), connect(t, faultdriver.Wrap(e.Connector(), ownWatch), nil), connect(t, e.Connector(), nil), plain(t, e)
+			l := mustLock(t)(a.Mutex("x").Acquire(t.Context()))
+			waiter := acquiring(t, b.Mutex("x"), t.Context())
+			time.Sleep(500 * time.Millisecond) // until it has sent the read that watches its own node
+			behind := acquiring(t, c.Mutex("x"), t.Context())
+			queue, _ := a.Contenders(t.Context(), "x")
+			if _, err := s.Multi(t.Context(), []driver.Op{
+				driver.DeleteOp("/zklock/x/"+queue[1].Node, driver.AnyVersion),
+				driver.DeleteOp("/zklock/x/"+queue[0].Node, driver.AnyVersion),
+			}); err != nil {
+				t.Fatal(err)
+			}
+			next := <-behind
+			time.Sleep(time.Second)
+			none(t, "the waiter whose node was deleted", waiter)
+			if err := l.Release(t.Context()); err != nil && !errors.Is(err, zklock.ErrNodeDeleted) {
+				t.Error(err)
+			}
+			none(t, "the waiter whose node was deleted", waiter)
+			mustRelease(t, next)
+			mustRelease(t, <-waiter)
+		})
+	}
+}
+
+// While a waiter has no connection, its node is deleted, and the only contender ahead leaves. After the reconnect
+// the server reports what the waiter has missed in any order: here the deletion of its own node comes last, or
+// never. It must not take the first event for its turn.
+func TestEventsAfterAReconnectGrantNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		a, c := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
+		l := mustLock(t)(a.Mutex("x").Acquire(t.Context()))
+		before := e.Sessions()
+		ownWatch := faultdriver.Nth(2, about(faultdriver.On(faultdriver.Watch, faultdriver.LoseEvent())))
+		b := connect(t, faultdriver.Wrap(e.Connector(), ownWatch), nil)
+		waiter := acquiring(t, b.Mutex("x"), t.Context())
+		time.Sleep(time.Second) // until it watches its own node
+		behind := acquiring(t, c.Mutex("x"), t.Context())
+		for _, id := range e.Sessions() {
+			if !slices.Contains(before, id) && len(before) > 0 {
+				e.Partition(memdriver.AroundSession(id).Reset())
+				before = nil
+			}
+		}
+		queue, _ := a.Contenders(t.Context(), "x")
+		if err := memcontrol.Of(e).Delete("/zklock/x/" + queue[1].Node); err != nil {
+			t.Fatal(err)
+		}
+		mustRelease(t, l)
+		l = <-behind
+		e.Heal()
+		for range 50 {
+			none(t, "the waiter whose node was deleted", waiter)
+			time.Sleep(100 * time.Millisecond)
+		}
+		if st := b.Stats(); st.Reconnects != 1 || st.SessionsLost != 0 {
+			t.Errorf("%+v, want a reconnect and no lost session", st)
+		}
+		mustRelease(t, l)
+		mustRelease(t, <-waiter)
 	})
 }
 

@@ -164,8 +164,11 @@ func rows() []row {
 		{
 			name: "64 goroutines, 1 name, without hand-over", kind: worker.Alone, names: worker.One, processes: 1, goroutines: 64,
 			who:     []string{zkLock},
-			targets: []target{rateOf(zkLock, 1)},
+			targets: []target{rateOf(zkLock, 1.3)},
 		},
+		fleet(2, 1.1),
+		fleet(16, 1),
+		fleet(48, 1),
 		{
 			name: "4 processes x 16 goroutines, 1 name", kind: worker.Mutex, names: worker.One, processes: 4, goroutines: 16,
 			who: []string{zkLock}, peers: allPeers,
@@ -207,6 +210,18 @@ func rows() []row {
 		{
 			name: "TryAcquire, held by this process", kind: worker.TryLocal, names: worker.One, processes: 1, goroutines: 1,
 			targets: []target{{figure: "requests", most: .001, unit: "packets a try"}},
+		},
+	}
+}
+
+// fleet returns the row of n processes in each of which one goroutine wants the one name. No place is
+// handed over there.
+func fleet(n int, least float64) row {
+	return row{
+		name: fmt.Sprintf("%d processes x 1 goroutine, 1 name", n), kind: worker.Mutex, names: worker.One, processes: n, goroutines: 1,
+		who: []string{zkLock}, targets: []target{
+			rateOf(zkLock, least),
+			{figure: "each", against: zkLock, most: 1, unit: "server packets a cycle"},
 		},
 	}
 }

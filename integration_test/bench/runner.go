@@ -235,6 +235,7 @@ func (b *runner) turn(who string, t team, r row, unique, known string, length ti
 	}
 	f := combine(each)
 	f["packets"] = after.received + after.sent - before.received - before.sent
+	f["each"] = f["packets"] / f["total"]
 	if r.once {
 		f["seconds"] = took.Seconds()
 	}

@@ -68,6 +68,10 @@ type Diagnoser interface {
 // All methods are safe for concurrent use. Requests that one goroutine makes one after the
 // other are executed in that order.
 //
+// No reply shows an older state of the ensemble than a reply before it has shown to the session, on
+// whichever connections they come. So a driver sends each server, when it reconnects, the newest
+// transaction that a reply has shown, and no server that lags behind that takes the session over.
+//
 // Paths are absolute. A request with a malformed path fails with [ErrBadArguments].
 //
 // A request that is made while the session has no connection waits for the next one. A
@@ -141,11 +145,11 @@ type Session interface {
 	// memory grow. A receiver that finds the channel closed, without an event, knows that
 	// another receiver got the event.
 	//
-	// An event is in its channel before any method of this session returns a reply that
-	// the server sent after it. A server sends the event of a change before the reply to
-	// any transaction that follows the change. So a caller that gets the result of a
-	// transaction, and finds no event, knows that the znode had not changed on this
-	// connection before the transaction.
+	// An event is in its channel before any method of this session returns a reply, and before any
+	// channel has an event, that the server sent after it. A server sends the event of a change before
+	// what follows from any later transaction. So a caller that gets the result of a transaction, or the
+	// event of one, and finds no event of another znode, knows that this one had not changed before that,
+	// since its watch was armed on this connection. After a reconnect, what was missed comes in any order.
 	//
 	// Errors: as Get. An error arms nothing; ignore the channel then.
 	Watch(ctx context.Context, path string) (Node, <-chan Event, error)
@@ -214,8 +218,8 @@ type Session interface {
 	// Package zklock computes from handshakeSent for how long the session is certainly
 	// alive: a later time would make a lock seem held for too long. It also reads generation
 	// before and after a request, to know which connection answered it. Therefore the driver
-	// must increase generation before it returns any reply of the new connection, and must not
-	// return a reply of an older connection afterwards.
+	// must increase generation before it returns any reply, or sends any event, of the new connection,
+	// and must do neither for an older connection afterwards.
 	Conn() (generation uint64, handshakeSent time.Time)
 
 	// Server returns the address of the server that the session is connected to, or was

@@ -117,14 +117,15 @@ func (d *Desk) removePeerLocked(c *contender) {
 
 // awaitChange waits until one of the watched nodes ahead, or one of our own nodes,
 // changes, or until it is time to read them again: then no watch has fired. A watch that has fired
-// proves nothing, except with gone: then the first of the nodes ahead was certainly deleted.
+// proves nothing, except with gone: then the first of the nodes ahead was certainly deleted. With stands, our own nodes
+// existed in the state without it. unwatched is how long the wait does without watches on our own nodes.
 //
 // A watch may not survive a new connection, so the caller then reads the nodes again.
 // It does so after a pause, with jitter, of up to a sixth of the session timeout: many
 // clients may have reconnected at the same time. Most watches do survive, and report at
 // once what they have missed. So awaitChange listens to them during the pause: otherwise the
 // whole queue would wait that long after every cut.
-func (d *Desk) awaitChange(ctx context.Context, ahead, own []*session.Watched) (fires, gone bool, err error) {
+func (d *Desk) awaitChange(ctx context.Context, ahead, own []*session.Watched, unwatched time.Duration) (fires, gone, stands bool, err error) {
 	all := append(slices.Clip(ahead), own...)
 	armed := slices.MinFunc(all, func(a, b *session.Watched) int { return cmp.Compare(a.Gen, b.Gen) }).Gen
 	for {
@@ -136,21 +137,28 @@ func (d *Desk) awaitChange(ctx context.Context, ahead, own []*session.Watched) (
 		case survived:
 			look, moved = d.cfg.Jitter(d.Timeout()/6), nil
 		case own == nil:
-			look = d.Timeout() / 40 // shorter waits do without a watch on our own node, which costs a read
+			look = unwatched
 		}
 		fired, late := awaitEvent(ctx, all, look, moved, d.Context().Done())
 		switch {
 		case fired != nil:
 			d.DropWatch(fired)
 			e := fired.Fires()
-			now := d.Generation() // an event of an older connection proves nothing: the node is read again
-			return true, fired == ahead[0] && !survived && e.Err == nil && e.Type == driver.EventDeleted && now == fired.Gen, nil
+			sure := !survived && fired.Gen == d.Generation() // an event of another connection proves nothing: the node is read again
+			gone = sure && fired == ahead[0] && e.Err == nil && e.Type == driver.EventDeleted
+			return true, gone, gone && stand(own, fired.Gen), nil
 		case ctx.Err() != nil || d.Context().Err() != nil:
-			return false, false, d.waitError(ctx)
+			return false, false, false, d.waitError(ctx)
 		case late:
-			return false, false, nil
+			return false, false, false, nil
 		}
 	}
+}
+
+// stand reports whether watches stand on our own nodes, on the connection of an event that was just received. Then
+// the nodes exist in the state that the event has shown: an earlier deletion would have fired them before.
+func stand(own []*session.Watched, gen uint64) bool {
+	return len(own) > 0 && !slices.ContainsFunc(own, func(w *session.Watched) bool { return w.Gen != gen || w.Fires() != nil })
 }
 
 // awaitEvent returns the first of ws to fire. It returns nil if ctx, moved or ends ends first, or

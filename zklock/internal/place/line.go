@@ -26,11 +26,10 @@ import (
 //     nodes that are.
 //   - While watched is not nil, it has what queue.Decide has named, and none of these nodes was
 //     found to be gone.
-//   - The waiter relies on the absence of a node ahead only after a read of our own node, on
-//     connection sight.Gen, or on one whose server has certainly applied all that the server of
-//     that connection had applied. A reply shows the session how far its server is; an event does
-//     not. So after an event the next read is on the same connection, or the queue is listed
-//     again. A contender leaves Desk.peers after a reply.
+//   - The waiter relies on the absence of a node ahead only as acquire says. After an event the next
+//     read is on the same connection, or the queue is listed again: a reply shows the session how far
+//     its server is, and an event does not. A contender leaves Desk.peers after a reply.
+//   - While proven is set, what the line says of the nodes ahead was true in a state that had our node.
 type line struct {
 	p *Place
 	c *contender // our own node
@@ -42,6 +41,8 @@ type line struct {
 	before  int64        // the sequence number of the nearest contender that has gone, or of self: what is between the two does not count
 	lowered []string     // writers' nodes ahead that were found to be readers', and stay so; a list shows them as writers'
 	known   bool         // the line may be walked; else the queue is listed when the watched contenders have changed
+	sole    bool         // the list showed one contender ahead, and no more
+	proven  bool         // one state has shown our own node, and what the line says of those ahead: see acquire
 	ahead   int          // how many contenders are ahead
 	passed  int          // how many of them ours need not wait for
 }
@@ -107,6 +108,10 @@ func (l *line) watchAhead(ctx context.Context) ([]*session.Watched, error) {
 		if !l.seen(w.Gen, read) {
 			return nil, nil
 		}
+		if o := l.watched[i].Kind.Mode; permits == 0 && o.Lowers() && l.self.Kind.Mode.Excludes(o.Lowered()) {
+			ahead[i] = w // whatever its data say: ours waits for it
+			continue
+		}
 		d, _ := queue.Decode(w.Node.Data)
 		if permits > 0 && l.ahead > permits && d.Granted {
 			l.forget() // it was granted before we watched it: now we are the first in line
@@ -127,6 +132,7 @@ func (l *line) watchAhead(ctx context.Context) ([]*session.Watched, error) {
 func (l *line) reset(q []queue.Node) {
 	desk, self := l.p.Desk, len(q)-1
 	l.self, l.before, l.ahead, l.passed, l.others = q[self], q[self].Seq, self, 0, nil
+	l.sole, l.proven = self == 1, true
 	for i := range q[:self] {
 		if slices.Contains(l.lowered, q[i].Name) {
 			q[i].Kind.Mode = q[i].Kind.Mode.Lowered()
@@ -204,7 +210,7 @@ func (l *line) removeGone(i int, gen uint64, byEvent bool) {
 // node that it waits for is behind that one.
 func (l *line) pass(i int) {
 	name := l.watched[i].Name
-	l.before, l.watched = l.watched[i].Seq, nil
+	l.before, l.watched, l.proven = l.watched[i].Seq, nil, false
 	l.others = slices.DeleteFunc(l.others, func(o queue.Node) bool { return o.Name == name })
 }
 
@@ -218,44 +224,25 @@ func (l *line) seen(gen uint64, read bool) bool {
 	return true
 }
 
-// watchNodes reads our own nodes with watches, which report their deletion by another client. A
-// node that is already watched on the present connection is read only if a grant follows: that its
-// watch has not fired is not enough then, since a grant must not depend on the arrival of an
-// event. gen is the generation of the connection that showed all the nodes; 0 if that was not one
-// connection.
-func (p *Place) watchNodes(ctx context.Context, grants bool) (own []*session.Watched, gen uint64, err error) {
-	desk := p.Desk
-	own = make([]*session.Watched, len(p.nodes))
+// readNodes reads our own nodes, for a grant. gen is the generation of the connection that showed all of them; 0 if
+// that was more than one.
+func (p *Place) readNodes(ctx context.Context) (gen uint64, err error) {
 	for i, c := range p.nodes {
-		w, read, err := desk.Watch(ctx, c.path)
-		var n driver.Node
-		var seen uint64
+		before := p.Desk.Generation()
+		n, err := p.Desk.Read(ctx, "watch", c.path)
 		if err == nil {
-			n, seen = w.Node, w.Gen
+			err = p.owns(n)
 		}
-		if grants && !read && err == nil {
-			before := desk.Generation()
-			n, err = desk.Read(ctx, "watch", c.path)
-			if seen = desk.Generation(); seen != before {
-				seen = 0
-			}
+		if err != nil {
+			return 0, p.missing(c, err)
 		}
-		switch {
-		case errors.Is(err, driver.ErrNoNode), err == nil && n.Stat.EphemeralOwner != desk.ID():
-			return nil, 0, errs.ErrNodeGone // or another session has created a node with this name
-		case err != nil:
-			return nil, 0, desk.cfg.explainList(err, c.dir)
-		case i == 0:
-			gen = seen
-		case seen != gen:
+		if after := p.Desk.Generation(); i == 0 && after == before {
+			gen = after
+		} else if after != gen || after != before {
 			gen = 0
 		}
-		own[i] = w
 	}
-	if p.Granted.IsZero() { // else guards watch its nodes
-		p.nodeWatches = own
-	}
-	return own, gen, nil
+	return gen, nil
 }
 
 // listQueue lists the queue of a name up to our own node, which is the last. It applies

@@ -82,6 +82,27 @@ func TestLineThatWasHeardIsListedAgainElsewhere(t *testing.T) {
 	}
 }
 
+// An event that the one ahead is gone shows the turn of a waiter only if the list showed no other ahead: not even
+// one that it need not wait for.
+func TestSoleContenderAhead(t *testing.T) {
+	for _, c := range []struct {
+		what             string
+		readers, writers int
+		want             bool
+	}{
+		{"none", 0, 0, false},
+		{"a writer", 0, 1, true},
+		{"a reader", 1, 0, true},
+		{"two writers", 0, 2, false},
+		{"a reader and a writer", 1, 1, false},
+	} {
+		l := lineOf()
+		if l.reset(nodesOf(nodesOf(nodesOf(nil, 2, c.readers, queue.Shared), 2, c.writers, queue.Exclusive), 1, 1, queue.Shared)); l.sole != c.want {
+			t.Errorf("behind %s: sole: %v, want %v", c.what, l.sole, c.want)
+		}
+	}
+}
+
 // Another program has created a node with the sequence number of one of the queue's. Which of
 // the two is ahead of the other is not known, so the line is listed again after each event.
 func TestLineWithTwoOfOneNumberIsNotKnown(t *testing.T) {

@@ -18,10 +18,9 @@ import (
 // client, an operator's for example, deletes its node. The lease alone would not show that. It also
 // watches the queues of places that are or may be kept, for other contenders.
 //
-// A place that was granted after a wait already has watches on its nodes, so guards get them at
-// once. A place that was granted at once gets watches a sixth of the session timeout later,
-// whichever goroutine holds it by then: a watch on every lock that is held briefly would halve
-// the throughput. A holder that wants to learn of a revocation gets them at once: see Attend.
+// A place that has waited long already has watches on its nodes, so guards get them at once. Any
+// other one gets watches a sixth of the session timeout after its grant, whichever goroutine holds
+// it by then: a watch on every lock that is held briefly would halve the throughput. A holder that wants to learn of a revocation gets them at once: see Attend.
 // At the same time after each grant, lookAfter looks after what others read of the place.
 //
 // Invariants:

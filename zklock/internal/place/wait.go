@@ -2,9 +2,12 @@ package place
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
+	"time"
 
+	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 	"github.com/zklock/go-zklock/zklock/internal/session"
@@ -103,14 +106,14 @@ func (a *Attempt) await(q []queue.Node, ahead []int) error {
 			return nil // the line has changed: decide again
 		}
 		if w.watchOwn {
-			if own, _, err = a.place.watchNodes(w.ctx, false); err != nil {
+			if own, err = a.place.watchNodes(w.ctx); err != nil {
 				return err
 			}
 		}
 		nearest := len(watches) - 1
 		a.By.Waits(a.place, l.c.dir, l.ahead, entryOf(l.watched[nearest], watches[nearest].Node, false))
 		a.rest(far)
-		fired, gone, err := desk.awaitChange(w.ctx, watches, own)
+		fired, gone, stands, err := desk.awaitChange(w.ctx, watches, own, a.unwatched())
 		if fired {
 			a.rest(false)
 		}
@@ -123,9 +126,20 @@ func (a *Attempt) await(q []queue.Node, ahead []int) error {
 			l.forget()
 		case gone:
 			l.removeGone(0, watches[0].Gen, true)
+			l.proven = l.sole && stands
 		}
 	}
 	return nil
+}
+
+// unwatched returns how long a wait does without a watch on our own nodes, which costs a read, and an event
+// at the release. Where that watch can grant the place, it is worth its cost if the wait outlasts a list.
+func (a *Attempt) unwatched() time.Duration {
+	long := a.Desk.Timeout() / 40
+	if a.wait.line.known && a.wait.line.sole && len(a.place.nodes) == 1 {
+		return min(long, max(2*a.Desk.Latency(), 5*time.Millisecond))
+	}
+	return long
 }
 
 // atFront notes that no contender on the name that it waits for excludes ours, and turns to the next
@@ -145,9 +159,9 @@ func (a *Attempt) atFront() (conn uint64, everywhere bool) {
 	return w.conn, w.name == 0
 }
 
-// sawItself reports whether the queue that shows its turn is a list of now, with its own node in it.
-func (a *Attempt) sawItself(q []queue.Node) bool {
-	return q[len(q)-1].Kind.Permits > 0 && !a.Request.Try
+// isProven reports whether one state of the ensemble has shown the place's turn, and its node.
+func (a *Attempt) isProven() bool {
+	return a.wait.line.proven && len(a.place.nodes) == 1 && !a.Request.Try
 }
 
 // awaitLease returns when the session is proven alive for long enough for a grant.
@@ -159,8 +173,42 @@ func (a *Attempt) readOwn() (conn uint64, err error) {
 	if a.place.passedOnRevoked() {
 		return 0, errs.ErrNodeGone
 	}
-	_, conn, err = a.place.watchNodes(a.wait.ctx, true)
-	return conn, err
+	return a.place.readNodes(a.wait.ctx)
+}
+
+// watchNodes arms watches on our own nodes for the time of a wait, or joins those that stand. They report the
+// nodes' deletion by another client.
+func (p *Place) watchNodes(ctx context.Context) (own []*session.Watched, err error) {
+	own = make([]*session.Watched, len(p.nodes))
+	for i, c := range p.nodes {
+		if own[i], _, err = p.Desk.Watch(ctx, c.path); err == nil {
+			err = p.owns(own[i].Node)
+		}
+		if err != nil {
+			return nil, p.missing(c, err)
+		}
+	}
+	if p.Granted.IsZero() { // else guards watch its nodes
+		p.nodeWatches = own
+	}
+	return own, nil
+}
+
+// owns returns nil if this session has created a node that has the name of one of ours: another session may have put
+// one in its place.
+func (p *Place) owns(n driver.Node) error {
+	if n.Stat.EphemeralOwner != p.Desk.ID() {
+		return errs.ErrNodeGone
+	}
+	return nil
+}
+
+// missing returns the error of a read of one of our nodes, which has failed.
+func (p *Place) missing(c *contender, err error) error {
+	if errors.Is(err, driver.ErrNoNode) || errors.Is(err, errs.ErrNodeGone) {
+		return errs.ErrNodeGone
+	}
+	return p.Desk.cfg.explainList(err, c.dir)
 }
 
 // armTogether arms the watches on the contenders in watched, many at a time: a permit's waiter watches as many

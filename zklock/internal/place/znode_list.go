@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/zklock/go-zklock/zklock/driver"
-	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
@@ -22,10 +21,17 @@ type listing struct {
 }
 
 // list returns the contenders of a lock in the order of the queue. It fails with ErrConflict if
-// there is a contender of a dialect whose contenders do not wait for ours.
+// there is a contender of a dialect whose contenders do not wait for ours. A waiter that needs a list
+// while none is under way makes it itself, and alone: a goroutine more would cost as much as the list.
 func (z Znode) list(ctx context.Context) ([]queue.Node, error) {
 	z.mu.Lock()
 	l, running := z.lists[z.Path]
+	if !running {
+		z.lists[z.Path] = nil
+		z.mu.Unlock()
+		defer z.goOn()
+		return z.listAlone(ctx)
+	}
 	if l == nil {
 		l = &listing{done: make(chan struct{})}
 		l.ctx, l.stop = context.WithCancel(context.WithoutCancel(ctx)) // not one waiter's end
@@ -33,10 +39,6 @@ func (z Znode) list(ctx context.Context) ([]queue.Node, error) {
 	}
 	l.waiters++
 	z.mu.Unlock()
-	if !running && !z.Spawn(z.runLists) {
-		l.stop()
-		return nil, errs.ErrSessionOver
-	}
 	if err := z.Await(ctx, l.done); err != nil {
 		z.leave(l)
 		return nil, err
@@ -55,6 +57,20 @@ func (z Znode) leave(l *listing) {
 	l.stop()
 	if z.lists[z.Path] == l { // not begun; runLists has the key
 		z.lists[z.Path] = nil
+	}
+}
+
+// goOn has the list begin that waiters need when another one has ended. If the session is over, they notice
+// that themselves.
+func (z Znode) goOn() {
+	z.mu.Lock()
+	wanted := z.lists[z.Path] != nil
+	if !wanted {
+		delete(z.lists, z.Path)
+	}
+	z.mu.Unlock()
+	if wanted {
+		z.Spawn(z.runLists)
 	}
 }
 

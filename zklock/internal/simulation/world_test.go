@@ -274,8 +274,12 @@ func (w *world) close() {
 	clean := func() bool { return w.model.contenders() == 0 && w.watches() == 0 }
 	w.ended = true
 	settled := func() bool { return !time.Now().Before(w.late) && clean() }
-	w.next = w.late // by then all late requests are applied, and the clients have to remove their nodes
-	w.run(corekit.Later(time.Now(), w.late).Add(2*simTimeout+w.p.keep), settled)
+	for again := true; again; {
+		late := w.late // by then all late requests are applied, and the clients have to remove their nodes
+		w.next = late
+		w.run(corekit.Later(time.Now(), late).Add(2*simTimeout+w.p.keep), settled)
+		again = w.late.After(late) // a caller that gives up has sent another one meanwhile
+	}
 	if !clean() {
 		w.model.violate("leak", "%d queue nodes and %d watches stay behind\n%s", w.model.contenders(), w.watches(), w.ensemble.Dump())
 	}
