@@ -123,16 +123,13 @@ func (q *Queue) enter(r *Request, latest time.Time) (granted bool, from *keptPla
 			return false, nil, nil, err
 		}
 	}
-	if q.waiters.Len() > 0 {
-		if err := q.patience.busyLocked(latest, q.waiters.Len()); err != nil {
-			return false, nil, nil, err
-		}
+	if err := q.patience.busyLocked(latest, q.writers); err != nil { // readers that wait share a turn
+		return false, nil, nil, err
 	}
 	tk = newTicket(r)
 	tk.leaderWaits, tk.patience = q.leaderWaitsLocked(r), &q.patience
-	if tk.at = q.waiters.PushBack(tk); r.Try {
-		q.tries++
-	}
+	tk.at = q.waiters.PushBack(tk)
+	q.countLocked(tk, 1)
 	if q.agent != nil {
 		session.Poke(q.agent.comes)
 	}

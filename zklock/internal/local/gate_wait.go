@@ -1,6 +1,7 @@
 package local
 
 import (
+	"container/list"
 	"context"
 	"slices"
 
@@ -97,10 +98,7 @@ func (g *gate) aheadLocked(names []*separate, tk *ticket) Ahead {
 			continue
 		}
 		s := q
-		position := len(s.through) + s.crowd.line.Len() - 1
-		for at := s.crowd.line.Back(); at != nil && at.Value != tk; at = at.Prev() {
-			position--
-		}
+		position := len(s.through) + before(&s.crowd.line, tk)
 		if position <= ahead.Position {
 			continue
 		}
@@ -121,6 +119,17 @@ func (g *gate) aheadLocked(names []*separate, tk *ticket) Ahead {
 		}
 	}
 	return ahead
+}
+
+// before returns how many tickets of a line are ahead of one of them. It looks from both ends: what leaves is often the
+// first of thousands, and what has come is the last.
+func before(line *list.List, tk *ticket) (n int) {
+	for first, last := line.Front(), line.Back(); first != nil && first.Value != tk; first, last = first.Next(), last.Prev() {
+		if n++; last.Value == tk {
+			return line.Len() - n
+		}
+	}
+	return n
 }
 
 // gateCrew is the gate as the agent of a place sees it, with the first of its names.

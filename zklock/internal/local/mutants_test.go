@@ -261,4 +261,20 @@ var _ = []mutant.Mutant{
 		Tests:  []string{"TestAnswersWhileClientsHangUp"},
 		By:     "middleware",
 	},
+	{
+		Name:   "idle-time-is-a-turn",
+		Breaks: "a caller with FailBusy is refused, since the lock was not wanted for a while",
+		In:     (*patience).turnLocked,
+		Find:   "p.turnAt.After(since)",
+		Put:    "true",
+		Tests:  []string{"TestTurnsAreForgotten"},
+	},
+	{
+		Name:   "each-that-leaves-looks",
+		Breaks: "when thousands of callers leave at once, the agent looks through all the others for each of them",
+		In:     (*agent).reviewLocked,
+		Find:   "a.review != nil",
+		Put:    "false",
+		Tests:  []string{"TestThousandsLeaveAtOnce"},
+	},
 }

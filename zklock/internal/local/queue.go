@@ -60,6 +60,7 @@ type Queue struct {
 	mu              mutex.Mutex[mutex.Outer]
 	waiters         list.List    // guarded by mu; of *ticket, without the leader's
 	tries           int          // guarded by mu; how many of them are tries
+	writers         int          // guarded by mu; how many of them keep readers out
 	leader          *ticket      // guarded by mu
 	agent           *agent       // guarded by mu; it has the leader's ticket; nil: the leader is a caller
 	lead            waitingPlace // guarded by mu; of the leader; see leaderMeets
@@ -132,8 +133,17 @@ func (q *Queue) sharedLocked() bool { return q.current == nil || q.current.share
 // unqueueLocked takes a ticket out of the queue.
 func (q *Queue) unqueueLocked(tk *ticket) {
 	q.waiters.Remove(tk.at)
-	if tk.at = nil; tk.r.Try {
-		q.tries--
+	tk.at = nil
+	q.countLocked(tk, -1)
+}
+
+// countLocked adds n to the counts that a ticket of the queue belongs to.
+func (q *Queue) countLocked(tk *ticket, n int) {
+	switch {
+	case tk.r.Try:
+		q.tries += n
+	case tk.keepsReadersOut():
+		q.writers += n
 	}
 }
 
