@@ -232,7 +232,7 @@ func (q *Queue) leaderMeetsLocked(waits bool, at waitingPlace) {
 func (q *Queue) leave(tk *ticket) {
 	q.mu.Lock()
 	if !tk.r.Try {
-		q.patience.leftLocked(tk.since, tk.deadline)
+		q.patience.leftLocked(tk.r, tk.since, tk.deadline)
 	}
 	if tk.at != nil {
 		q.unqueueLocked(tk)

@@ -69,7 +69,7 @@ func (g *gate) waitEnded(ctx context.Context, r *Request, held bool) error {
 // leave takes a ticket out of the lines. If it was already sent its answer, leave passes on what it got.
 func (g *gate) leave(names []*separate, tk *ticket) {
 	g.mu.Lock()
-	tk.patience.leftLocked(tk.since, tk.deadline)
+	tk.patience.leftLocked(tk.r, tk.since, tk.deadline)
 	if tk.at != nil {
 		g.unqueueLocked(tk, names)
 		for _, a := range firstCrowd(names).agents {

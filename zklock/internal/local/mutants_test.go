@@ -277,4 +277,13 @@ var _ = []mutant.Mutant{
 		Put:    "false",
 		Tests:  []string{"TestThousandsLeaveAtOnce"},
 	},
+	{
+		Name:   "leaves-after-with-wait",
+		Breaks: "callers are passed over, as if they were about to leave, since others were bounded by WithWait",
+		In:     (*patience).leftLocked,
+		Find:   "context.Cause(r.ctx) == errs.ErrWaitOver",
+		Put:    "context.Cause(r.ctx) == errs.ErrWaitOver && false",
+		Tests:  []string{"TestEndOfWithWaitChangesNoOrder"},
+		By:     "zklock",
+	},
 }

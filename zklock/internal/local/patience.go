@@ -1,6 +1,7 @@
 package local
 
 import (
+	"context"
 	"sync/atomic"
 	"time"
 
@@ -38,10 +39,14 @@ const pressedFor = time.Second
 // pressedLocked reports whether callers give up at present.
 func (p *patience) pressedLocked(now time.Time) bool { return now.Sub(p.leftAt) < pressedFor }
 
-// leftLocked notes that a caller that came at since has given up. deadline is that of its context, if it has one.
-func (p *patience) leftLocked(since, deadline time.Time) {
+// leftLocked notes that the caller of a request that came at since has given up. deadline is that of its context, if it
+// has one. A caller whose wait alone was bounded would have stayed for its work.
+func (p *patience) leftLocked(r *Request, since, deadline time.Time) {
 	p.leftAt = time.Now()
 	p.tested.Store(true)
+	if context.Cause(r.ctx) == errs.ErrWaitOver {
+		return
+	}
 	if deadline.IsZero() || p.leftAt.Before(deadline) { // an HTTP client hangs up, a gRPC client cancels its call
 		p.waits = average(p.waits, p.leftAt.Sub(since))
 	}

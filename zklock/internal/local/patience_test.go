@@ -34,7 +34,7 @@ func TestThousandsLeaveAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const callers = 5 * maxPatience
 		var p patience
-		p.leftLocked(time.Now(), time.Now().Add(time.Hour))
+		p.leftLocked(&Request{ctx: context.Background()}, time.Now(), time.Now().Add(time.Hour))
 		p.work = time.Minute
 		c := &line{}
 		for range callers {

@@ -292,5 +292,5 @@ func (q *Queue) gaveUp(tk *ticket) {
 	deadline, _ := tk.r.Ctx.Deadline()
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.patience.leftLocked(tk.since, deadline)
+	q.patience.leftLocked(tk.r, tk.since, deadline)
 }
