@@ -286,4 +286,12 @@ var _ = []mutant.Mutant{
 		Tests:  []string{"TestEndOfWithWaitChangesNoOrder"},
 		By:     "zklock",
 	},
+	{
+		Name:   "chosen-caller-is-none",
+		Breaks: "an agent ends while it grants its place to the last caller that waits",
+		In:     (*agent).nextLocked,
+		Find:   "a.chosen != nil && a.chosen.at != nil",
+		Put:    "false",
+		Tests:  []string{"TestAgentGoesOnForTheCallerItHasChosen"},
+	},
 }

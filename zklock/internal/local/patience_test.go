@@ -108,3 +108,27 @@ func TestTurnsAreForgotten(t *testing.T) {
 		}
 	})
 }
+
+// An agent that has chosen a caller for its place goes on while that caller waits, although nothing else does: the lease
+// may be too short for a moment.
+func TestAgentGoesOnForTheCallerItHasChosen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p patience
+		c := &line{}
+		tk := &ticket{r: &Request{}, patience: &p}
+		tk.at = c.waiters.PushBack(tk)
+		a := &agent{crew: c, client: open{}, cancel: func() { c.ended = true }}
+		a.chooseLocked(tk)
+		a.reviewLocked() // another one has left
+		time.Sleep(2 * breath)
+		if c.ended || !a.Stays() {
+			t.Error("the agent has ended, want it to go on")
+		}
+		tk.at = nil
+		a.reviewLocked()
+		time.Sleep(2 * breath)
+		if !c.ended {
+			t.Error("the agent goes on for a caller that has left")
+		}
+	})
+}
