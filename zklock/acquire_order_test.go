@@ -35,3 +35,33 @@ func TestEndOfWithWaitChangesNoOrder(t *testing.T) {
 		})
 	}
 }
+
+// The first of two callers leaves, and then the second, while the agent looks at the queue: the ensemble is well, and
+// another client has the lock. That is no outage, however long the session has had nothing to ask.
+func TestWaitThatEndsWhileAnAgentLooks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New(memdriver.WithLatency(10 * time.Millisecond))
+		held := mustLock(t)(connect(t, e.Connector(), nil).Mutex("m").Acquire(t.Context(), zklock.WithoutHandover()))
+		m := connect(t, e.Connector(), nil).Mutex("m")
+		far := acquiring(t, connect(t, e.Connector(), nil).Mutex("m"), t.Context())
+		synctest.Wait()
+		for wait := 100 * time.Millisecond; wait < 4*time.Second; wait += 50 * time.Millisecond {
+			time.Sleep(time.Second)
+			first := make(chan error)
+			go func() {
+				_, err := m.Acquire(t.Context(), zklock.WithWait(wait))
+				first <- err
+			}()
+			synctest.Wait()
+			_, err := m.Acquire(t.Context(), zklock.WithWait(wait+5*time.Millisecond))
+			if !errors.Is(err, zklock.ErrNotAcquired) || errors.Is(err, zklock.ErrUnavailable) {
+				t.Errorf("after %v: %v, want ErrNotAcquired alone", wait, err)
+			}
+			if err := <-first; !errors.Is(err, zklock.ErrNotAcquired) {
+				t.Error(err)
+			}
+		}
+		mustRelease(t, held)
+		mustRelease(t, <-far)
+	})
+}

@@ -294,4 +294,13 @@ var _ = []mutant.Mutant{
 		Put:    "false",
 		Tests:  []string{"TestAgentGoesOnForTheCallerItHasChosen"},
 	},
+	{
+		Name:   "agent-has-met-nothing",
+		Breaks: "a wait that ends while an agent begins to look at the queue is taken for one without a session",
+		In:     (*Queue).delegateLocked,
+		Find:   "was.met && was.desk == left.Desk",
+		Put:    "false",
+		Tests:  []string{"TestWaitThatEndsWhileAnAgentLooks"},
+		By:     "zklock",
+	},
 }

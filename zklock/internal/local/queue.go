@@ -156,7 +156,7 @@ func (q *Queue) led(got *Hold, left *place.Place) {
 	if got != nil {
 		q.beginLocked(got)
 	}
-	if left != nil && q.delegateLocked(left, was.r) {
+	if left != nil && q.delegateLocked(left, was) {
 		left = nil
 	}
 	left = q.serveLocked(left)
@@ -263,10 +263,11 @@ func (q *Queue) refuseTriesLocked() {
 }
 
 // delegateLocked has an agent lead with a place that the leader has left. It returns false if the place is
-// of no use to an agent.
-func (q *Queue) delegateLocked(left *place.Place, of *Request) bool {
-	a := newAgent(q.queues, q, &q.patience, left, of)
+// of no use to an agent. What the leader has met with that place is still ahead of it, as far as is known.
+func (q *Queue) delegateLocked(left *place.Place, was *ticket) bool {
+	a := newAgent(q.queues, q, &q.patience, left, was.r)
 	if a != nil {
+		a.met = was.met && was.desk == left.Desk
 		q.leader, q.agent, q.lead = &a.ticket, a, waitingPlace{}
 	}
 	return a != nil
