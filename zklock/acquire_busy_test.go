@@ -81,3 +81,39 @@ func TestFailBusy(t *testing.T) {
 		})
 	}
 }
+
+// Readers that wait share one turn: one more is served with them, and is not refused because they are many.
+func TestReadersAreNotBusyBehindReaders(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := connect(t, memdriver.New().Connector(), nil)
+		rw := client.RWMutex("x")
+		use := func(a zklock.Acquirer) error {
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+			defer cancel()
+			l, err := a.Acquire(ctx, zklock.WithFailBusy())
+			if err != nil {
+				return err
+			}
+			time.Sleep(100 * time.Millisecond)
+			return l.Release(context.Background())
+		}
+		served := make(chan error)
+		begin := func(n int, a zklock.Acquirer) {
+			for range n {
+				go func() { served <- use(a) }()
+			}
+			synctest.Wait()
+		}
+		wait := func(n int) {
+			for range n {
+				if err := <-served; err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		begin(6, rw.Writer())
+		wait(3) // so the client knows how long a turn is
+		begin(50, rw.Reader())
+		wait(53)
+	})
+}

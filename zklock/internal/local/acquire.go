@@ -123,16 +123,13 @@ func (q *Queue) enter(r *Request, latest time.Time) (granted bool, from *keptPla
 			return false, nil, nil, err
 		}
 	}
-	if q.waiters.Len() > 0 {
-		if err := q.patience.busyLocked(latest, q.waiters.Len()); err != nil {
-			return false, nil, nil, err
-		}
+	if err := q.patience.busyLocked(latest, q.writers); err != nil { // readers that wait share a turn
+		return false, nil, nil, err
 	}
 	tk = newTicket(r)
 	tk.leaderWaits, tk.patience = q.leaderWaitsLocked(r), &q.patience
-	if tk.at = q.waiters.PushBack(tk); r.Try {
-		q.tries++
-	}
+	tk.at = q.waiters.PushBack(tk)
+	q.countLocked(tk, 1)
 	if q.agent != nil {
 		session.Poke(q.agent.comes)
 	}
@@ -235,7 +232,7 @@ func (q *Queue) leaderMeetsLocked(waits bool, at waitingPlace) {
 func (q *Queue) leave(tk *ticket) {
 	q.mu.Lock()
 	if !tk.r.Try {
-		q.patience.leftLocked(tk.since, tk.deadline)
+		q.patience.leftLocked(tk.r, tk.since, tk.deadline)
 	}
 	if tk.at != nil {
 		q.unqueueLocked(tk)

@@ -29,14 +29,13 @@ type agent struct {
 	cancel  context.CancelFunc // ends its attempt
 
 	comes  chan struct{} // cap 1: something that may want its place has come
-	review *time.Timer   // guarded by the crew; see reviewLocked; nil: it was not set yet
+	review *time.Timer   // guarded by the crew; see reviewLocked; nil: none is due
 
 	creates *session.Write // guarded by the crew; what creates the nodes of its place; nil: they exist
 	ahead   Ahead          // guarded by the crew; what its place waits for; zero: it is not known to wait
 
-	// Used by the agent's goroutine only.
-	chosen *ticket // what its place goes to next; nil: it is not its turn
-	bound  *ticket // what its place has gone to; nil: it has not had its turn
+	chosen *ticket // guarded by the crew for other goroutines; what its place goes to next; nil: it is not its turn
+	bound  *ticket // what its place has gone to; nil: it has not had its turn; the agent's goroutine uses it only
 }
 
 // crew is those that wait for what an agent is about to get. nextFor, and methods that end in Locked, are called
@@ -131,31 +130,38 @@ func (a *agent) run(start *place.Place) {
 // Callers that came at the same moment give up at the same moment, and many of them come again at once.
 const breath = time.Millisecond
 
-// reviewLocked ends the agent's attempt, after a breath, if nothing waits that its place could be granted to. It ends
-// it at once if the next is a reader, and the place a writer's: the next agent makes it a reader's, which waits for
-// fewer contenders.
+// reviewLocked is called when a ticket has left that the agent's place could have gone to. A breath later the agent
+// looks at what waits: once, however many tickets leave by then. If the client is closed, the attempt ends at once.
 func (a *agent) reviewLocked() {
-	next := a.crew.nextFor(&a.request)
 	switch {
-	case a.creates != nil && a.creates.Sent():
-	case next != nil:
-		if a.creates == nil && next.r.Mode != a.request.Mode && next.r.Mode.Joins() {
-			a.cancel()
-		}
-	case !a.patience.pressedLocked(time.Now()), a.client.Closing().Err() != nil:
+	case a.creates != nil && a.creates.Sent(), a.review != nil:
+	case a.client.Closing().Err() != nil:
 		a.cancel()
-	case a.review == nil:
-		a.review = time.AfterFunc(breath, a.reviewAgain)
 	default:
-		a.review.Reset(breath)
+		a.review = time.AfterFunc(breath, a.reviewNow)
 	}
 }
 
-// reviewAgain is the end of a breath.
-func (a *agent) reviewAgain() {
-	if !a.Stays() {
+// reviewNow ends the agent's attempt if nothing waits that its place could be granted to; and if the next is a reader,
+// and the place a writer's: the next agent makes it a reader's, which waits for fewer contenders.
+func (a *agent) reviewNow() {
+	a.crew.Lock()
+	defer a.crew.Unlock()
+	a.review = nil
+	if a.creates != nil && a.creates.Sent() {
+		return
+	}
+	if next := a.nextLocked(); next == nil || a.creates == nil && next.r.Mode != a.request.Mode && next.r.Mode.Joins() {
 		a.cancel()
 	}
+}
+
+// nextLocked returns the ticket that the agent's place goes to, as it seems; nil if there is none.
+func (a *agent) nextLocked() *ticket {
+	if a.chosen != nil && a.chosen.at != nil {
+		return a.chosen
+	}
+	return a.crew.nextFor(&a.request)
 }
 
 // Waits implements place.Requester.
@@ -172,7 +178,7 @@ func (a *agent) Waits(own *place.Place, dir string, position int, ahead place.En
 func (a *agent) Stays() bool {
 	a.crew.Lock()
 	defer a.crew.Unlock()
-	return a.crew.nextFor(&a.request) != nil
+	return a.nextLocked() != nil
 }
 
 // NewHold implements place.Requester: it chooses what the place goes to. If nothing waits for it any more,

@@ -125,7 +125,7 @@ func (g *gate) gaveUp(r *Request, since time.Time) {
 	if s.crowd == nil {
 		s.crowd = new(crowd)
 	}
-	s.crowd.patience.leftLocked(since, deadline)
+	s.crowd.patience.leftLocked(r, since, deadline)
 }
 
 // minSweep is how many names the gate remembers before it looks for idle ones.
@@ -201,7 +201,7 @@ func (g *gate) took(r *Request, since time.Time, left *place.Place, err error) {
 	if c := firstCrowd(names); c != nil {
 		switch c.noSessionSince = r.NoSessionSince; {
 		case gaveUp:
-			c.patience.leftLocked(since, deadline)
+			c.patience.leftLocked(r, since, deadline)
 		case err == nil:
 			c.patience.ledLocked(since)
 		}

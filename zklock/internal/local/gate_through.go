@@ -117,8 +117,7 @@ func (g *gate) admitLocked(tk *ticket, instead *Hold) {
 	names := g.names(new(few)[:0], tk.r.Wants)
 	passesLocked(names, tk)
 	g.unqueueLocked(tk, names)
-	c := firstCrowd(names)
-	c.patience.turnLocked(c.line.Len() > 0)
+	tk.patience.turnLocked(tk.since)
 	if instead == nil {
 		enterLocked(names, tk.r)
 		tk.answer(false, nil)

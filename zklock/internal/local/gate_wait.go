@@ -1,6 +1,7 @@
 package local
 
 import (
+	"container/list"
 	"context"
 	"slices"
 
@@ -68,7 +69,7 @@ func (g *gate) waitEnded(ctx context.Context, r *Request, held bool) error {
 // leave takes a ticket out of the lines. If it was already sent its answer, leave passes on what it got.
 func (g *gate) leave(names []*separate, tk *ticket) {
 	g.mu.Lock()
-	tk.patience.leftLocked(tk.since, tk.deadline)
+	tk.patience.leftLocked(tk.r, tk.since, tk.deadline)
 	if tk.at != nil {
 		g.unqueueLocked(tk, names)
 		for _, a := range firstCrowd(names).agents {
@@ -97,10 +98,7 @@ func (g *gate) aheadLocked(names []*separate, tk *ticket) Ahead {
 			continue
 		}
 		s := q
-		position := len(s.through) + s.crowd.line.Len() - 1
-		for at := s.crowd.line.Back(); at != nil && at.Value != tk; at = at.Prev() {
-			position--
-		}
+		position := len(s.through) + before(&s.crowd.line, tk)
 		if position <= ahead.Position {
 			continue
 		}
@@ -121,6 +119,17 @@ func (g *gate) aheadLocked(names []*separate, tk *ticket) Ahead {
 		}
 	}
 	return ahead
+}
+
+// before returns how many tickets of a line are ahead of one of them. It looks from both ends: what leaves is often the
+// first of thousands, and what has come is the last.
+func before(line *list.List, tk *ticket) (n int) {
+	for first, last := line.Front(), line.Back(); first != nil && first.Value != tk; first, last = first.Next(), last.Prev() {
+		if n++; last.Value == tk {
+			return line.Len() - n
+		}
+	}
+	return n
 }
 
 // gateCrew is the gate as the agent of a place sees it, with the first of its names.

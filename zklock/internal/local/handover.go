@@ -24,7 +24,7 @@ func (q *Queue) pass(h *Hold) (taken, handed bool) {
 	leads := q.patience.tested.Load() && !h.place.Handover().MayPass(queue.Exclusive, q.queues.cfg.HandoverLimit, q.queues.cfg.HandoverTime)
 	next := q.nextLocked(queue.Exclusive, leads)
 	q.unqueueLocked(next)
-	q.patience.turnLocked(q.waiters.Len() > 0)
+	q.patience.turnLocked(next.since)
 	if _, granted := q.grantLocked(h.place, next.r); !granted {
 		q.leader, q.lead = next, waitingPlace{}
 		q.mu.Unlock()

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"context"
 	"sync/atomic"
 	"time"
 
@@ -28,7 +29,7 @@ type patience struct {
 	lead   time.Duration // how long a caller that leads takes until it has the lock, on average; 0: not known
 
 	asked  bool          // a request with FailBusy has come
-	turnAt time.Time     // when a caller that waited had its turn last; zero: none has, or none waited behind it
+	turnAt time.Time     // when a caller that waited had its turn last
 	turns  time.Duration // how long it takes from one turn to the next, on average; 0: not known
 }
 
@@ -38,10 +39,14 @@ const pressedFor = time.Second
 // pressedLocked reports whether callers give up at present.
 func (p *patience) pressedLocked(now time.Time) bool { return now.Sub(p.leftAt) < pressedFor }
 
-// leftLocked notes that a caller that came at since has given up. deadline is that of its context, if it has one.
-func (p *patience) leftLocked(since, deadline time.Time) {
+// leftLocked notes that the caller of a request that came at since has given up. deadline is that of its context, if it
+// has one. A caller whose wait alone was bounded would have stayed for its work.
+func (p *patience) leftLocked(r *Request, since, deadline time.Time) {
 	p.leftAt = time.Now()
 	p.tested.Store(true)
+	if context.Cause(r.ctx) == errs.ErrWaitOver {
+		return
+	}
 	if deadline.IsZero() || p.leftAt.Before(deadline) { // an HTTP client hangs up, a gRPC client cancels its call
 		p.waits = average(p.waits, p.leftAt.Sub(since))
 	}
@@ -68,28 +73,32 @@ func (p *patience) suffices(since, deadline time.Time, leads bool, now time.Time
 	return p.waits == 0 || waited+needs < p.waits || waited > 2*p.waits
 }
 
-// turnLocked notes that a caller that waited has its turn, and whether others wait behind it.
-func (p *patience) turnLocked(others bool) {
+// turnLocked notes that a caller that has waited since since has its turn. If it came after the turn before, the time
+// before it came does not count: the lock may have been free.
+func (p *patience) turnLocked(since time.Time) {
 	if !p.asked {
 		return
 	}
 	now := time.Now()
-	if !p.turnAt.IsZero() {
+	switch {
+	case p.turnAt.IsZero():
+	case p.turnAt.After(since):
 		p.turns = average(p.turns, now.Sub(p.turnAt))
+	default:
+		p.turns = average(p.turns, now.Sub(since))
 	}
-	if p.turnAt = now; !others {
-		p.turnAt = time.Time{}
-	}
+	p.turnAt = now
 }
 
-// busyLocked returns the error of a caller that can wait until latest, at most, if so many wait before it that it
-// would not have its turn by then.
+// busyLocked returns the error of a caller that can wait until latest, at most, if it would not have its turn by then:
+// before is how many turns come before its own, at least. If there are none, the caller waits, however long turns were:
+// its own shows how long they are now.
 func (p *patience) busyLocked(latest time.Time, before int) error {
 	if latest.IsZero() {
 		return nil
 	}
 	p.asked = true
-	if wait := p.turns * time.Duration(before+1); wait > 0 && time.Until(latest) < wait {
+	if wait := p.turns * time.Duration(before+1); before > 0 && time.Until(latest) < wait {
 		return &errs.Busy{Wait: wait}
 	}
 	return nil

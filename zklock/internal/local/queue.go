@@ -60,6 +60,7 @@ type Queue struct {
 	mu              mutex.Mutex[mutex.Outer]
 	waiters         list.List    // guarded by mu; of *ticket, without the leader's
 	tries           int          // guarded by mu; how many of them are tries
+	writers         int          // guarded by mu; how many of them keep readers out
 	leader          *ticket      // guarded by mu
 	agent           *agent       // guarded by mu; it has the leader's ticket; nil: the leader is a caller
 	lead            waitingPlace // guarded by mu; of the leader; see leaderMeets
@@ -132,8 +133,17 @@ func (q *Queue) sharedLocked() bool { return q.current == nil || q.current.share
 // unqueueLocked takes a ticket out of the queue.
 func (q *Queue) unqueueLocked(tk *ticket) {
 	q.waiters.Remove(tk.at)
-	if tk.at = nil; tk.r.Try {
-		q.tries--
+	tk.at = nil
+	q.countLocked(tk, -1)
+}
+
+// countLocked adds n to the counts that a ticket of the queue belongs to.
+func (q *Queue) countLocked(tk *ticket, n int) {
+	switch {
+	case tk.r.Try:
+		q.tries += n
+	case tk.keepsReadersOut():
+		q.writers += n
 	}
 }
 
@@ -146,7 +156,7 @@ func (q *Queue) led(got *Hold, left *place.Place) {
 	if got != nil {
 		q.beginLocked(got)
 	}
-	if left != nil && q.delegateLocked(left, was.r) {
+	if left != nil && q.delegateLocked(left, was) {
 		left = nil
 	}
 	left = q.serveLocked(left)
@@ -253,10 +263,11 @@ func (q *Queue) refuseTriesLocked() {
 }
 
 // delegateLocked has an agent lead with a place that the leader has left. It returns false if the place is
-// of no use to an agent.
-func (q *Queue) delegateLocked(left *place.Place, of *Request) bool {
-	a := newAgent(q.queues, q, &q.patience, left, of)
+// of no use to an agent. What the leader has met with that place is still ahead of it, as far as is known.
+func (q *Queue) delegateLocked(left *place.Place, was *ticket) bool {
+	a := newAgent(q.queues, q, &q.patience, left, was.r)
 	if a != nil {
+		a.met = was.met && was.desk == left.Desk
 		q.leader, q.agent, q.lead = &a.ticket, a, waitingPlace{}
 	}
 	return a != nil
@@ -282,5 +293,5 @@ func (q *Queue) gaveUp(tk *ticket) {
 	deadline, _ := tk.r.Ctx.Deadline()
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.patience.leftLocked(tk.since, deadline)
+	q.patience.leftLocked(tk.r, tk.since, deadline)
 }

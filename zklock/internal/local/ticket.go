@@ -41,10 +41,15 @@ func (tk *ticket) answer(granted bool, start *place.Place) {
 	close(tk.answered)
 }
 
+// maxPatience is at how many tickets nextOf looks for one that is likely to stay. Each of thousands that leave at once
+// may look.
+const maxPatience = 1000
+
 // nextOf returns the ticket of a list that is next, among those that fit; nil if none does. leads says that it does
 // not get the lock at once. The mutex of the list is held.
 func nextOf(waiters *list.List, leads bool, fits func(*ticket) bool) (next *ticket) {
 	var now time.Time
+	looks := 0
 	for at := waiters.Front(); at != nil; at = at.Next() {
 		tk := at.Value.(*ticket)
 		if tk.reserved || !fits(tk) {
@@ -62,6 +67,9 @@ func nextOf(waiters *list.List, leads bool, fits func(*ticket) bool) (next *tick
 		}
 		if next == nil {
 			next = tk
+		}
+		if looks++; looks == maxPatience {
+			break
 		}
 	}
 	return next
