@@ -81,7 +81,7 @@ var importRules = map[string]imports{
 	"internal/verdict":         {ours: []string{"zklock", "zklock/fence"}},
 	"contrib/connectlock":      {ours: []string{"zklock", "zklock/fence", "internal/callers", "internal/holding", "internal/naming", "internal/verdict", "interceptors/"}, foreign: []string{"connectrpc.com/connect", "google.golang.org/protobuf", "google.golang.org/genproto"}},
 	"contrib/gocronlock":       {ours: []string{"zklock", "zklock/election", "zklock/once"}, foreign: []string{"github.com/go-co-op/gocron/v2"}},
-	"contrib/kerberos":         {ours: []string{"zklock", "zklock/zkdriver"}, foreign: []string{"github.com/jcmturner/gokrb5/v8", "github.com/go-zookeeper/zk"}},
+	"contrib/kerberos":         {ours: []string{"zklock", "zklock/zkdriver", "internal/netcontrol"}, foreign: []string{"github.com/jcmturner/gokrb5/v8", "github.com/go-zookeeper/zk"}},
 	"contrib/locktest":         {ours: []string{"contrib/locktest/"}, foreign: []string{"github.com/anishathalye/porcupine"}},
 	"contrib/locktest/":        {ours: []string{"contrib/locktest", "contrib/locktest/"}, foreign: []string{"github.com/anishathalye/porcupine"}},
 	"contrib/migratelock":      {ours: []string{"zklock"}, foreign: []string{"github.com/golang-migrate/migrate/v4"}},
@@ -91,7 +91,7 @@ var importRules = map[string]imports{
 	"internal/testkit/corekit": {ours: []string{"zklock", "zklock/memdriver", "zklock/faultdriver", "internal/memcontrol", "internal/faultcontrol"}},
 	"internal/testkit/world":   {ours: []string{"zklock", "zklock/memdriver", "internal/memcontrol", "internal/testkit/"}},
 	"internal/testkit/wire":    {ours: []string{"zklock", "zklock/memdriver", "zklock/zkdriver", "internal/memcontrol", "internal/netcontrol"}, foreign: []string{"github.com/go-zookeeper/zk"}},
-	"integration_test/bench":   {ours: []string{"zklock", "zklock/memdriver", "zklock/zkdriver", "internal/memcontrol", "integration_test/", "internal/testkit/", "contrib/locktest/"}, foreign: []string{"github.com/go-zookeeper/zk", "github.com/anishathalye/porcupine"}},
+	"integration_test/bench":   {ours: []string{"zklock", "zklock/memdriver", "zklock/zkdriver", "internal/netcontrol", "internal/memcontrol", "integration_test/", "internal/testkit/", "contrib/locktest/"}, foreign: []string{"github.com/go-zookeeper/zk", "github.com/anishathalye/porcupine"}},
 	"contrib/contention":       {ours: []string{"zklock"}, foreign: []string{"github.com/google/pprof"}},
 	"integration_test/release": {foreign: []string{"golang.org/x/mod"}},
 	"integration_test/":        {ours: []string{"integration_test/", "internal/testkit/"}},
@@ -99,13 +99,13 @@ var importRules = map[string]imports{
 	"examples/":                {ours: []string{""}, foreign: []string{""}},
 
 	"zklock/internal/simulation": {}, // it has tests only
-	"cmd/zklock":                 {ours: []string{"cmd/zklock/internal/", "internal/operator", "internal/sessiondir", "zklock", "zklock/election", "zklock/inspect", "zklock/zkdriver"}, foreign: []string{"github.com/spf13/cobra"}},
+	"cmd/zklock":                 {ours: []string{"cmd/zklock/internal/", "internal/operator", "internal/sessiondir", "zklock", "zklock/election", "zklock/inspect", "zklock/zkdriver", "internal/netcontrol"}, foreign: []string{"github.com/spf13/cobra"}},
 	"cmd/zklock/zklock-kerberos": {ours: []string{""}, foreign: []string{""}},
 	"cmd/zklock/internal/run":    {ours: []string{"cmd/zklock/internal/tty"}},
 	"cmd/zklock/internal/doctor": {ours: []string{"zklock"}},
 	"cmd/zklock/internal/tty":    {},
 	"cmd/zklock/internal/screen": {ours: []string{"cmd/zklock/internal/tty"}},
-	"cmd/zklock/internal/cli":    {ours: []string{"cmd/zklock/internal/", "internal/operator", "internal/sessiondir", "zklock", "zklock/election", "zklock/inspect", "zklock/zkdriver"}, foreign: []string{"github.com/spf13/cobra"}},
+	"cmd/zklock/internal/cli":    {ours: []string{"cmd/zklock/internal/", "internal/operator", "internal/sessiondir", "zklock", "zklock/election", "zklock/inspect", "zklock/zkdriver", "internal/netcontrol"}, foreign: []string{"github.com/spf13/cobra"}},
 }
 
 // rule finds the rule for a package: the package's rule, or that of a folder above it.

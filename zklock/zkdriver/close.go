@@ -26,7 +26,7 @@ func (c *closer) init() { c.done = make(chan struct{}) }
 func (s *session) Close(ctx context.Context) error {
 	first := false
 	s.close.once.Do(func() { first = true })
-	if !first { // the wait is no part of Do: it is one on a channel, which ends in virtual time, too
+	if !first { // it waits on a channel and not in Do, where a bubble of package synctest would stop
 		<-s.close.done
 		return s.close.err
 	}
@@ -145,11 +145,14 @@ func (s *session) supervise(events <-chan zk.Event) {
 	defer close(s.stopped)
 	ticker := time.NewTicker(watchdogTick(s.Timeout()))
 	defer ticker.Stop()
-	for {
+	for open := events; ; {
 		select {
 		case <-ticker.C:
 			s.watchdog()
-		case <-events: // the callback has processed it; the channel must not fill up
+		case _, ok := <-open: // the callback has processed it; the channel must not fill up
+			if !ok {
+				open = nil // a closed client sends no more
+			}
 		case <-s.life.Done():
 			s.tearDown(events)
 			return

@@ -96,6 +96,11 @@ func (n *Network) Stop(server int, stage Stage, stop bool) {
 	n.change(server, func(h *host) { h.stops[stage] = stop })
 }
 
+// Late delays a server's answers to handshakes, and what it sends behind them.
+func (n *Network) Late(server int, d time.Duration) {
+	n.change(server, func(h *host) { h.late = d })
+}
+
 func (n *Network) change(server int, f func(h *host)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -161,7 +166,7 @@ func (c *Conn) Halve(d Direction) (lift func()) {
 	}
 }
 
-// Strike breaks the connection at its next request that is no ping.
+// Strike breaks the connection at its next request other than a ping.
 func (c *Conn) Strike(when Strike) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

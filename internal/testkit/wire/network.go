@@ -56,6 +56,7 @@ type Network struct {
 type host struct {
 	index              int
 	up, down, jitter   time.Duration
+	late               time.Duration
 	gone, stopped, off bool
 	stops              map[Stage]bool
 }
@@ -274,6 +275,13 @@ func (n *Network) travel(h *host, up bool) time.Duration {
 		d += time.Duration(n.rng.Int64N(int64(h.jitter)))
 	}
 	return d
+}
+
+// late returns how much later a server answers handshakes.
+func (n *Network) late(h *host) time.Duration {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return h.late
 }
 
 // pieces returns the lengths of the pieces in which a frame arrives.

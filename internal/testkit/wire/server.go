@@ -124,6 +124,7 @@ func (c *Conn) Welcome(session int64, password string, timeout time.Duration) {
 	c.session, c.ready = session, true
 	c.mu.Unlock()
 	c.from.open(session)
+	c.client.in.delay(c.net.late(c.host))
 	c.send(b)
 }
 

@@ -20,6 +20,7 @@ type stream struct {
 	mu       sync.Mutex
 	chunks   []chunk   // written and not read, in order; guarded by mu
 	last     time.Time // when the newest of them arrives; guarded by mu
+	late     time.Time // before that, nothing arrives that is sent now; guarded by mu
 	silent   int       // if positive, nothing arrives; guarded by mu
 	halve    func()    // called when half of the next frame was sent, and nothing behind it arrives; guarded by mu
 	err      error     // what the reader gets at once; guarded by mu
@@ -66,12 +67,22 @@ func (s *stream) putLocked(data []byte, gap time.Duration) {
 	if least := s.last.Add(gap); at.Before(least) && len(s.chunks) > 0 {
 		at = least
 	}
+	if at.Before(s.late) {
+		at = s.late
+	}
 	s.last = at
 	var copied []byte
 	if data != nil {
 		copied = append(make([]byte, 0, len(data)), data...)
 	}
 	s.chunks = append(s.chunks, chunk{at, copied})
+}
+
+// delay delays all that is sent from now on.
+func (s *stream) delay(d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.late = time.Now().Add(d)
 }
 
 // read returns what has arrived, or waits for it.
