@@ -134,6 +134,13 @@ func (c *Conn) Session() int64 {
 	return c.session
 }
 
+// Heard returns when the client's part of the handshake arrived.
+func (c *Conn) Heard() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.heard
+}
+
 // over reports whether an end was closed.
 func (c *Conn) over() bool {
 	for _, s := range []*stream{c.client.in, c.server.in} {

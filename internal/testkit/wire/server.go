@@ -29,6 +29,7 @@ type Conn struct {
 	mu      sync.Mutex
 	session int64     // guarded by mu; 0 until it is known
 	ready   bool      // the handshake was answered; guarded by mu
+	heard   time.Time // when the client's part of it arrived; guarded by mu
 	waiting []request // without an answer, in order; guarded by mu
 	strike  Strike    // guarded by mu
 }
@@ -69,7 +70,7 @@ func (c *Conn) serve() {
 		return
 	}
 	c.mu.Lock()
-	c.session = h.Session
+	c.session, c.heard = h.Session, time.Now()
 	c.mu.Unlock()
 	h.Foreign = c.from.foreign(h.Session)
 	c.link = c.net.control.Attach(c.host.index, h, c)

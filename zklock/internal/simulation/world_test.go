@@ -37,6 +37,7 @@ type world struct {
 	ensemble *memdriver.Ensemble
 	net      *wire.Network // nil if the clients use memdriver
 	wired    wired
+	ledger   *ledger    // nil if no driver is judged
 	faults   []breakage // those that can happen
 	clients  []*process
 	workers  []*worker
@@ -326,4 +327,7 @@ func (w *world) close() {
 	}
 	_ = w.ensemble.Close()
 	w.model.finish()
+	if w.ledger != nil {
+		w.ledger.finish()
+	}
 }
