@@ -134,6 +134,14 @@ func (c *Conn) Session() int64 {
 	return c.session
 }
 
+// Refused reports whether a server has said of a session that it has expired. A leader says that as soon
+// as it proposes the session's end; if it is deposed, its successor may not know of that.
+func (n *Network) Refused(session int64) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.dead[session]
+}
+
 // Heard returns when the client's part of the handshake arrived.
 func (c *Conn) Heard() time.Time {
 	c.mu.Lock()

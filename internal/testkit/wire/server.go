@@ -122,9 +122,10 @@ func (c *Conn) Welcome(session int64, password string, timeout time.Duration) {
 	b = binary.BigEndian.AppendUint64(b, uint64(session))
 	b = append(text(b, password), 0)
 	c.mu.Lock()
+	asked := c.session
 	c.session, c.ready = session, true
 	c.mu.Unlock()
-	c.from.open(session)
+	c.from.welcome(asked, session)
 	c.client.in.delay(c.net.late(c.host))
 	c.send(b)
 }
@@ -144,6 +145,9 @@ func (c *Conn) Answer(a memcontrol.Answer) {
 	case r.op == opMulti && (a.Err == nil || a.Failed >= 0):
 		c.send(results(header(r.xid, a.Zxid, 0), r.Request, a))
 	case a.Err != nil:
+		if code(a.Err) == codes[driver.ErrSessionExpired] {
+			c.from.welcome(c.Session(), 0)
+		}
 		c.send(header(r.xid, a.Zxid, code(a.Err)))
 	default:
 		c.send(body(header(r.xid, a.Zxid, 0), r.op, r.Request, a))

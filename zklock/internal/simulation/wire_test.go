@@ -121,7 +121,7 @@ var wireBreakages = []breakage{
 			return c.Silence(d), name
 		})
 	}},
-	{kind: "connection struck", weight: 4, do: func(w *world, p *process) string {
+	{kind: "connection struck", weight: 8, do: func(w *world, p *process) string {
 		return w.on(p, "connection struck", func(c *wire.Conn) (func(), string) {
 			when := wire.Strike(1 + w.rng.IntN(2))
 			c.Strike(when)

@@ -18,13 +18,14 @@ import (
 type ledger struct {
 	w *world
 
-	mu    sync.Mutex
-	nodes map[string][]entry    // guarded by mu; the changes of a node, in order
-	kids  map[string][]int64    // guarded by mu; the transactions that changed a node's children
-	ended map[int64]bool        // guarded by mu; sessions
-	tries map[string]*[2]int    // guarded by mu; by a new node's path: calls, and those that were not sent
-	made  map[string]struct{}   // guarded by mu; paths of sequential nodes, without their numbers
-	used  map[*wire.Conn]uint64 // guarded by mu; the generation that a connection had
+	mu     sync.Mutex
+	opened []*witness            // guarded by mu
+	nodes  map[string][]entry    // guarded by mu; the changes of a node, in order
+	kids   map[string][]int64    // guarded by mu; the transactions that changed a node's children
+	ended  map[int64]bool        // guarded by mu; sessions
+	tries  map[string]*[2]int    // guarded by mu; by a new node's path: calls, and those that were not sent
+	made   map[string]struct{}   // guarded by mu; paths of sequential nodes, without their numbers
+	used   map[*wire.Conn]uint64 // guarded by mu; the generation that a connection had
 }
 
 // entry is a change of a node.
@@ -78,7 +79,11 @@ func (c witnessed) Connect(ctx context.Context, timeout time.Duration) (driver.S
 	if err != nil {
 		return nil, err
 	}
-	return &witness{Session: s, l: c.l, id: s.ID()}, nil
+	judged := &witness{Session: s, l: c.l, id: s.ID()}
+	c.l.mu.Lock()
+	defer c.l.mu.Unlock()
+	c.l.opened = append(c.l.opened, judged)
+	return judged, nil
 }
 
 // witness is a session whose answers are judged.
@@ -138,11 +143,8 @@ func (s *witness) done(before look, err error, zxids ...int64) {
 		}
 	}
 	if errors.Is(err, driver.ErrSessionExpired) {
-		s.l.mu.Lock()
-		ended := s.l.ended[s.id]
-		s.l.mu.Unlock()
-		if !ended {
-			s.violate("it says that it has expired, and lives: %v", err)
+		if !s.l.w.net.Refused(s.id) {
+			s.violate("it says that it has expired, and no server has said so: %v", err)
 		}
 	}
 	s.mu.Lock()
@@ -312,10 +314,35 @@ func (l *ledger) changed(a armed, before int64) int64 {
 	return 0
 }
 
-// finish judges what is known at the end only: what was not sent was not applied.
+// hasEnded reports whether the log has the end of a session.
+func (l *ledger) hasEnded(id int64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.ended[id]
+}
+
+func (s *witness) Close(ctx context.Context) error {
+	err := s.Session.Close(ctx)
+	if err == nil && !s.l.hasEnded(s.id) && !s.l.w.net.Refused(s.id) {
+		s.violate("it says that it was closed, and lives")
+	}
+	return err
+}
+
+// finish judges what is known when all sessions are over: each watch has ended, and what was not sent
+// was not applied.
 func (l *ledger) finish() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	for _, s := range l.opened {
+		for _, a := range s.armed {
+			select {
+			case <-a.events:
+			default:
+				s.violate("the watch on %s has no event, and the session is over", withoutGUID(a.path))
+			}
+		}
+	}
 	for path, n := range l.tries {
 		if _, made := l.made[path]; made && n[0] == n[1] {
 			l.w.model.violate("driver", "%s was not sent, and was made", withoutGUID(path))
