@@ -20,10 +20,11 @@ const (
 // Strike is when a connection breaks.
 type Strike int
 
-// A connection can break before a request is executed, or after it, before the reply.
+// A connection can break before a request is executed, or after it, before the reply. Or no reply comes.
 const (
 	BeforeRequest Strike = iota + 1
 	BeforeReply
+	NoReply // the connection stays, and pings alone are answered
 )
 
 // Direction is one of a connection.
@@ -181,7 +182,7 @@ func (c *Conn) Halve(d Direction) (lift func()) {
 	}
 }
 
-// Strike breaks the connection at its next request other than a ping.
+// Strike strikes the connection at its next request other than a ping.
 func (c *Conn) Strike(when Strike) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -142,6 +142,7 @@ func (c *Conn) Answer(a memcontrol.Answer) {
 		return
 	}
 	switch {
+	case strike == NoReply && r.op != opPing:
 	case r.op == opMulti && (a.Err == nil || a.Failed >= 0):
 		c.send(results(header(r.xid, a.Zxid, 0), r.Request, a))
 	case a.Err != nil:
