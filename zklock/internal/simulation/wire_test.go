@@ -128,6 +128,12 @@ var wireBreakages = []breakage{
 			return nil, fmt.Sprint("strike ", when)
 		})
 	}},
+	{kind: "client closed, and struck", weight: 3, do: func(w *world, p *process) string {
+		return w.on(p, "client closed, and struck", func(c *wire.Conn) (func(), string) {
+			c.Strike(wire.Strike(1 + w.rng.IntN(2)))
+			return nil, w.restart(p)
+		})
+	}},
 	{kind: "server stopped", weight: 5, do: func(w *world, _ *process) string {
 		n := w.rng.IntN(w.p.servers)
 		w.net.Stopped(n, true)
@@ -156,14 +162,17 @@ var wireBreakages = []breakage{
 		w.net.Distance(n, up, down, up/2)
 		return fmt.Sprintf("server %d, %v there and %v back", n, up, down) + w.lasting("server far away", nil, func() { w.near(n) })
 	}},
-	{kind: "moved to a server behind", weight: 5, several: true, do: func(w *world, p *process) string {
-		n, d := w.rng.IntN(w.p.servers), w.between(simTimeout/4, simTimeout)
+	{kind: "moved to a server behind", weight: 6, several: true, do: func(w *world, p *process) string {
+		n, d, ended := w.rng.IntN(w.p.servers), w.between(simTimeout/4, simTimeout), false
 		memcontrol.Of(w.ensemble).Lag(n, d)
-		for i := range w.p.servers {
-			w.net.Off(i, i != n)
-		}
-		w.ensemble.KillConnection(p.session.Load())
+		w.later(w.between(0, d/2), "only the server behind is left", func() {
+			for i := range w.p.servers {
+				w.net.Off(i, i != n && !ended)
+			}
+			w.ensemble.KillConnection(p.session.Load())
+		})
 		return fmt.Sprintf("client %d, server %d by %v", p.index, n, d) + w.lasting("moved to a server behind", p, func() {
+			ended = true
 			memcontrol.Of(w.ensemble).Lag(n, 0)
 			for i := range w.p.servers {
 				w.net.Off(i, false)
@@ -199,6 +208,12 @@ func (w *world) cutServer(kind string, n int, end func()) string {
 // not each instant.
 func TestSimulationOfTheWire(t *testing.T) {
 	first, runs, length := plan(t)
+	if os.Getenv("ZKLOCK_RUNS")+os.Getenv("ZKLOCK_FOR")+os.Getenv("ZKLOCK_SEED") == "" {
+		runs = 60
+		if corekit.Race {
+			runs = 15 // the race detector makes the runs slow
+		}
+	}
 	defer corekit.SingleProcessor()()
 	table := newTally()
 	table.add(wireBreakages)
@@ -217,7 +232,7 @@ func TestSimulationOfTheWire(t *testing.T) {
 		}
 	}
 	took := time.Since(began)
-	t.Logf("%d of %d runs failed, from seed %d in %v, %.0f a second, %d locks acquired, %d histories judged\n%v", failed, n, first, took.Round(time.Millisecond), float64(n)/took.Seconds(), table.acquired, histories, table)
+	t.Logf("%d runs from seed %d in %v, %.0f a second, %d failed, %d locks acquired, %d histories judged\n%v", n, first, took.Round(time.Millisecond), float64(n)/took.Seconds(), failed, table.acquired, histories, table)
 	if n >= 1000 {
 		table.complete(t)
 	}
