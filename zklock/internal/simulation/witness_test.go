@@ -322,11 +322,30 @@ func (l *ledger) hasEnded(id int64) bool {
 }
 
 func (s *witness) Close(ctx context.Context) error {
+	if state, _ := s.State(); state == driver.Expired {
+		s.ended()
+	}
 	err := s.Session.Close(ctx)
 	if err == nil && !s.l.hasEnded(s.id) && !s.l.w.net.Refused(s.id) {
 		s.violate("it says that it was closed, and lives")
 	}
 	return err
+}
+
+// ended judges the watches of a session that is over: each has its event.
+func (s *witness) ended() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, a := range s.armed {
+		if len(a.events) > 0 {
+			continue // its receiver has not taken the event yet
+		}
+		select {
+		case <-a.events:
+		default:
+			s.violate("the watch on %s has no event, and the session is over", withoutGUID(a.path))
+		}
+	}
 }
 
 // finish judges what is known when all sessions are over: each watch has ended, and what was not sent
@@ -335,13 +354,7 @@ func (l *ledger) finish() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, s := range l.opened {
-		for _, a := range s.armed {
-			select {
-			case <-a.events:
-			default:
-				s.violate("the watch on %s has no event, and the session is over", withoutGUID(a.path))
-			}
-		}
+		s.ended()
 	}
 	for path, n := range l.tries {
 		if _, made := l.made[path]; made && n[0] == n[1] {
