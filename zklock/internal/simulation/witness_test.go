@@ -76,6 +76,9 @@ type witnessed struct {
 
 func (c witnessed) Connect(ctx context.Context, timeout time.Duration) (driver.Session, error) {
 	s, err := c.Connector.Connect(ctx, timeout)
+	if until, ok := ctx.Deadline(); ok && time.Since(until) > 0 {
+		c.l.w.model.violate("driver", "Connect ended %v later than its context: %v", time.Since(until), err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -107,15 +110,16 @@ type armed struct {
 
 // look is what a session knows when a call begins.
 type look struct {
+	ctx               context.Context
 	shown, generation int64
 	conn              *wire.Conn
 }
 
-func (s *witness) look() look {
+func (s *witness) look(ctx context.Context) look {
 	generation, _ := s.Conn()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return look{s.shown, int64(generation), s.l.w.net.Of(s.id)}
+	return look{ctx, s.shown, int64(generation), s.l.w.net.Of(s.id)}
 }
 
 func (s *witness) violate(format string, args ...any) {
@@ -127,7 +131,7 @@ func (s *witness) done(before look, err error, zxids ...int64) {
 	if s.ID() != s.id {
 		s.violate("its id is %#x now", s.ID())
 	}
-	if now := s.look(); err == nil && now.conn != nil && now.conn == before.conn && now.generation == before.generation {
+	if now := s.look(before.ctx); err == nil && now.conn != nil && now.conn == before.conn && now.generation == before.generation {
 		s.l.mu.Lock()
 		used, ok := s.l.used[now.conn]
 		for other, generation := range s.l.used {
@@ -141,6 +145,9 @@ func (s *witness) done(before look, err error, zxids ...int64) {
 		if _, sent := s.Conn(); sent.After(now.conn.Heard()) {
 			s.violate("the handshake was sent at %v and heard at %v", sent, now.conn.Heard())
 		}
+	}
+	if until, ok := before.ctx.Deadline(); ok && time.Since(until) > 0 {
+		s.violate("the call ended %v later than its context: %v", time.Since(until), err)
 	}
 	if errors.Is(err, driver.ErrSessionExpired) {
 		if !s.l.w.net.Refused(s.id) {
@@ -182,14 +189,14 @@ func (s *witness) list(path string, before look, stat driver.Stat, err error) {
 }
 
 func (s *witness) Get(ctx context.Context, path string) (driver.Node, error) {
-	before := s.look()
+	before := s.look(ctx)
 	n, err := s.Session.Get(ctx, path)
 	s.read(path, before, err == nil, n.Stat, err)
 	return n, err
 }
 
 func (s *witness) Watch(ctx context.Context, path string) (driver.Node, <-chan driver.Event, error) {
-	before := s.look()
+	before := s.look(ctx)
 	n, events, err := s.Session.Watch(ctx, path)
 	s.read(path, before, err == nil, n.Stat, err)
 	if err == nil {
@@ -199,7 +206,7 @@ func (s *witness) Watch(ctx context.Context, path string) (driver.Node, <-chan d
 }
 
 func (s *witness) WatchExists(ctx context.Context, path string) (driver.Stat, bool, <-chan driver.Event, error) {
-	before := s.look()
+	before := s.look(ctx)
 	stat, found, events, err := s.Session.WatchExists(ctx, path)
 	s.read(path, before, found, stat, err)
 	if err == nil && found {
@@ -209,14 +216,14 @@ func (s *witness) WatchExists(ctx context.Context, path string) (driver.Stat, bo
 }
 
 func (s *witness) Children(ctx context.Context, path string) ([]string, driver.Stat, error) {
-	before := s.look()
+	before := s.look(ctx)
 	names, stat, err := s.Session.Children(ctx, path)
 	s.list(path, before, stat, err)
 	return names, stat, err
 }
 
 func (s *witness) WatchChildren(ctx context.Context, path string) ([]string, driver.Stat, <-chan driver.Event, error) {
-	before := s.look()
+	before := s.look(ctx)
 	names, stat, events, err := s.Session.WatchChildren(ctx, path)
 	s.list(path, before, stat, err)
 	if err == nil {
@@ -232,7 +239,7 @@ func (s *witness) arm(a armed) {
 }
 
 func (s *witness) Multi(ctx context.Context, ops []driver.Op) ([]driver.OpResult, error) {
-	before := s.look()
+	before := s.look(ctx)
 	for _, op := range ops {
 		s.l.try(op, 0)
 	}
@@ -326,6 +333,9 @@ func (s *witness) Close(ctx context.Context) error {
 		s.ended()
 	}
 	err := s.Session.Close(ctx)
+	if until, ok := ctx.Deadline(); ok && time.Since(until) > 0 {
+		s.violate("Close ended %v later than its context: %v", time.Since(until), err)
+	}
 	if err == nil && !s.l.hasEnded(s.id) && !s.l.w.net.Refused(s.id) {
 		s.violate("it says that it was closed, and lives")
 	}
