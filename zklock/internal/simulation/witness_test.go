@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/internal/memcontrol"
+	"github.com/zklock/go-zklock/internal/testkit/corekit"
 	"github.com/zklock/go-zklock/internal/testkit/wire"
 	"github.com/zklock/go-zklock/zklock/driver"
 )
@@ -75,10 +76,9 @@ type witnessed struct {
 }
 
 func (c witnessed) Connect(ctx context.Context, timeout time.Duration) (driver.Session, error) {
+	began := time.Now()
 	s, err := c.Connector.Connect(ctx, timeout)
-	if until, ok := ctx.Deadline(); ok && time.Since(until) > 0 {
-		c.l.w.model.violate("driver", "Connect ended %v later than its context: %v", time.Since(until), err)
-	}
+	c.l.inTime(ctx, began, 0, err)
 	if err != nil {
 		return nil, err
 	}
@@ -111,6 +111,7 @@ type armed struct {
 // look is what a session knows when a call begins.
 type look struct {
 	ctx               context.Context
+	began             time.Time
 	shown, generation int64
 	conn              *wire.Conn
 }
@@ -119,7 +120,7 @@ func (s *witness) look(ctx context.Context) look {
 	generation, _ := s.Conn()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return look{ctx, s.shown, int64(generation), s.l.w.net.Of(s.id)}
+	return look{ctx, time.Now(), s.shown, int64(generation), s.l.w.net.Of(s.id)}
 }
 
 func (s *witness) violate(format string, args ...any) {
@@ -146,9 +147,7 @@ func (s *witness) done(before look, err error, zxids ...int64) {
 			s.violate("the handshake was sent at %v and heard at %v", sent, now.conn.Heard())
 		}
 	}
-	if until, ok := before.ctx.Deadline(); ok && time.Since(until) > 0 {
-		s.violate("the call ended %v later than its context: %v", time.Since(until), err)
-	}
+	s.l.inTime(before.ctx, before.began, 0, err)
 	if errors.Is(err, driver.ErrSessionExpired) {
 		if !s.l.w.net.Refused(s.id) {
 			s.violate("it says that it has expired, and no server has said so: %v", err)
@@ -332,10 +331,9 @@ func (s *witness) Close(ctx context.Context) error {
 	if state, _ := s.State(); state == driver.Expired {
 		s.ended()
 	}
+	began := time.Now()
 	err := s.Session.Close(ctx)
-	if until, ok := ctx.Deadline(); ok && time.Since(until) > 0 {
-		s.violate("Close ended %v later than its context: %v", time.Since(until), err)
-	}
+	s.l.inTime(ctx, began, 2*time.Millisecond, err)
 	if err == nil && !s.l.hasEnded(s.id) && !s.l.w.net.Refused(s.id) {
 		s.violate("it says that it was closed, and lives")
 	}
@@ -355,6 +353,14 @@ func (s *witness) ended() {
 		default:
 			s.violate("the watch on %s has no event, and the session is over", withoutGUID(a.path))
 		}
+	}
+}
+
+// inTime judges when a call ended: with its context, if not before. Close may take a moment more.
+func (l *ledger) inTime(ctx context.Context, began time.Time, more time.Duration, err error) {
+	until, ok := ctx.Deadline()
+	if late := time.Since(corekit.Later(until, began)); ok && ctx.Err() != nil && late > more {
+		l.w.model.violate("driver", "a call ended %v later than its context: %v", late, err)
 	}
 }
 
