@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zklock/go-zklock/internal/testkit/leaks"
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
@@ -95,55 +94,6 @@ func TestExpiryInAReply(t *testing.T) {
 	reach(t, s, driver.Expired)
 }
 
-// The core may drop a session that has expired without closing it; no goroutine may
-// remain.
-func TestExpiryLeavesNothingBehind(t *testing.T) {
-	before := leaks.Now()
-	p := newPeer(t, func(l *link) {
-		if l.n == 1 {
-			l.work()
-			return
-		}
-		l.greet(0)
-	})
-	s, err := open(t, p.url()).Connect(within(t, 5*time.Second), 4*time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.drop()
-	reach(t, s, driver.Expired)
-	_ = p.Close()
-	p.drop()
-	p.wg.Wait()
-	if err := leaks.Find(before); err != nil {
-		t.Error(err)
-	}
-}
-
-func TestReconnect(t *testing.T) {
-	p := newPeer(t, (*link).work)
-	s := connect(t, p.url())
-	fastest := time.Hour // a busy machine may delay one of them
-	for want := uint64(2); want < 5; want++ {
-		_, before := s.Conn()
-		_, changed := s.State()
-		start := time.Now()
-		p.drop()
-		<-changed
-		generation(t, s, want)
-		fastest = min(fastest, time.Since(start))
-		if g, sent := s.Conn(); g != want || !sent.After(before) {
-			t.Errorf("generation %d, want %d; handshake sent %v, before %v", g, want, sent, before)
-		}
-		if err := s.Sync(within(t, 5*time.Second), "/"); err != nil {
-			t.Error(err)
-		}
-	}
-	if fastest > 900*time.Millisecond {
-		t.Errorf("the fastest reconnect to a single server took %v", fastest)
-	}
-}
-
 // TestConnectionsThatWereOfUseAreFollowedByOthersSoon: each connection answers one
 // request before it breaks. If each of them counted as a failure, the pauses would
 // add up to more than ten seconds.
@@ -170,55 +120,6 @@ func TestConnectionsThatWereOfUseAreFollowedByOthersSoon(t *testing.T) {
 	}
 	if d := clock.now().Sub(began); d > time.Second {
 		t.Errorf("the pauses before %d connections add up to %v", conns, d)
-	}
-}
-
-// The client alone would wait for ever for a server that answers pings but no
-// requests.
-func TestStuckServerIsLeft(t *testing.T) {
-	p := newPeer(t, func(l *link) {
-		if l.n > 1 {
-			l.work()
-			return
-		}
-		l.timeout = 3 * time.Second
-		l.greet(sid)
-		for {
-			if _, ok := l.read(); !ok { // read answers pings
-				return
-			}
-		}
-	})
-	s := connect(t, p.url())
-	start := time.Now()
-	_, err := s.Get(context.Background(), "/a")
-	matches(t, err, driver.ErrConnLoss)
-	if took := time.Since(start); took < 1800*time.Millisecond || took > atOnce {
-		t.Errorf("took %v with a session timeout of three seconds", took)
-	}
-	generation(t, s, 2)
-	if _, err := s.Get(within(t, 5*time.Second), "/a"); err != nil {
-		t.Error(err)
-	}
-}
-
-// An idle connection is not stuck: it may carry only pings for several session
-// timeouts.
-func TestIdleServerIsKept(t *testing.T) {
-	t.Parallel()
-	const timeout, pings = 6 * time.Second, 7 // one in each third of the timeout
-	seen := make(chan struct{}, 100)
-	p := newPeer(t, func(l *link) {
-		l.timeout = timeout
-		l.pinged = func() { seen <- struct{}{} }
-		l.work()
-	})
-	s := connect(t, p.url())
-	for range pings {
-		recv(t, seen)
-	}
-	if g, _ := s.Conn(); g != 1 || p.accepted() != 1 {
-		t.Errorf("an idle session uses connection %d of %d, want 1 of 1", g, p.accepted())
 	}
 }
 

@@ -86,7 +86,7 @@ var breakages = []breakage{
 	}},
 	{kind: "transactions lost", weight: 8, loses: true, do: (*world).loseTransactions},
 	{kind: "process stopped", weight: 5, do: func(w *world, p *process) string {
-		thaw := w.ensemble.Freeze(p.session.Load())
+		thaw := w.freeze(p.session.Load())
 		return fmt.Sprint("client ", p.index, w.lasting("process stopped", p, thaw))
 	}},
 	{kind: "clock jumped", weight: 1, do: func(w *world, _ *process) string {
@@ -94,16 +94,7 @@ var breakages = []breakage{
 		lease.AddSuspended(d)
 		return fmt.Sprint("all clients by ", d)
 	}},
-	{kind: "client closed", weight: 1, do: func(w *world, p *process) string {
-		old := p.client
-		p.closing.Go(func() {
-			if err := old.Close(); err != nil {
-				w.model.violate("error", "close: %v", err)
-			}
-		})
-		p.reopen(nil)
-		return fmt.Sprint("client ", p.index)
-	}},
+	{kind: "client closed", weight: 1, do: (*world).restart},
 	{kind: "session expired", weight: 5, expires: true, do: func(w *world, p *process) string {
 		w.ensemble.KillSession(p.session.Load())
 		return fmt.Sprint("client ", p.index)
@@ -121,18 +112,30 @@ var breakages = []breakage{
 	}},
 }
 
+// restart closes a process's client, and gives it another one.
+func (w *world) restart(p *process) string {
+	old := p.client
+	p.closing.Go(func() {
+		if err := old.Close(); err != nil {
+			w.model.violate("error", "close: %v", err)
+		}
+	})
+	p.reopen(nil)
+	return fmt.Sprint("client ", p.index)
+}
+
 // inject chooses a fault and makes it happen.
 func (w *world) inject() {
 	total := 0
-	for i := range breakages {
-		if w.possible(&breakages[i]) {
-			total += breakages[i].weight
+	for i := range w.faults {
+		if w.possible(&w.faults[i]) {
+			total += w.faults[i].weight
 		}
 	}
 	n := w.rng.IntN(total)
 	p := w.clients[w.rng.IntN(len(w.clients))]
-	for i := range breakages {
-		b := &breakages[i]
+	for i := range w.faults {
+		b := &w.faults[i]
 		if !w.possible(b) {
 			continue
 		}
@@ -169,14 +172,19 @@ func (w *world) lasting(kind string, p *process, end func()) string {
 	case n == 1:
 		d = w.between(simTimeout, 2*simTimeout)
 	}
-	l := lift{time.Now().Add(d), kind, func() {
+	w.later(d, kind, func() {
 		w.model.broke(kind, p)
 		w.recent[kind] = time.Now()
 		end()
-	}}
+	})
+	return fmt.Sprint(" for ", d)
+}
+
+// later schedules f, which is called at the latest when all faults end.
+func (w *world) later(d time.Duration, what string, f func()) {
+	l := lift{time.Now().Add(d), what, f}
 	at, _ := slices.BinarySearchFunc(w.lifts, l, func(a, b lift) int { return cmp.Compare(a.at.UnixNano(), b.at.UnixNano()) })
 	w.lifts = slices.Insert(w.lifts, at, l)
-	return fmt.Sprint(" for ", d)
 }
 
 // cut makes a partition that lasts for a while. Its connections fall silent or break.

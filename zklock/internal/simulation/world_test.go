@@ -10,14 +10,18 @@ import (
 
 	"github.com/zklock/go-zklock/internal/memcontrol"
 	"github.com/zklock/go-zklock/internal/testkit/corekit"
+	"github.com/zklock/go-zklock/internal/testkit/wire"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
 // Session timeout and tick of all simulated runs. Only their proportion matters, and that
 // is the one of a usual installation.
-const (
-	simTimeout = 2 * time.Second
+// Some runs of the wire have longer ones, since zkdriver's own times do not grow with them.
+const usualTimeout = 2 * time.Second
+
+var (
+	simTimeout = usualTimeout
 	simTick    = simTimeout / 10
 )
 
@@ -34,6 +38,10 @@ type world struct {
 	p        profile
 	rng      *rand.Rand
 	ensemble *memdriver.Ensemble
+	net      *wire.Network // nil if the clients use memdriver
+	wired    wired
+	ledger   *ledger    // nil if no driver is judged
+	faults   []breakage // those that can happen
 	clients  []*process
 	workers  []*worker
 	model    *model
@@ -75,6 +83,10 @@ func newWorld(t *testing.T, seed uint64, tally *tally, o options) *world {
 	w.ensemble = memdriver.New(memdriver.WithServers(w.p.servers), memdriver.WithTickTime(simTick), memdriver.WithSyncLimit(w.p.syncLimit),
 		memdriver.WithLatency(w.p.latency), memdriver.WithReapInterval(3*time.Second))
 	memcontrol.Of(w.ensemble).Journal(w.model.committed)
+	w.faults = breakages
+	if o.wire {
+		w.layWire()
+	}
 	registry, err := w.ensemble.Connector().Connect(t.Context(), 20*simTick)
 	if err != nil {
 		t.Fatal(err)
@@ -241,7 +253,7 @@ func (w *world) calm() time.Duration {
 		}
 		return false
 	}
-	const patience = 6 * simTimeout
+	patience := 6 * simTimeout
 	w.run(began.Add(patience), func() bool { return !busy() })
 	took := time.Since(began)
 	if busy() {
@@ -317,6 +329,12 @@ func (w *world) close() {
 	if n, ids := memcontrol.Of(w.ensemble).WatchCount(), w.ensemble.Sessions(); n != 0 || len(ids) != 0 {
 		w.model.violate("leak", "%d watches and the sessions %x are left after all clients were closed", n, ids)
 	}
+	if w.net != nil {
+		w.net.Close()
+	}
 	_ = w.ensemble.Close()
 	w.model.finish()
+	if w.ledger != nil {
+		w.ledger.finish()
+	}
 }
