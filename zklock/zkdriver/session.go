@@ -59,13 +59,15 @@ type session struct {
 
 	over chan struct{} // closed when the session accepts no more requests
 
-	zxid    zxid
-	turn    chan struct{}        // held by the one request that is on its way to a connection
-	current atomic.Pointer[send] // that request
-	slots   chan struct{}        // limits calls
-	flight  sync.WaitGroup       // requests that were written and whose callers still wait
-	workers workers
-	watches watches
+	zxid     zxid
+	turn     chan struct{}        // held by the one request that is on its way to a connection
+	current  atomic.Pointer[send] // that request
+	slots    chan struct{}        // limits calls
+	flight   sync.WaitGroup       // requests that were written and whose callers still wait
+	doubting atomic.Bool          // doubt runs
+	strained atomic.Bool          // remake has ended a connection, and no request was answered in time since
+	workers  workers
+	watches  watches
 
 	confirmed chan struct{} // closed when the server has confirmed the end of the session
 	stopped   chan struct{} // closed when nothing of the session is left in this process

@@ -2,9 +2,7 @@ package zkdriver
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
-	"strings"
 	"sync"
 	"time"
 )
@@ -96,26 +94,4 @@ func (d *dialer) watch(a *attempt, server string) {
 	case <-late.C:
 		a.cancel(errStalled)
 	}
-}
-
-// ask asks a server for its status. It reports whether the server answers, and whether it serves
-// clients, as far as it says. With TLS, the TLS handshake is the answer.
-func (d *dialer) ask(ctx context.Context, server string) (answers, serves bool) {
-	raw, err := d.config.dialTCP(ctx, server)
-	if err != nil {
-		return false, false
-	}
-	defer raw.Close()
-	defer context.AfterFunc(ctx, func() { _ = raw.SetDeadline(time.Unix(1, 0)) })()
-	if d.config.tls != nil {
-		// Nothing is sent over it, so the identity of the peer does not matter.
-		err := tls.Client(raw, &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12}).HandshakeContext(ctx)
-		return err == nil || isAlert(err), err == nil || isAlert(err)
-	}
-	if _, err := raw.Write([]byte("srvr")); err != nil {
-		return false, false
-	}
-	answer := make([]byte, maxStatus)
-	n, _ := raw.Read(answer)
-	return n > 0, isStatus(answer[:n]) && !strings.Contains(string(answer[:n]), "not currently serving")
 }
