@@ -62,6 +62,9 @@ type Controls interface {
 	// listens, even if the client has closed its end.
 	HoldRequests(sessionID int64) (release func())
 
+	// Port is for clients that bring a connection of their own.
+	Port
+
 	// Journal sets a function that is called with every transaction that changes something,
 	// when it is committed and in the order of the log. The ensemble is locked while f runs,
 	// so f must not block and must not use the ensemble. Set it before the first session.

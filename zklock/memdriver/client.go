@@ -71,7 +71,7 @@ func (s *session) dial() {
 	srv := s.route[s.hop%len(s.route)]
 	s.hop++
 	e.made++
-	c := &conn{number: e.made, srv: srv, client: s, clientOpen: true, id: s.id, asked: e.clock.now}
+	c := &conn{number: e.made, srv: srv, client: s, clientOpen: true, id: s.id, ids: s.ids, asked: e.clock.now}
 	c.up = pipe{e: e, delay: e.config.latency}
 	c.down = pipe{e: e, delay: e.config.latency}
 	s.conn, s.ready = c, false

@@ -2,6 +2,8 @@ package memdriver
 
 import (
 	"time"
+
+	"github.com/zklock/go-zklock/zklock/driver"
 )
 
 // conn is one TCP connection between a client and a server, with the state of both
@@ -9,7 +11,7 @@ import (
 type conn struct {
 	number uint64 // connections are numbered as they are made
 	srv    *server
-	client *session
+	client peer
 	up     pipe // client to server
 	down   pipe // server to client
 
@@ -22,10 +24,27 @@ type conn struct {
 	// The server's end.
 	serverOpen bool
 	id         int64 // the session id; 0 until the handshake is complete
+	ids        []identity
 	timeout    time.Duration
 	heard      time.Time  // when the last message of the client arrived
 	pending    []*request // arrived, not answered, in order
 	watches    map[watched]struct{}
+}
+
+// peer is the client's side of a connection. Its methods are called with the ensemble's mutex held.
+type peer interface {
+	// established and expired are the server's answers to the handshake.
+	established(c *conn, id int64, timeout time.Duration)
+	expired(c *conn)
+
+	answered(c *conn, r *request)
+	notified(c *conn, path string, event driver.EventType)
+
+	// disconnected handles the loss of a connection, whatever its reason.
+	disconnected(c *conn)
+
+	// cutID returns the id of the session that cuts name the client by.
+	cutID() int64
 }
 
 // hello is the client's part of a handshake.
@@ -145,7 +164,7 @@ func (s *server) receive(c *conn, r *request) {
 	}
 	c.pending = append(c.pending, r)
 	tx := &r.txn
-	*tx = txn{session: c.id, ids: c.client.ids, origin: s, conn: c, request: r}
+	*tx = txn{session: c.id, ids: c.ids, origin: s, conn: c, request: r}
 	switch r.kind {
 	case requestSync:
 		tx.kind = txnSync

@@ -79,8 +79,8 @@ func (e *Ensemble) tracked(sessionID int64) *tracked {
 func (e *Ensemble) KillConnection(sessionID int64) {
 	e.enter()
 	defer e.leave()
-	if s := e.sessions[sessionID]; s != nil && s.conn != nil {
-		s.conn.reset()
+	if c := e.connOf(sessionID); c != nil {
+		c.reset()
 	}
 }
 

@@ -24,6 +24,7 @@ type Ensemble struct {
 	sessions map[int64]*session
 	conns    map[*conn]struct{} // connections with at least one open end
 	made     uint64             // number of connections made so far
+	ports    int                // calls of Open that have not ended; see controls.Open
 	links    []*learner         // links with at least one open end
 	cuts     []Cut
 	epoch    int64

@@ -137,11 +137,11 @@ func (e controls) HoldRequests(sessionID int64) (release func()) {
 func (e *Ensemble) hold(sessionID int64, of func(*conn) *pipe) (release func()) {
 	e.enter()
 	defer e.leave()
-	s := e.sessions[sessionID]
-	if s == nil || s.conn == nil {
+	c := e.connOf(sessionID)
+	if c == nil {
 		return func() {}
 	}
-	p := of(s.conn)
+	p := of(c)
 	p.pause()
 	var once sync.Once
 	return func() {

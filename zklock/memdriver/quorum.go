@@ -314,7 +314,7 @@ func (e *Ensemble) rest() {
 // busy reports whether the periodic work must go on: there are clients, or sessions that must
 // expire. Their expiry may first need the election of a leader.
 func (e *Ensemble) busy() bool {
-	if len(e.clients) > 0 {
+	if len(e.clients) > 0 || e.ports > 0 {
 		return true
 	}
 	for _, s := range e.servers {

@@ -40,6 +40,9 @@ const (
 	// requestSetWatches arms a client's watches again after a reconnect.
 	requestSetWatches
 
+	// requestAuth adds an identity to the connection.
+	requestAuth
+
 	// requestCloseSession ends the session.
 	requestCloseSession
 )
@@ -79,6 +82,8 @@ type request struct {
 	// watches.
 	since   int64
 	watches []awaited
+
+	user, password string // of a requestAuth
 
 	// The server's answer.
 	zxid    int64 // the zxid of the server that answered, at that moment

@@ -146,6 +146,8 @@ func (s *server) read(c *conn, r *request) {
 		s.e.ops.Pings++
 	case requestSetWatches:
 		s.rearm(c, r)
+	case requestAuth:
+		c.ids = append(c.ids, digestIdentity(r.user, r.password))
 	default:
 		s.readNode(c, r)
 	}
@@ -160,7 +162,7 @@ func (s *server) readNode(c *conn, r *request) {
 		r.missing = n == nil
 	case n == nil:
 		r.err = driver.ErrNoNode
-	case !permits(n.acl, driver.PermRead, c.client.ids):
+	case !permits(n.acl, driver.PermRead, c.ids):
 		r.err = driver.ErrNoAuth
 	}
 	if r.err != nil {

@@ -24,17 +24,21 @@ func (c *closer) init() { c.done = make(chan struct{}) }
 // Close implements driver.Session. Requests in flight get their outcome first, if it
 // arrives in time. Requests that still wait are refused at once.
 func (s *session) Close(ctx context.Context) error {
-	s.close.once.Do(func() {
-		s.beginClose()
-		err := s.closeSession(ctx)
-		if err != nil {
-			err = fmt.Errorf("zkdriver: close session %#x: not confirmed by the ensemble, ephemeral znodes stay until the session expires: %w", s.ID(), err)
-		}
-		s.end()
-		<-s.stopped
-		s.close.err = err
-		close(s.close.done)
-	})
+	first := false
+	s.close.once.Do(func() { first = true })
+	if !first { // it waits on a channel and not in Do, where a bubble of package synctest would stop
+		<-s.close.done
+		return s.close.err
+	}
+	s.beginClose()
+	err := s.closeSession(ctx)
+	if err != nil {
+		err = fmt.Errorf("zkdriver: close session %#x: not confirmed by the ensemble, ephemeral znodes stay until the session expires: %w", s.ID(), err)
+	}
+	s.end()
+	<-s.stopped
+	s.close.err = err
+	close(s.close.done)
 	return s.close.err
 }
 
@@ -141,11 +145,14 @@ func (s *session) supervise(events <-chan zk.Event) {
 	defer close(s.stopped)
 	look := time.NewTimer(s.watchdog())
 	defer look.Stop()
-	for {
+	for open := events; ; {
 		select {
 		case <-look.C:
 			look.Reset(s.watchdog())
-		case <-events: // the callback has processed it; the channel must not fill up
+		case _, ok := <-open: // the callback has processed it; the channel must not fill up
+			if !ok {
+				open = nil // a closed client sends no more
+			}
 		case <-s.life.Done():
 			s.tearDown(events)
 			return

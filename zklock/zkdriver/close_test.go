@@ -2,10 +2,14 @@ package zkdriver_test
 
 import (
 	"context"
+	"runtime"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/zkdriver"
 )
 
 func TestCloseIsConfirmed(t *testing.T) {
@@ -191,4 +195,23 @@ func TestCloseWithRequestsInFlight(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The client closes its channel of events when it ends, while Close may still be at work. The
+// supervisor waits then, and does not take the processor from it.
+func TestSupervisorOfAnEndedClientWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stop := zkdriver.SuperviseEndedClient()
+		defer stop()
+		stacks := make([]byte, 1<<20)
+		for range 1000 {
+			runtime.Gosched()
+			for g := range strings.SplitSeq(string(stacks[:runtime.Stack(stacks, true)]), "\n\n") {
+				if strings.Contains(g, ").supervise(") && strings.Contains(g, "[select (durable)") {
+					return
+				}
+			}
+		}
+		t.Error("the supervisor never waits")
+	})
 }

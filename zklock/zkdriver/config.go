@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/zklock/go-zklock/internal/nearest"
+	"github.com/zklock/go-zklock/internal/netcontrol"
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
@@ -43,11 +44,12 @@ const (
 
 // config holds the settings of a URL, checked.
 type config struct {
-	servers []string     // host:port, IPv6 in brackets; never empty
-	creds   *credentials // nil if the URL has no user, or if the user is that of the SASL mechanism
-	sasl    *sasl        // nil if connections do not authenticate by SASL
-	tls     *tlsFiles    // nil for scheme zk
-	logger  *slog.Logger // nil: slog's default
+	servers []string           // host:port, IPv6 in brackets; never empty
+	creds   *credentials       // nil if the URL has no user, or if the user is that of the SASL mechanism
+	sasl    *sasl              // nil if connections do not authenticate by SASL
+	tls     *tlsFiles          // nil for scheme zk
+	logger  *slog.Logger       // nil: slog's default
+	network netcontrol.Network // nil: the machine's
 
 	// loopbackOnly means that the password would be sent unencrypted, and that the
 	// URL does not allow sending it to another machine.
@@ -77,7 +79,7 @@ func parse(u driver.URL) (*config, error) {
 	if len(u.Hosts) == 0 {
 		return nil, errors.New("zkdriver: the URL has no host: add one after ://, as in zk://host:2181/root")
 	}
-	c := &config{logger: u.Logger}
+	c := &config{logger: u.Logger, network: netcontrol.In(u.Options)}
 	for i, h := range u.Hosts {
 		server, err := hostPort(h)
 		if err != nil {

@@ -165,6 +165,9 @@ func (d *dialer) connect(ctx context.Context, server string) (*conn, error) {
 
 // dialTCP makes a TCP connection to server, if onlyLoopback allows its address.
 func (c *config) dialTCP(ctx context.Context, server string) (net.Conn, error) {
+	if c.network != nil {
+		return c.network.DialContext(ctx, "tcp", server)
+	}
 	var to net.Dialer
 	if c.loopbackOnly {
 		to.Control = onlyLoopback

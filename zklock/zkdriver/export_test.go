@@ -82,3 +82,17 @@ func ParseDirectives(b []byte) (map[string]string, error) { return parseDirectiv
 
 // ErrNotZooKeeper means that the peer does not seem to be a ZooKeeper server.
 var ErrNotZooKeeper = errNotZooKeeper
+
+// SuperviseEndedClient starts the supervisor of a session whose client has ended, before the session
+// has. stop ends it.
+func SuperviseEndedClient() (stop func()) {
+	s := newSession(&config{}, nil, &backoff{clock: wallClock()}, time.Second)
+	s.quit.Do(func() { close(s.quitting) })
+	events := make(chan zk.Event)
+	close(events)
+	go s.supervise(events)
+	return func() {
+		s.end()
+		<-s.stopped
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/internal/nearest"
+	"github.com/zklock/go-zklock/internal/netcontrol"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
 )
@@ -94,6 +95,9 @@ type sasl struct {
 func parseSASL(u driver.URL) (*sasl, error) {
 	var given *sasl
 	for _, o := range u.Options {
+		if _, ok := o.(netcontrol.Network); ok {
+			continue
+		}
 		m, ok := o.(Mechanism)
 		if !ok {
 			return nil, fmt.Errorf("zkdriver: an option of type %T is not for this driver", o)

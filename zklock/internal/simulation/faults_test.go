@@ -86,7 +86,7 @@ var breakages = []breakage{
 	}},
 	{kind: "transactions lost", weight: 8, loses: true, do: (*world).loseTransactions},
 	{kind: "process stopped", weight: 5, do: func(w *world, p *process) string {
-		thaw := w.ensemble.Freeze(p.session.Load())
+		thaw := w.freeze(p.session.Load())
 		return fmt.Sprint("client ", p.index, w.lasting("process stopped", p, thaw))
 	}},
 	{kind: "clock jumped", weight: 1, do: func(w *world, _ *process) string {
@@ -124,15 +124,15 @@ var breakages = []breakage{
 // inject chooses a fault and makes it happen.
 func (w *world) inject() {
 	total := 0
-	for i := range breakages {
-		if w.possible(&breakages[i]) {
-			total += breakages[i].weight
+	for i := range w.faults {
+		if w.possible(&w.faults[i]) {
+			total += w.faults[i].weight
 		}
 	}
 	n := w.rng.IntN(total)
 	p := w.clients[w.rng.IntN(len(w.clients))]
-	for i := range breakages {
-		b := &breakages[i]
+	for i := range w.faults {
+		b := &w.faults[i]
 		if !w.possible(b) {
 			continue
 		}

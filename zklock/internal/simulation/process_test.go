@@ -30,7 +30,7 @@ type process struct {
 func (p *process) reopen(t *testing.T) {
 	w := p.w
 	cfg := zklock.Config{
-		Connector:      faultcontrol.Control(w.ensemble.Connector(), p.decide),
+		Connector:      faultcontrol.Control(w.connector(), p.decide),
 		SessionTimeout: simTimeout, TickTime: simTick, ConnectTimeout: 3 * time.Second,
 		PoolMaxSessions: w.p.pool, PoolMaxLifetime: w.p.lifetime,
 		HandoverTime: cmp.Or(w.p.handover, -1), Dialect: w.p.dialect, Keep: w.p.keep,

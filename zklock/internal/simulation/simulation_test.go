@@ -109,6 +109,7 @@ type outcome struct {
 type options struct {
 	verbose  bool // the trace records everything
 	trusting bool // the clients are those with the faulty lock, see type trusting
+	wire     bool // the clients' driver is zkdriver, over package wire
 }
 
 // play executes one run.

@@ -31,13 +31,19 @@ type row struct {
 func newTally() *tally {
 	t := &tally{rows: map[string]*row{"none": {}}}
 	t.kinds = append(t.kinds, requestFaults...)
-	for _, b := range breakages {
-		t.kinds = append(t.kinds, b.kind)
-	}
 	for _, k := range t.kinds {
 		t.rows[k] = &row{}
 	}
+	t.add(breakages)
 	return t
+}
+
+// add adds the rows of kinds of faults.
+func (t *tally) add(kinds []breakage) {
+	for _, b := range kinds {
+		t.kinds = append(t.kinds, b.kind)
+		t.rows[b.kind] = &row{}
+	}
 }
 
 func (t *tally) row(kind string) *row {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/zklock/go-zklock/internal/memcontrol"
 	"github.com/zklock/go-zklock/internal/testkit/corekit"
+	"github.com/zklock/go-zklock/internal/testkit/wire"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
@@ -34,6 +35,9 @@ type world struct {
 	p        profile
 	rng      *rand.Rand
 	ensemble *memdriver.Ensemble
+	net      *wire.Network // nil if the clients use memdriver
+	wired    wired
+	faults   []breakage // those that can happen
 	clients  []*process
 	workers  []*worker
 	model    *model
@@ -75,6 +79,10 @@ func newWorld(t *testing.T, seed uint64, tally *tally, o options) *world {
 	w.ensemble = memdriver.New(memdriver.WithServers(w.p.servers), memdriver.WithTickTime(simTick), memdriver.WithSyncLimit(w.p.syncLimit),
 		memdriver.WithLatency(w.p.latency), memdriver.WithReapInterval(3*time.Second))
 	memcontrol.Of(w.ensemble).Journal(w.model.committed)
+	w.faults = breakages
+	if o.wire {
+		w.layWire()
+	}
 	registry, err := w.ensemble.Connector().Connect(t.Context(), 20*simTick)
 	if err != nil {
 		t.Fatal(err)
@@ -312,6 +320,9 @@ func (w *world) close() {
 	}
 	if n, ids := memcontrol.Of(w.ensemble).WatchCount(), w.ensemble.Sessions(); n != 0 || len(ids) != 0 {
 		w.model.violate("leak", "%d watches and the sessions %x are left after all clients were closed", n, ids)
+	}
+	if w.net != nil {
+		w.net.Close()
 	}
 	_ = w.ensemble.Close()
 	w.model.finish()

@@ -1,0 +1,184 @@
+package wire
+
+import (
+	"crypto/tls"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// Stage is a message of a handshake.
+type Stage int
+
+// At these stages a server can stop answering.
+const (
+	TLSHello Stage = iota // of the TLS handshake
+	Hello                 // of ZooKeeper's
+)
+
+// Strike is when a connection breaks.
+type Strike int
+
+// A connection can break before a request is executed, or after it, before the reply.
+const (
+	BeforeRequest Strike = iota + 1
+	BeforeReply
+)
+
+// Direction is one of a connection.
+type Direction bool
+
+// The two directions: to the server, and to the client.
+const (
+	Up   Direction = true
+	Down Direction = false
+)
+
+// errName is the error of a name server.
+var errName = errors.New("server misbehaving")
+
+// Name gives a name the addresses of servers. Lookups take a time, and fail if there are no servers.
+func (n *Network) Name(host string, takes time.Duration, servers ...int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	found := name{takes: takes}
+	if len(servers) == 0 {
+		found.err = errName
+	}
+	for _, i := range servers {
+		addr := Addr(i)
+		found.addrs = append(found.addrs, addr[:len(addr)-len(":2181")])
+	}
+	n.names[host] = found
+}
+
+// Seed makes the network's random choices those of a seed.
+func (n *Network) Seed(seed uint64) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.rng = rand.New(rand.NewPCG(seed, 1))
+}
+
+// Serve makes the servers speak TLS.
+func (n *Network) Serve(config *tls.Config) { n.tls = config }
+
+// Tear makes frames arrive in pieces, or ends that.
+func (n *Network) Tear(torn bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.torn = torn
+}
+
+// Distance sets how long packets to and from a server take.
+func (n *Network) Distance(server int, up, down, jitter time.Duration) {
+	n.change(server, func(h *host) { h.up, h.down, h.jitter = up, down, jitter })
+}
+
+// Gone makes new connections to a server's machine hang, or ends that.
+func (n *Network) Gone(server int, gone bool) {
+	n.change(server, func(h *host) { h.gone = gone })
+}
+
+// Stopped makes the machine of a server that the ensemble has cut off from its clients accept
+// connections for it, as that of a process that is stopped, or ends that.
+func (n *Network) Stopped(server int, stopped bool) {
+	n.change(server, func(h *host) { h.stopped = stopped })
+}
+
+// Off makes a server refuse new connections, or ends that.
+func (n *Network) Off(server int, off bool) {
+	n.change(server, func(h *host) { h.off = off })
+}
+
+// Stop makes a server answer nothing from a stage of the handshake on, on new connections, or ends that.
+func (n *Network) Stop(server int, stage Stage, stop bool) {
+	n.change(server, func(h *host) { h.stops[stage] = stop })
+}
+
+// Late delays a server's answers to handshakes, and what it sends behind them.
+func (n *Network) Late(server int, d time.Duration) {
+	n.change(server, func(h *host) { h.late = d })
+}
+
+func (n *Network) change(server int, f func(h *host)) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	f(n.hosts[server])
+}
+
+// at reports whether a server stops at a stage.
+func (n *Network) at(h *host, stage Stage) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return h.stops[stage]
+}
+
+// Of returns the newest connection of a session; nil if it has none.
+func (n *Network) Of(session int64) *Conn {
+	n.mu.Lock()
+	conns := slices.Clone(n.conns)
+	n.mu.Unlock()
+	for _, c := range slices.Backward(conns) {
+		if c.Session() == session && !c.over() {
+			return c
+		}
+	}
+	return nil
+}
+
+// Session returns the id of the session; 0 if it is not known yet.
+func (c *Conn) Session() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.session
+}
+
+// over reports whether an end was closed.
+func (c *Conn) over() bool {
+	for _, s := range []*stream{c.client.in, c.server.in} {
+		s.mu.Lock()
+		err := s.err
+		s.mu.Unlock()
+		if err != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// Silence stops one direction until lift is called. The ends hear nothing of that.
+func (c *Conn) Silence(d Direction) (lift func()) { return c.stream(d).silence() }
+
+// Halve lets half of the next frame through, and nothing behind it until lift is called.
+func (c *Conn) Halve(d Direction) (lift func()) {
+	s := c.stream(d)
+	release := func() {}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.halve = func() { release = s.silenceLocked() }
+	return func() {
+		s.mu.Lock()
+		s.halve = nil
+		lift := release
+		s.mu.Unlock()
+		lift()
+	}
+}
+
+// Strike breaks the connection at its next request other than a ping.
+func (c *Conn) Strike(when Strike) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.strike = when
+}
+
+// Reset breaks the connection for both ends.
+func (c *Conn) Reset() { c.client.reset() }
+
+func (c *Conn) stream(d Direction) *stream {
+	if d == Up {
+		return c.server.in
+	}
+	return c.client.in
+}

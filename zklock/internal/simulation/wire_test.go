@@ -1,0 +1,194 @@
+package simulation
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/zklock/go-zklock/internal/testkit/corekit"
+	"github.com/zklock/go-zklock/internal/testkit/wire"
+	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/memdriver"
+)
+
+// shop is a name with the addresses of all servers.
+const shop = "zk.shop"
+
+// wired is what a seed decides about the wire of a run, apart from its profile.
+type wired struct {
+	named bool // the URL has one name
+	torn  bool
+	up    time.Duration
+	down  time.Duration
+}
+
+// layWire puts the protocol between clients and servers. It draws from a generator of its own.
+func (w *world) layWire() {
+	rng := rand.New(rand.NewPCG(w.seed, 0x317e))
+	w.faults = append(slices.Clone(breakages), wireBreakages...)
+	w.net = wire.New(w.ensemble)
+	w.net.Seed(w.seed)
+	w.wired = wired{rng.IntN(3) == 0, rng.IntN(2) == 0, w.p.latency, w.p.latency / time.Duration(1+rng.IntN(3))}
+	w.trace.note("wire %+v", w.wired)
+	w.net.Tear(w.wired.torn)
+	w.serveNames()
+	for i := range w.p.servers {
+		w.near(i)
+	}
+}
+
+// serveNames makes the name server work.
+func (w *world) serveNames() { w.net.Name(shop, time.Millisecond, servers(w)...) }
+
+func servers(w *world) (all []int) {
+	for i := range w.p.servers {
+		all = append(all, i)
+	}
+	return all
+}
+
+// near gives a server the distance that it has without a fault.
+func (w *world) near(server int) { w.net.Distance(server, w.wired.up, w.wired.down, w.wired.up/2) }
+
+// connector returns the connector of a client.
+func (w *world) connector() driver.Connector {
+	switch {
+	case w.net == nil:
+		return w.ensemble.Connector()
+	case w.wired.named:
+		return w.net.Connector("", shop)
+	}
+	return w.net.Connector("")
+}
+
+// freeze stops a client. One on the wire hears and sends nothing, but its timers run.
+func (w *world) freeze(session int64) (thaw func()) {
+	if w.net == nil {
+		return w.ensemble.Freeze(session)
+	}
+	cut := memdriver.AroundSession(session)
+	w.ensemble.Partition(cut)
+	return func() { w.ensemble.Heal(cut) }
+}
+
+// on disturbs the connection of a client, if it has one.
+func (w *world) on(p *process, kind string, f func(c *wire.Conn) (end func(), what string)) string {
+	c := w.net.Of(p.session.Load())
+	if c == nil {
+		return fmt.Sprintf("client %d has no connection", p.index)
+	}
+	end, what := f(c)
+	if end != nil {
+		what += w.lasting(kind, p, end)
+	}
+	return fmt.Sprintf("client %d: %s", p.index, what)
+}
+
+func (w *world) direction() (d wire.Direction, name string) {
+	if w.rng.IntN(2) == 0 {
+		return wire.Up, "requests"
+	}
+	return wire.Down, "replies"
+}
+
+// wireBreakages are the kinds of faults that only a wire has.
+var wireBreakages = []breakage{
+	{kind: "half a frame", weight: 3, do: func(w *world, p *process) string {
+		return w.on(p, "half a frame", func(c *wire.Conn) (func(), string) {
+			d, name := w.direction()
+			return c.Halve(d), name
+		})
+	}},
+	{kind: "silent in one direction", weight: 3, do: func(w *world, p *process) string {
+		return w.on(p, "silent in one direction", func(c *wire.Conn) (func(), string) {
+			d, name := w.direction()
+			return c.Silence(d), name
+		})
+	}},
+	{kind: "connection struck", weight: 4, do: func(w *world, p *process) string {
+		return w.on(p, "connection struck", func(c *wire.Conn) (func(), string) {
+			when := wire.Strike(1 + w.rng.IntN(2))
+			c.Strike(when)
+			return nil, fmt.Sprint("strike ", when)
+		})
+	}},
+	{kind: "server stopped", weight: 5, do: func(w *world, _ *process) string {
+		n := w.rng.IntN(w.p.servers)
+		w.net.Stopped(n, true)
+		return w.cutServer("server stopped", n, func() { w.net.Stopped(n, false) })
+	}},
+	{kind: "machine gone", weight: 2, do: func(w *world, _ *process) string {
+		n := w.rng.IntN(w.p.servers)
+		w.net.Gone(n, true)
+		return w.cutServer("machine gone", n, func() { w.net.Gone(n, false) })
+	}},
+	{kind: "handshakes hang", weight: 2, do: func(w *world, p *process) string {
+		n := w.rng.IntN(w.p.servers)
+		w.net.Stop(n, wire.Hello, true)
+		w.ensemble.KillConnection(p.session.Load())
+		return fmt.Sprint("server ", n) + w.lasting("handshakes hang", nil, func() { w.net.Stop(n, wire.Hello, false) })
+	}},
+	{kind: "handshakes late", weight: 3, do: func(w *world, p *process) string {
+		n, d := w.rng.IntN(w.p.servers), w.between(time.Millisecond, 2*simTimeout)
+		w.net.Late(n, d)
+		w.ensemble.KillConnection(p.session.Load())
+		return fmt.Sprintf("server %d by %v", n, d) + w.lasting("handshakes late", nil, func() { w.net.Late(n, 0) })
+	}},
+	{kind: "server far away", weight: 3, do: func(w *world, _ *process) string {
+		far := []time.Duration{0, 5 * time.Millisecond, 25 * time.Millisecond, 100 * time.Millisecond, 250 * time.Millisecond}
+		n, up, down := w.rng.IntN(w.p.servers), far[w.rng.IntN(len(far))], far[w.rng.IntN(len(far))]
+		w.net.Distance(n, up, down, up/2)
+		return fmt.Sprintf("server %d, %v there and %v back", n, up, down) + w.lasting("server far away", nil, func() { w.near(n) })
+	}},
+	{kind: "names fail", weight: 2, do: func(w *world, p *process) string {
+		takes := w.between(time.Millisecond, 3*simTimeout)
+		if w.rng.IntN(2) == 0 {
+			w.net.Name(shop, takes)
+		} else {
+			w.net.Name(shop, takes, servers(w)...)
+		}
+		w.ensemble.KillConnection(p.session.Load())
+		return fmt.Sprint("after ", takes) + w.lasting("names fail", nil, w.serveNames)
+	}},
+}
+
+// cutServer cuts a server off from all others and from the clients. end ends what is particular to the
+// fault.
+func (w *world) cutServer(kind string, n int, end func()) string {
+	cuts := []memdriver.Cut{memdriver.AroundServer(n), memdriver.AroundClients(n)}
+	w.ensemble.Partition(cuts...)
+	return fmt.Sprint("server ", n) + w.lasting(kind, nil, func() {
+		w.ensemble.Heal(cuts...)
+		end()
+	})
+}
+
+// The same runs as those of TestSimulation, with the same judges, whose clients speak ZooKeeper's
+// protocol: package zkdriver with go-zookeeper, over a wire that has faults of its own. Zkdriver and
+// go-zookeeper draw from generators that no seed sets. So a seed repeats what the controller does, and
+// not each instant.
+func TestSimulationOfTheWire(t *testing.T) {
+	first, runs, length := plan(t)
+	defer corekit.SingleProcessor()()
+	table := newTally()
+	table.add(wireBreakages)
+	began, histories, n := time.Now(), 0, 0
+	for ; n < runs || time.Since(began) < length; n++ {
+		out := simulate(t, first+uint64(n), table, options{wire: true})
+		histories += out.histories
+		if out.failed {
+			t.FailNow()
+		}
+		if n%32 == 31 {
+			runtime.GC()
+		}
+	}
+	took := time.Since(began)
+	t.Logf("%d runs from seed %d in %v, %.0f a second, %d locks acquired, %d histories judged\n%v", n, first, took.Round(time.Millisecond), float64(n)/took.Seconds(), table.acquired, histories, table)
+	if n >= 1000 {
+		table.complete(t)
+	}
+}
