@@ -147,6 +147,7 @@ func (d *dialer) connect(ctx context.Context, server string) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	limitUnacknowledged(raw, patience(d.session.Timeout())*4/3)
 	d.mu.Lock()
 	d.reached = true
 	d.mu.Unlock()
