@@ -2,9 +2,12 @@ package zkdriver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
+	"syscall"
 	"time"
 )
 
@@ -56,6 +59,14 @@ type errForgotten struct{ quiet time.Duration }
 // Error implements error.
 func (e *errForgotten) Error() string {
 	return fmt.Sprintf("the connection was silent for %v, and the server answers on another one", e.quiet.Round(100*time.Millisecond))
+}
+
+// isSilence reports whether a connection was given up because its server did not answer.
+func isSilence(cause error) bool {
+	var silent *errSilent
+	var forgotten *errForgotten
+	return errors.As(cause, &silent) || errors.As(cause, &forgotten) || cause == errStuck ||
+		errors.Is(cause, syscall.ETIMEDOUT) || errors.Is(cause, os.ErrDeadlineExceeded) // by limitUnacknowledged, by the client
 }
 
 // word is a server's answer to a question, or the end of the question without one.
