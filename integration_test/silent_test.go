@@ -55,14 +55,19 @@ func TestSilentServerCostsNoLock(t *testing.T) {
 		return
 	}
 	t.Run("leader", func(t *testing.T) { silentServer(t, runs, ensemble.Config{}, stopped(true), nil) })
-	for _, timeout := range []string{"4s", "10s", "30s", "40s"} {
+	for _, timeout := range []string{"4s", "10s", "20s", "30s", "40s"} {
 		params := keys("session_timeout", timeout)
 		config := ensemble.Config{}
 		if timeout == "4s" { // the least that servers with this tick grant is more than that with the default
 			params.Set("tick_time", "1s")
 			config.TickTime = time.Second
 		}
-		t.Run("follower/"+timeout, func(t *testing.T) { silentServer(t, runs, config, stopped(false), params) })
+		t.Run("follower at "+timeout, func(t *testing.T) { silentServer(t, runs, config, stopped(false), params) })
+	}
+	for _, timeout := range []string{"20s", "25s", "30s", "40s"} {
+		t.Run("leader at "+timeout, func(t *testing.T) {
+			silentServer(t, runs, ensemble.Config{}, stopped(true), keys("session_timeout", timeout))
+		})
 	}
 }
 
@@ -73,7 +78,7 @@ func silentServer(t *testing.T, runs int, config ensemble.Config, fault silence,
 	config.TickTime = cmp.Or(config.TickTime, 2*time.Second)
 	e := ensemble.Start(t, config)
 	for run := range runs {
-		t.Run(fmt.Sprint(run), func(t *testing.T) { silentOnce(t, e, fault, params) })
+		t.Run(fmt.Sprint("run ", run), func(t *testing.T) { silentOnce(t, e, fault, params) })
 		if err := e.AwaitServing(); err != nil {
 			t.Fatal(err)
 		}

@@ -165,3 +165,181 @@ func TestSilentFollowerCostsNoLockAtAnyInstant(t *testing.T) {
 		})
 	}
 }
+
+// The promise of the defaults: with servers as ZooKeeper configures them, the silence of the leader costs no lock either,
+// although nothing is committed until the others have elected another one: syncLimit ticks, and a second or two.
+func TestSilentLeaderCostsNoLockAtAnyInstant(t *testing.T) {
+	var cfg = zklock.Config{SessionTimeout: 30 * time.Second, TickTime: 3 * time.Second}
+	const tick = 2 * time.Second
+	for phase := range 40 {
+		t.Run(fmt.Sprint(phase), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newTriad(t, tick)
+				var began time.Time
+				client, log := w.open(t, cfg.SessionTimeout, cfg.TickTime, zklock.Hooks{Session: func(e zklock.SessionEvent) {
+					if !began.IsZero() {
+						t.Logf("%v %+v", time.Since(began), e)
+					}
+				}})
+				l, err := client.Mutex("held").Acquire(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				<-time.After(l.SessionTimeout() + time.Duration(phase)*l.SessionTimeout()/80)
+				began = time.Now()
+				t.Log("leader", w.e.Leader())
+				w.stop(w.e.Leader())
+				for range 10 {
+					<-time.After(time.Second)
+				}
+				_ = client.Ping(t.Context())
+				outage := time.Since(began)
+				<-time.After(l.SessionTimeout())
+				if !l.Valid() {
+					t.Errorf("phase %d, outage %v: %v, want the lock to be held", phase, outage, l.Err())
+					t.Log(log())
+				}
+			})
+		})
+	}
+}
+
+// New sessions are opened although each server needs most of a commit's time for its answer, however many there are,
+// and no attempt leaves a session behind.
+func TestSlowServersLetNewSessionsIn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newTriad(t, 2*time.Second)
+		for i := range 3 {
+			w.n.Late(i, 4*time.Second)
+		}
+		c := w.n.Connector("")
+		s, err := c.Connect(within(t, 10*time.Second), 10*time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := len(w.e.Sessions()); n != 1 {
+			t.Errorf("%d sessions, want 1", n)
+		}
+		shut(s)
+		_ = c.Close()
+	})
+}
+
+// One name has the addresses of all servers, as that of a headless service. Each of them is a server: a new session
+// leaves the one that is silent for another one, and so does a session that is there.
+func TestEachAddressOfANameIsAServer(t *testing.T) {
+	for server := range 3 {
+		synctest.Test(t, func(t *testing.T) {
+			w := newTriad(t, 2*time.Second)
+			w.n.Name("zk.shop", time.Millisecond, 0, 1, 2)
+			c := w.n.Connector("", "zk.shop")
+			var all []driver.Session
+			for range 3 {
+				s, err := c.Connect(within(t, 5*time.Second), 20*time.Second)
+				if err != nil {
+					t.Fatal(err)
+				}
+				all = append(all, s)
+			}
+			if w.e.Leader() != server {
+				w.stop(server)
+				for _, s := range all {
+					began := time.Now()
+					for s.Sync(within(t, 10*time.Second), "/") != nil && t.Context().Err() == nil {
+					}
+					if took := time.Since(began); took > 2*time.Second || s.Server() == wire.Addr(server) {
+						t.Errorf("the session is at %s after %v, and %s is silent", s.Server(), took, wire.Addr(server))
+					}
+				}
+				for range 3 {
+					began := time.Now()
+					s, err := c.Connect(within(t, 5*time.Second), 20*time.Second)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if took := time.Since(began); took > 2*time.Second {
+						t.Errorf("a new session took %v", took)
+					}
+					all = append(all, s)
+				}
+			}
+			for _, s := range all {
+				shut(s)
+			}
+			_ = c.Close()
+		})
+	}
+}
+
+// Without DNS, servers are as before: the addresses of the last lookup that worked stay in use, also for new sessions.
+// And a name server may be slower than any attempt.
+func TestLookupIsNoServer(t *testing.T) {
+	for what, broken := range map[string]func(w triad){
+		"fails":        func(w triad) { w.n.Name("zk.shop", time.Millisecond) },
+		"says nothing": func(w triad) { w.n.Name("zk.shop", time.Hour) },
+		"slow":         func(w triad) { w.n.Name("zk.shop", 6*time.Second, 0, 1, 2) },
+	} {
+		for _, servers := range [][]int{{1}, {0, 1, 2}} {
+			t.Run(fmt.Sprint(what, len(servers)), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					w := newTriad(t, 2*time.Second)
+					w.n.Name("zk.shop", 6*time.Second, servers...)
+					c := w.n.Connector("", "zk.shop")
+					s, err := c.Connect(within(t, 15*time.Second), 10*time.Second)
+					if err != nil {
+						t.Fatal(err)
+					}
+					broken(w)
+					for range 3 {
+						w.n.Of(s.ID()).Reset()
+						began := time.Now()
+						for s.Sync(within(t, 10*time.Second), "/") != nil && t.Context().Err() == nil {
+						}
+						if took := time.Since(began); took > 2*time.Second {
+							t.Errorf("the session has its next connection after %v", took)
+						}
+						<-time.After(time.Minute)
+					}
+					other, err := c.Connect(within(t, 3*time.Second), 10*time.Second)
+					if err != nil {
+						t.Fatal(err)
+					}
+					shut(s)
+					shut(other)
+					_ = c.Close()
+				})
+			})
+		}
+	}
+}
+
+// Servers are replaced one by one, as Kubernetes does it, and the addresses of a name with them.
+func TestAddressesChangeOneByOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newTriad(t, 2*time.Second)
+		w.n.Name("zk.shop", time.Millisecond, 0, 1)
+		c := w.n.Connector("", "zk.shop")
+		s, err := c.Connect(within(t, 5*time.Second), 10*time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, step := range []struct{ off, back, named []int }{{[]int{0}, nil, []int{1, 2}}, {[]int{1}, []int{0}, []int{2, 0}}, {[]int{2}, []int{1}, []int{0, 1}}} {
+			w.n.Name("zk.shop", time.Millisecond, step.named...)
+			for _, i := range step.back {
+				w.n.Off(i, false)
+			}
+			for _, i := range step.off {
+				w.n.Off(i, true)
+				if at := w.n.Of(s.ID()); at != nil && s.Server() == wire.Addr(i) {
+					at.Reset()
+				}
+			}
+			<-time.After(time.Second)
+			if err := s.Sync(within(t, 2*time.Second), "/"); err != nil {
+				t.Errorf("%+v: %v", step, err)
+			}
+		}
+		shut(s)
+		_ = c.Close()
+	})
+}

@@ -127,8 +127,8 @@ var _ = []mutant.Mutant{
 		Name:   "one-refusal-ends-a-close",
 		Breaks: "a close ends when one server does not authenticate the session, and the locks stay",
 		In:     (*dialer).refused,
-		Find:   "len(d.errs) == d.$distinct()",
-		Put:    "true",
+		Find:   "!errors.Is(d.errs[s].err, driver.ErrAuthFailed)",
+		Put:    "d.errs[s].err != nil && !errors.Is(d.errs[s].err, driver.ErrAuthFailed)",
 		Tests:  []string{"TestCloseTriesTheOtherServers"},
 	},
 	{

@@ -44,7 +44,7 @@ func (d *dialer) exchange(ctx context.Context, server string, message []byte, re
 	defer context.AfterFunc(ctx, func() { _ = raw.SetDeadline(time.Unix(1, 0)) })()
 	c := raw
 	if d.config.tls != nil {
-		if c, err = d.config.tls.wrap(ctx, raw, server); err != nil {
+		if c, err = d.config.tls.wrap(ctx, raw, d.config.names.name(server)); err != nil {
 			return isAlert(err)
 		}
 	}

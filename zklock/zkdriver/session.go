@@ -97,8 +97,8 @@ func newSession(c *config, servers []string, b *backoff, timeout time.Duration) 
 		quitting:  make(chan struct{}),
 	}
 	s.life, s.end = context.WithCancel(context.Background())
-	s.hosts = newHosts(s.life, servers)
-	s.dialer = newDialer(s.life, s, c, b)
+	s.hosts = newHosts(s.life)
+	s.dialer = newDialer(s.life, s, c, b, servers)
 	s.workers.init()
 	s.watches.init()
 	s.close.init()

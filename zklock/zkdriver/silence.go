@@ -85,7 +85,7 @@ func (s *session) doubt(c *conn, at time.Time) {
 	limit, begun := patience(s.Timeout()), time.Now()
 	ctx, cancel := context.WithTimeout(s.life, max(limit, time.Until(at.Add(2*limit))))
 	defer cancel()
-	servers := s.dialer.config.servers
+	servers := s.dialer.turns.all()
 	heard := make(chan word, len(servers))
 	ask := func(server string) {
 		s.dialer.watching.Go(func() {

@@ -38,7 +38,7 @@ func (d *dialer) begin(ctx context.Context, server string) *attempt {
 	d.mu.Lock()
 	d.attempt = a
 	d.mu.Unlock()
-	if d.distinct() > 1 {
+	if len(d.turns.all()) > 1 {
 		d.watching.Go(func() { d.watch(a, server) })
 	}
 	return a
@@ -66,14 +66,15 @@ func (d *dialer) watch(a *attempt, server string) {
 	defer asking.Wait()
 	ctx, cancel := context.WithCancel(a.ctx)
 	defer cancel()
-	own, other := make(chan struct{}, len(d.config.servers)), make(chan struct{}, len(d.config.servers))
-	for _, s := range d.config.servers {
+	servers := d.turns.all()
+	own, other := make(chan struct{}, len(servers)), make(chan struct{}, len(servers))
+	for _, s := range servers {
 		asking.Go(func() {
-			answers, serves := d.ask(ctx, s)
-			switch {
+			// The others may have no quorum yet. Attempts on them end at once, and this server has its next turn soon.
+			switch answers, _ := d.ask(ctx, s); {
 			case s == server && answers:
 				own <- struct{}{}
-			case s != server && serves:
+			case answers:
 				other <- struct{}{}
 			}
 		})
