@@ -76,7 +76,7 @@ func (l *laboratory) control(ctx context.Context, list []numbered) error {
 			}
 		}
 		for _, name := range m.tests {
-			if name != "TestSimulation" && !slices.Contains(tests[m.tester()], name) {
+			if name != "TestSimulation" && name != wireSimulation && !slices.Contains(tests[m.tester()], name) {
 				tests[m.tester()] = append(tests[m.tester()], name)
 			}
 		}

@@ -43,6 +43,12 @@ func per(length, each time.Duration, fewest int) int { return max(int(length/eac
 // suites are the suites, in the order of the page.
 var suites = slices.Concat(tested, judged)
 
+// simulated are the figures of the two simulations.
+var simulated = []figure{
+	{cases, `(\d+) runs from seed`}, {held, `(\d+) locks acquired`},
+	{faults, `(?m)^ +all +(\d+) +\d+ +\d+ `}, {lost, `(?m)^ +all +\d+ +(\d+) +\d+ `},
+}
+
 // tested are the suites that are tests of this repository.
 var tested = []suite{
 	{
@@ -52,10 +58,16 @@ var tested = []suite{
 		command: func(length time.Duration, seed int64) []string {
 			return test("./zklock/internal/simulation", "^TestSimulation$", variable("ZKLOCK_FOR", length), random(seed))
 		},
-		figures: []figure{
-			{cases, `(\d+) runs from seed`}, {held, `(\d+) locks acquired`},
-			{faults, `(?m)^ +all +(\d+) +\d+ +\d+ `}, {lost, `(?m)^ +all +\d+ +(\d+) +\d+ `},
+		figures: simulated,
+	},
+	{
+		name: "simulation of the wire", share: 10, seeded: true,
+		what:   "the same with clients that speak ZooKeeper's protocol, over connections with faults of their own; a judge compares each answer with the servers' log",
+		titles: map[column]string{cases: "schedules"},
+		command: func(length time.Duration, seed int64) []string {
+			return test("./zklock/internal/simulation", "^TestSimulationOfTheWire$", variable("ZKLOCK_FOR", length), random(seed))
 		},
+		figures: simulated,
 	},
 	{
 		name: "nested simulation", share: 10, seeded: true,

@@ -220,35 +220,6 @@ func TestConnectForgetsAPermanentFailure(t *testing.T) {
 	}
 }
 
-func TestConnectFailsWithinItsContext(t *testing.T) {
-	t.Parallel()
-	hang := newPeer(t, func(l *link) { _, _ = l.readFrame(); _, _ = l.readFrame() })
-	refused := ports.Refusing(t)
-	u := driver.URL{Scheme: "zk", Hosts: []string{hang.addr(), refused}}
-	start := time.Now()
-	_, err := open(t, u).Connect(within(t, 8*time.Second), 4*time.Second)
-	if took := time.Since(start); took > atOnce { // it would go on for ever without the context
-		t.Errorf("Connect took %v, longer than its context", took)
-	}
-	matches(t, err, context.DeadlineExceeded, driver.ErrNotSent)
-	for _, s := range []string{hang.addr(), refused, "connection refused"} {
-		if err != nil && !strings.Contains(err.Error(), s) {
-			t.Errorf("error %q does not say %q", err, s)
-		}
-	}
-}
-
-func TestConnectPassesByAServerThatHangs(t *testing.T) {
-	hang := newPeer(t, func(l *link) { _, _ = l.readFrame(); _, _ = l.readFrame() })
-	good := newPeer(t, (*link).work)
-	for range 4 { // the order is random
-		s := connect(t, driver.URL{Scheme: "zk", Hosts: []string{hang.addr(), good.addr()}})
-		if s.Server() != good.addr() {
-			t.Errorf("server %q", s.Server())
-		}
-	}
-}
-
 func TestConnectWithClosedConnector(t *testing.T) {
 	asked := make(chan struct{}, 1)
 	hang := newPeer(t, func(l *link) {

@@ -173,55 +173,6 @@ func TestConnectionsThatWereOfUseAreFollowedByOthersSoon(t *testing.T) {
 	}
 }
 
-// The client alone would wait for ever for a server that answers pings but no
-// requests.
-func TestStuckServerIsLeft(t *testing.T) {
-	p := newPeer(t, func(l *link) {
-		if l.n > 1 {
-			l.work()
-			return
-		}
-		l.timeout = 3 * time.Second
-		l.greet(sid)
-		for {
-			if _, ok := l.read(); !ok { // read answers pings
-				return
-			}
-		}
-	})
-	s := connect(t, p.url())
-	start := time.Now()
-	_, err := s.Get(context.Background(), "/a")
-	matches(t, err, driver.ErrConnLoss)
-	if took := time.Since(start); took < 1800*time.Millisecond || took > atOnce {
-		t.Errorf("took %v with a session timeout of three seconds", took)
-	}
-	generation(t, s, 2)
-	if _, err := s.Get(within(t, 5*time.Second), "/a"); err != nil {
-		t.Error(err)
-	}
-}
-
-// An idle connection is not stuck: it may carry only pings for several session
-// timeouts.
-func TestIdleServerIsKept(t *testing.T) {
-	t.Parallel()
-	const timeout, pings = 6 * time.Second, 7 // one in each third of the timeout
-	seen := make(chan struct{}, 100)
-	p := newPeer(t, func(l *link) {
-		l.timeout = timeout
-		l.pinged = func() { seen <- struct{}{} }
-		l.work()
-	})
-	s := connect(t, p.url())
-	for range pings {
-		recv(t, seen)
-	}
-	if g, _ := s.Conn(); g != 1 || p.accepted() != 1 {
-		t.Errorf("an idle session uses connection %d of %d, want 1 of 1", g, p.accepted())
-	}
-}
-
 // The reply to another request could raise the zxid of the request that sets the watches, so
 // that they would miss a change. Only credentials are sent before: without them a server may
 // answer nothing.

@@ -1,12 +1,8 @@
 package zkdriver_test
 
 import (
-	"fmt"
 	"io"
-	"net"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -78,54 +74,5 @@ func TestServerThatHangsIsLeftSoon(t *testing.T) {
 	}
 	if hang.accepted() == 0 {
 		t.Error("no session has begun with the server that hangs")
-	}
-}
-
-// A server that answers, and whose quorum is slow, keeps its attempt: a session that another server
-// opens in its place would be one too many. Its answer may be the first or the second one. The other
-// server takes a second, and the slow one has at least as long again.
-func TestSlowServerIsNotLeft(t *testing.T) {
-	for _, second := range []bool{false, true} {
-		t.Run(fmt.Sprintf("second=%t", second), func(t *testing.T) {
-			t.Parallel()
-			var handshakes atomic.Int32
-			slow, other := make(chan net.Addr, 1), make(chan struct{}) // from the first handshake on; closed with the answer
-			answered := sync.OnceFunc(func() { close(other) })
-			script := func(l *link) {
-				switch begin(l) {
-				case nothing:
-					return
-				case session:
-					if handshakes.Add(1) == 1 {
-						slow <- l.LocalAddr()
-					}
-					time.Sleep(3 * time.Second) // what makes the server slow
-					l.work()
-					return
-				}
-				addr := <-slow
-				slow <- addr
-				switch {
-				case addr.String() != l.LocalAddr().String():
-					time.Sleep(time.Second)
-					answer(l)
-					answered()
-				case second:
-					<-other
-					answer(l)
-				default:
-					answer(l)
-				}
-			}
-			a, b := newPeer(t, script), newPeer(t, script)
-			s, err := open(t, driver.URL{Scheme: "zk", Hosts: []string{a.addr(), b.addr()}}).Connect(within(t, 30*time.Second), 40*time.Second)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer shut(s)
-			if n := handshakes.Load(); n != 1 {
-				t.Errorf("%d handshakes were begun, want 1", n)
-			}
-		})
 	}
 }

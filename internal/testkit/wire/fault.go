@@ -20,10 +20,11 @@ const (
 // Strike is when a connection breaks.
 type Strike int
 
-// A connection can break before a request is executed, or after it, before the reply.
+// A connection can break before a request is executed, or after it, before the reply. Or no reply comes.
 const (
 	BeforeRequest Strike = iota + 1
 	BeforeReply
+	NoReply // the connection stays, and pings alone are answered
 )
 
 // Direction is one of a connection.
@@ -134,6 +135,21 @@ func (c *Conn) Session() int64 {
 	return c.session
 }
 
+// Refused reports whether a server has said of a session that it has expired. A leader says that as soon
+// as it proposes the session's end; if it is deposed, its successor may not know of that.
+func (n *Network) Refused(session int64) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.dead[session]
+}
+
+// Heard returns when the client's part of the handshake arrived.
+func (c *Conn) Heard() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.heard
+}
+
 // over reports whether an end was closed.
 func (c *Conn) over() bool {
 	for _, s := range []*stream{c.client.in, c.server.in} {
@@ -166,7 +182,7 @@ func (c *Conn) Halve(d Direction) (lift func()) {
 	}
 }
 
-// Strike breaks the connection at its next request other than a ping.
+// Strike strikes the connection at its next request other than a ping.
 func (c *Conn) Strike(when Strike) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -47,6 +47,7 @@ type Network struct {
 	conns  []*Conn           // guarded by mu; in the order in which they were made
 	names  map[string]name   // guarded by mu
 	opened map[int64]*client // guarded by mu; by session
+	dead   map[int64]bool    // guarded by mu; sessions of which a server has said that they have expired
 	ports  uint16            // guarded by mu; the newest client's
 	torn   bool              // guarded by mu; frames arrive in pieces
 	closed bool              // guarded by mu
@@ -75,7 +76,7 @@ var _ netcontrol.Network = (*client)(nil)
 
 // New makes a network with all servers of an ensemble. Close it before the ensemble.
 func New(e *memdriver.Ensemble) *Network {
-	n := &Network{control: memcontrol.Of(e), rng: rand.New(rand.NewPCG(1, 1)), names: make(map[string]name), opened: make(map[int64]*client)}
+	n := &Network{control: memcontrol.Of(e), rng: rand.New(rand.NewPCG(1, 1)), names: make(map[string]name), opened: make(map[int64]*client), dead: make(map[int64]bool)}
 	for i := range n.control.Servers() {
 		n.hosts = append(n.hosts, &host{index: i, stops: make(map[Stage]bool)})
 	}
@@ -232,12 +233,16 @@ func (n *client) foreign(session int64) bool {
 	return opener != nil && opener != n
 }
 
-// open records that the client has a session.
-func (n *client) open(session int64) {
+// welcome records the answer to a handshake for a session; opened is 0 if it has expired.
+func (n *client) welcome(session, opened int64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.opened[session] == nil {
-		n.opened[session] = n
+	if opened == 0 {
+		n.dead[session] = true
+		return
+	}
+	if n.opened[opened] == nil {
+		n.opened[opened] = n
 	}
 }
 

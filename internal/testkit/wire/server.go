@@ -29,6 +29,7 @@ type Conn struct {
 	mu      sync.Mutex
 	session int64     // guarded by mu; 0 until it is known
 	ready   bool      // the handshake was answered; guarded by mu
+	heard   time.Time // when the client's part of it arrived; guarded by mu
 	waiting []request // without an answer, in order; guarded by mu
 	strike  Strike    // guarded by mu
 }
@@ -69,7 +70,7 @@ func (c *Conn) serve() {
 		return
 	}
 	c.mu.Lock()
-	c.session = h.Session
+	c.session, c.heard = h.Session, time.Now()
 	c.mu.Unlock()
 	h.Foreign = c.from.foreign(h.Session)
 	c.link = c.net.control.Attach(c.host.index, h, c)
@@ -121,9 +122,10 @@ func (c *Conn) Welcome(session int64, password string, timeout time.Duration) {
 	b = binary.BigEndian.AppendUint64(b, uint64(session))
 	b = append(text(b, password), 0)
 	c.mu.Lock()
+	asked := c.session
 	c.session, c.ready = session, true
 	c.mu.Unlock()
-	c.from.open(session)
+	c.from.welcome(asked, session)
 	c.client.in.delay(c.net.late(c.host))
 	c.send(b)
 }
@@ -140,9 +142,13 @@ func (c *Conn) Answer(a memcontrol.Answer) {
 		return
 	}
 	switch {
+	case strike == NoReply && r.op != opPing:
 	case r.op == opMulti && (a.Err == nil || a.Failed >= 0):
 		c.send(results(header(r.xid, a.Zxid, 0), r.Request, a))
 	case a.Err != nil:
+		if code(a.Err) == codes[driver.ErrSessionExpired] {
+			c.from.welcome(c.Session(), 0)
+		}
 		c.send(header(r.xid, a.Zxid, code(a.Err)))
 	default:
 		c.send(body(header(r.xid, a.Zxid, 0), r.op, r.Request, a))

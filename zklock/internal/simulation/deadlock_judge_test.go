@@ -27,7 +27,7 @@ const (
 
 	// staysFor is how long a registration may stay whose removal a fault has kept from its server: its
 	// session lives for two timeouts at most, and what is applied late is applied by then.
-	staysFor = 4 * simTimeout
+	staysFor = 4 * usualTimeout
 )
 
 // seenWait is an acquisition as its caller sees it: from its call to its return.

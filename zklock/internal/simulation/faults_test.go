@@ -94,16 +94,7 @@ var breakages = []breakage{
 		lease.AddSuspended(d)
 		return fmt.Sprint("all clients by ", d)
 	}},
-	{kind: "client closed", weight: 1, do: func(w *world, p *process) string {
-		old := p.client
-		p.closing.Go(func() {
-			if err := old.Close(); err != nil {
-				w.model.violate("error", "close: %v", err)
-			}
-		})
-		p.reopen(nil)
-		return fmt.Sprint("client ", p.index)
-	}},
+	{kind: "client closed", weight: 1, do: (*world).restart},
 	{kind: "session expired", weight: 5, expires: true, do: func(w *world, p *process) string {
 		w.ensemble.KillSession(p.session.Load())
 		return fmt.Sprint("client ", p.index)
@@ -119,6 +110,18 @@ var breakages = []breakage{
 		w.helpers.Go(func() { _ = memcontrol.Of(w.ensemble).Delete(t.path()) }) // an error does not matter: the node is gone already, or no server leads
 		return t.String()
 	}},
+}
+
+// restart closes a process's client, and gives it another one.
+func (w *world) restart(p *process) string {
+	old := p.client
+	p.closing.Go(func() {
+		if err := old.Close(); err != nil {
+			w.model.violate("error", "close: %v", err)
+		}
+	})
+	p.reopen(nil)
+	return fmt.Sprint("client ", p.index)
 }
 
 // inject chooses a fault and makes it happen.
@@ -169,14 +172,19 @@ func (w *world) lasting(kind string, p *process, end func()) string {
 	case n == 1:
 		d = w.between(simTimeout, 2*simTimeout)
 	}
-	l := lift{time.Now().Add(d), kind, func() {
+	w.later(d, kind, func() {
 		w.model.broke(kind, p)
 		w.recent[kind] = time.Now()
 		end()
-	}}
+	})
+	return fmt.Sprint(" for ", d)
+}
+
+// later schedules f, which is called at the latest when all faults end.
+func (w *world) later(d time.Duration, what string, f func()) {
+	l := lift{time.Now().Add(d), what, f}
 	at, _ := slices.BinarySearchFunc(w.lifts, l, func(a, b lift) int { return cmp.Compare(a.at.UnixNano(), b.at.UnixNano()) })
 	w.lifts = slices.Insert(w.lifts, at, l)
-	return fmt.Sprint(" for ", d)
 }
 
 // cut makes a partition that lasts for a while. Its connections fall silent or break.

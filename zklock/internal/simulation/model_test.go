@@ -109,6 +109,9 @@ func newModel(w *world) *model {
 // committed records a transaction of the ensemble. The caller holds the ensemble's lock.
 func (m *model) committed(tx memcontrol.Transaction) {
 	m.journal.Lock()
+	if m.w.ledger != nil {
+		m.w.ledger.committed(tx)
+	}
 	m.journal.fresh = append(m.journal.fresh, tx)
 	m.journal.Unlock()
 	m.w.poke()

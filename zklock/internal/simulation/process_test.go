@@ -75,4 +75,4 @@ func (p *process) operation(ctx context.Context, e zklock.OperationEvent) (conte
 }
 
 // dawdle is how long a Lost hook takes, in runs with slow hooks.
-const dawdle = simTimeout / 4
+const dawdle = usualTimeout / 4

@@ -115,6 +115,10 @@ type options struct {
 // play executes one run.
 func play(t *testing.T, seed uint64, table *tally, o options) *world {
 	t.Helper()
+	if o.wire && seed%3 == 0 {
+		simTimeout, simTick = 5*usualTimeout, usualTimeout/2
+		defer func() { simTimeout, simTick = usualTimeout, usualTimeout/10 }()
+	}
 	var w *world
 	synctest.Test(t, func(t *testing.T) {
 		w = newWorld(t, seed, table, o)
