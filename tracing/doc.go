@@ -94,6 +94,7 @@
 //	zklock.operation.group_size   histogram   {request}    zklock.operation.kind
 //	zklock.session.lost           counter     {session}
 //	zklock.session.reconnects     counter     {session}
+//	zklock.session.silent         counter     {session}
 //	zklock.lease.remaining        histogram   s
 //	zklock.sessions               gauge       {session}    zklock.session.state
 //	zklock.session.draining       gauge       {session}

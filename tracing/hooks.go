@@ -22,6 +22,7 @@ func Hooks(opts ...Option) zklock.Hooks {
 	_, o.mute = o.tracer.(noop.Tracer)
 	o.instruments.sessions.Add(context.Background(), 0) // see measurement.begin
 	o.instruments.reconnects.Add(context.Background(), 0)
+	o.instruments.silent.Add(context.Background(), 0)
 	kind := trace.WithSpanKind(trace.SpanKindClient)
 	for mode := range o.modeStart {
 		is := AttrMode.String(zklock.Mode(mode).String())

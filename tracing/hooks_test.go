@@ -168,7 +168,8 @@ func TestSessionEventsAreCountedOnce(t *testing.T) {
 		report(-id-1, driver.Closed)
 		report(-id-1, driver.Expired)
 	}
-	p.measured(map[string]float64{"zklock.session.reconnects{}": 200, "zklock.session.lost{}": 200, "zklock.lease.remaining{}": none})
+	p.hooks.Session(zklock.SessionEvent{ID: 1000, State: driver.Suspended, Silent: time.Second})
+	p.measured(map[string]float64{"zklock.session.reconnects{}": 200, "zklock.session.silent{}": 1, "zklock.session.lost{}": 200, "zklock.lease.remaining{}": none})
 }
 
 // Other processes may have written any text as traceparent into their queue nodes.

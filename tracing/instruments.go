@@ -33,6 +33,7 @@ type instruments struct {
 	group      metric.Int64Histogram
 	sessions   metric.Int64Counter
 	reconnects metric.Int64Counter
+	silent     metric.Int64Counter
 	lease      metric.Float64Histogram
 }
 
@@ -55,6 +56,7 @@ func newInstruments(m metric.Meter) *instruments {
 			metric.WithExplicitBucketBoundaries(groupBuckets...))),
 		sessions:   counter(m, MetricSessionLost, "{session}", "Sessions that expired or that the client gave up."),
 		reconnects: counter(m, MetricSessionReconnects, "{session}", "How often a suspended session was connected again."),
+		silent:     counter(m, MetricSessionSilent, "{session}", "How often a session was suspended because its server did not answer."),
 		lease:      seconds(m, MetricLeaseRemaining, "How much of a session's lease was left at a heartbeat."),
 	}
 }

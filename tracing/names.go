@@ -86,6 +86,9 @@ const (
 	// MetricSessionReconnects counts how often a suspended session was connected again.
 	MetricSessionReconnects = "zklock.session.reconnects"
 
+	// MetricSessionSilent counts how often a session was suspended because its server did not answer.
+	MetricSessionSilent = "zklock.session.silent"
+
 	// MetricLeaseRemaining is a histogram of how much of a session's lease was left at
 	// each heartbeat, in seconds. A session that holds no lock, and is not the first in
 	// line for one, sends no heartbeats.

@@ -67,6 +67,9 @@ func (o *observer) session(e zklock.SessionEvent) {
 		if o.sessions.reconnected(e.ID, e.State) {
 			o.instruments.reconnects.Add(ctx, 1)
 		}
+		if e.Silent > 0 {
+			o.instruments.silent.Add(ctx, 1)
+		}
 		if e.State == driver.Connected && e.Lease > 0 {
 			o.instruments.lease.Record(ctx, e.Lease.Seconds())
 		}

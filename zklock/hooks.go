@@ -191,6 +191,10 @@ type SessionEvent struct {
 	// It proves a lease when one of its waiters wakes.
 	Lease time.Duration
 
+	// Silent is why a session is suspended: for how long Server had not answered when the client left it. It
+	// is 0 if the connection was lost for another reason, and in all other states.
+	Silent time.Duration
+
 	Err error // the reason why the session has ended; nil if it has not
 }
 

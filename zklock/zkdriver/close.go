@@ -143,12 +143,12 @@ const lastCall = 2 * time.Millisecond
 // session lives, and ends everything when life ends.
 func (s *session) supervise(events <-chan zk.Event) {
 	defer close(s.stopped)
-	ticker := time.NewTicker(watchdogTick(s.Timeout()))
-	defer ticker.Stop()
+	look := time.NewTimer(s.watchdog())
+	defer look.Stop()
 	for open := events; ; {
 		select {
-		case <-ticker.C:
-			s.watchdog()
+		case <-look.C:
+			look.Reset(s.watchdog())
 		case _, ok := <-open: // the callback has processed it; the channel must not fill up
 			if !ok {
 				open = nil // a closed client sends no more

@@ -50,6 +50,7 @@ type config struct {
 	tls     *tlsFiles          // nil for scheme zk
 	logger  *slog.Logger       // nil: slog's default
 	network netcontrol.Network // nil: the machine's
+	names   *names             // never nil
 
 	// loopbackOnly means that the password would be sent unencrypted, and that the
 	// URL does not allow sending it to another machine.
@@ -87,6 +88,7 @@ func parse(u driver.URL) (*config, error) {
 		}
 		c.servers = append(c.servers, server)
 	}
+	c.names = newNames(c.servers, c.network)
 	var err error
 	if c.sasl, err = parseSASL(u); err != nil {
 		return nil, err
@@ -131,6 +133,13 @@ func hostPort(h string) (string, error) {
 			return "", errHost
 		}
 	}
+	if at := strings.Index(host, "%"); at >= 0 { // the zone of an IPv6 address, which a URL has behind %25
+		zone, escaped := strings.CutPrefix(host[at:], "%25")
+		if !escaped || zone == "" || !strings.Contains(host[:at], ":") || strings.Contains(zone, "%") {
+			return "", errZone
+		}
+		host = host[:at] + "%" + zone
+	}
 	if host == "" || strings.ContainsAny(host, "[]/@ ") {
 		return "", errHost
 	}
@@ -140,7 +149,10 @@ func hostPort(h string) (string, error) {
 	return net.JoinHostPort(host, port), nil
 }
 
-var errHost = errors.New("want host, host:port or [IPv6]:port")
+var (
+	errHost = errors.New("want host, host:port or [IPv6]:port")
+	errZone = errors.New("want the zone of an IPv6 address behind %25, as in [fe80::1%25eth0]:port")
+)
 
 // loopback reports whether a server of the URL is meant to be on this machine. onlyLoopback
 // checks the name's address when it is dialled.

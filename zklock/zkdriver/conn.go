@@ -43,6 +43,7 @@ type conn struct {
 
 	mu      sync.Mutex
 	pending map[int32]pending // requests without a reply, by xid; guarded by mu
+	pinged  time.Time         // when the oldest ping without a reply was written; zero if there is none; guarded by mu
 
 	killed atomic.Bool
 }
@@ -118,6 +119,9 @@ func (c *conn) next() error {
 		}
 		r := parseReply(frame)
 		own := r.xid <= setWatchesXid // the reply to a request of setWatches, which the client does not know
+		if r.xid == pingXid {
+			c.ping(time.Time{})
+		}
 		if own || r.xid >= 0 {
 			if frame, err = c.answered(r, frame); err != nil {
 				return err
@@ -167,6 +171,9 @@ func (c *conn) answered(r reply, frame []byte) ([]byte, error) {
 	c.mu.Unlock()
 	if !ok {
 		return frame, nil // the client ignores it too
+	}
+	if s := c.session; s.strained.Load() && time.Since(req.at) < patience(s.Timeout()) {
+		s.strained.Store(false)
 	}
 	if req.opcode != opSetAuth { // its reply arrives before the watches are set, and shows no state
 		c.session.zxid.note(r.zxid)
@@ -232,7 +239,9 @@ func (c *conn) request(req request, frame []byte) {
 	if q != nil && q.watch != nil {
 		frame = withWatch(frame)
 	}
-	if req.opcode != opPing {
+	if req.opcode == opPing {
+		c.ping(at)
+	} else {
 		c.register(req.xid, pending{req.opcode, at, q})
 	}
 	c.forward(frame)
@@ -245,6 +254,15 @@ func (c *conn) register(xid int32, p pending) {
 	c.pending[xid] = p
 }
 
+// ping records that a ping was written, or with the zero time that one was answered.
+func (c *conn) ping(at time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.pinged.IsZero() || at.IsZero() {
+		c.pinged = at
+	}
+}
+
 // forward writes a frame, or kills the connection.
 func (c *conn) forward(frame []byte) {
 	if c.killed.Load() {
@@ -255,16 +273,23 @@ func (c *conn) forward(frame []byte) {
 	}
 }
 
-// oldest returns when the oldest unanswered request was written.
+// oldest returns when the oldest unanswered request or ping was written.
 func (c *conn) oldest() (at time.Time, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	at, ok = c.pinged, !c.pinged.IsZero()
 	for _, p := range c.pending {
 		if !ok || p.at.Before(at) {
 			at, ok = p.at, true
 		}
 	}
 	return at, ok
+}
+
+// waits reports whether the request that oldest has returned has no answer yet.
+func (c *conn) waits(at time.Time) bool {
+	now, ok := c.oldest()
+	return ok && !now.After(at)
 }
 
 // kill breaks the connection. Goroutines that read or write on it get an error.

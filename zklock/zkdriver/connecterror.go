@@ -18,7 +18,7 @@ func (d *dialer) err(cause error) error {
 		e.text = append(e.text, cause.Error())
 		e.errs = append(e.errs, cause)
 	}
-	for _, s := range d.config.servers {
+	for _, s := range d.turns.all() {
 		f, ok := d.errs[s]
 		before := false // an earlier session has met f, which the newest attempt may still meet
 		if !ok {

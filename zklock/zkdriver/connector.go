@@ -209,11 +209,11 @@ var errConnectorClosed = fmt.Errorf("zkdriver: connect: %w", driver.ErrClosed)
 
 // start makes a session, which begins to look for its first server.
 func (c *connector) start(timeout time.Duration) (*session, error) {
-	s := newSession(c.config, c.first.order(c.config.servers), c.backoff, timeout)
+	s := newSession(c.config, c.first.order(c.config.names.now()), c.backoff, timeout)
 	// The client takes 1.5 MiB for receiving, once for each connection. It takes
 	// more, up to maxFrame, only for a frame that needs it. A lower limit would save
 	// memory, but would drop the connection at every long list of children.
-	conn, events, err := zk.Connect(c.config.servers, timeout, options(
+	conn, events, err := zk.Connect([]string{anyServer}, timeout, options(
 		zk.WithHostProvider(s.hosts),
 		zk.WithDialer(s.dialer.dial),
 		zk.WithEventCallback(s.callback),

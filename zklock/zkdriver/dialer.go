@@ -19,6 +19,10 @@ const (
 	// the TCP, TLS and ZooKeeper handshakes together. Between these bounds it is half
 	// a session timeout divided by the number of servers, so that one round fits into
 	// a lease.
+	//
+	// An attempt to open a session has maxAttempt, if there are other servers: each attempt that is given up may
+	// leave a session behind, and a quorum that is slow is as slow everywhere. A server that hangs is left sooner: see
+	// attempt.
 	minAttempt = time.Second
 	maxAttempt = 5 * time.Second
 
@@ -45,6 +49,7 @@ func attemptBudget(timeout time.Duration, servers int) time.Duration {
 type dialer struct {
 	session *session
 	config  *config
+	turns   turns
 	life    context.Context // ends when the session needs no more connections
 
 	clock   clock
@@ -66,10 +71,12 @@ type dialer struct {
 	watching sync.WaitGroup     // the watchers of attempts
 }
 
-func newDialer(life context.Context, s *session, c *config, b *backoff) *dialer {
+// newDialer makes the dialer of a session that tries the servers in this order.
+func newDialer(life context.Context, s *session, c *config, b *backoff, order []string) *dialer {
 	return &dialer{
 		session:  s,
 		config:   c,
+		turns:    turns{order: order},
 		life:     life,
 		clock:    b.clock,
 		started:  b.clock.now(),
@@ -84,7 +91,7 @@ func newDialer(life context.Context, s *session, c *config, b *backoff) *dialer 
 // dial implements zk.Dialer. The client's loop calls it, one call at a time, each
 // after the client has finished with the last connection. The client's own timeout is
 // ignored.
-func (d *dialer) dial(_, server string, _ time.Duration) (net.Conn, error) {
+func (d *dialer) dial(_, _ string, _ time.Duration) (net.Conn, error) {
 	// The client has already produced an outcome for every request that was sent.
 	// Wait until the callers have received theirs: no reply of the old connection is
 	// delivered after the new one has a generation.
@@ -95,8 +102,13 @@ func (d *dialer) dial(_, server string, _ time.Duration) (net.Conn, error) {
 	if d.session.giveUp() {
 		return nil, errSessionOver
 	}
-	budget := attemptBudget(d.session.Timeout(), len(d.config.servers))
+	server := d.turns.turn(d.config.names.all(d.life, &d.watching))
+	servers := len(d.turns.all())
+	budget := attemptBudget(d.session.Timeout(), servers)
 	d.mu.Lock()
+	if d.opening && servers > 1 {
+		budget = maxAttempt
+	}
 	d.current, d.reached = server, false
 	d.mu.Unlock()
 	// Once a session was opened, its servers are known to speak ZooKeeper's protocol.
@@ -106,7 +118,7 @@ func (d *dialer) dial(_, server string, _ time.Duration) (net.Conn, error) {
 			return nil, err
 		}
 	}
-	auth, err := d.config.sasl.start(d.life, server)
+	auth, err := d.config.sasl.start(d.life, d.config.names.name(server))
 	if err != nil {
 		d.failed(server, err)
 		return nil, err
@@ -147,12 +159,13 @@ func (d *dialer) connect(ctx context.Context, server string) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	limitUnacknowledged(raw, patience(d.session.Timeout())*4/3)
 	d.mu.Lock()
 	d.reached = true
 	d.mu.Unlock()
 	wrapped := raw
 	if d.config.tls != nil {
-		if wrapped, err = d.config.tls.wrap(ctx, raw, server); err != nil {
+		if wrapped, err = d.config.tls.wrap(ctx, raw, d.config.names.name(server)); err != nil {
 			_ = raw.Close()
 			if !permanentTLS(err) {
 				err = &unanswered{err}
@@ -165,6 +178,7 @@ func (d *dialer) connect(ctx context.Context, server string) (*conn, error) {
 
 // dialTCP makes a TCP connection to server, if onlyLoopback allows its address.
 func (c *config) dialTCP(ctx context.Context, server string) (net.Conn, error) {
+	server = c.names.address(server)
 	if c.network != nil {
 		return c.network.DialContext(ctx, "tcp", server)
 	}
@@ -227,7 +241,7 @@ func (d *dialer) pause() error {
 // attemptFailedLocked counts a failed attempt. If it was the last one of its round,
 // it also counts the round.
 func (d *dialer) attemptFailedLocked() {
-	if d.tried++; d.tried >= len(d.config.servers) {
+	if d.tried++; d.tried >= len(d.turns.all()) {
 		d.tried, d.due = 0, true
 		d.backoff.failed()
 	}
@@ -298,23 +312,29 @@ func (d *dialer) failed(server string, err error) {
 	}
 	d.errs[server] = failure{err, kind}
 	d.backoff.note(server, d.errs[server])
-	if d.closed || len(d.errs) < d.distinct() {
+	if d.closed || !d.hopelessLocked() {
 		return
-	}
-	for _, f := range d.errs {
-		if f.kind == passing || f.kind == silent && d.clock.now().Sub(d.started) < silence {
-			return
-		}
 	}
 	d.closed = true
 	close(d.hopeless)
 }
 
-// distinct returns the number of different servers.
-func (d *dialer) distinct() int {
-	seen := make(map[string]struct{}, len(d.config.servers))
-	for _, s := range d.config.servers {
-		seen[s] = struct{}{}
+// hopelessLocked reports whether no further attempt can succeed, as far as the servers have shown. Of the addresses of one name
+// those that could not be reached show nothing, if another one has shown what is there. mu is held.
+func (d *dialer) hopelessLocked() bool {
+	worst := make(map[string]failureKind) // by name
+	for _, s := range d.turns.all() {
+		f, ok := d.errs[s]
+		if !ok {
+			return false
+		}
+		name := d.config.names.name(s)
+		worst[name] = max(worst[name], f.kind)
 	}
-	return len(seen)
+	for _, kind := range worst {
+		if kind == passing || kind == silent && d.clock.now().Sub(d.started) < silence {
+			return false
+		}
+	}
+	return true
 }

@@ -23,6 +23,7 @@ func OpenConnectorTo(u driver.URL, servers ...string) (driver.Connector, error) 
 	c, err := (Driver{}).OpenConnector(u)
 	if err == nil {
 		c.(*connector).config.servers = servers
+		c.(*connector).config.names = newNames(servers, nil)
 	}
 	return c, err
 }

@@ -42,6 +42,8 @@ const (
 	opSetWatch  = 101
 	opClose     = -11
 	opErrorRes  = -1
+
+	pingXid = -2
 )
 
 // errBadFrame is the reason for dropping a connection that carries something other

@@ -49,10 +49,10 @@ func (s *session) giveUp() bool {
 func (d *dialer) refused() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for _, f := range d.errs {
-		if !errors.Is(f.err, driver.ErrAuthFailed) {
+	for _, s := range d.turns.all() {
+		if !errors.Is(d.errs[s].err, driver.ErrAuthFailed) {
 			return false
 		}
 	}
-	return len(d.errs) == d.distinct()
+	return true
 }

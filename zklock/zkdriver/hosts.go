@@ -8,23 +8,17 @@ import (
 	"sync/atomic"
 )
 
-// hosts decides which server the client tries next. It implements zk.HostProvider.
-// Unlike the client's own implementation it keeps names, which the dialer resolves
-// each time. It never makes the client pause while the session lives: the dialer
+// hosts implements zk.HostProvider. It names no server: the dialer chooses them, see turns.
+// And it never makes the client pause while the session lives: the dialer
 // pauses instead, and the dialer's pause can be interrupted.
-//
-// It has no mutex: only the client's loop calls it.
 type hosts struct {
-	servers []string // in the order of the attempts
-	next    int
-	life    context.Context // ends when the session needs no more connections
-
-	parked chan struct{} // closed when the client was made to pause
-	pause  sync.Once     // closes parked
+	life   context.Context // ends when the session needs no more connections
+	parked chan struct{}   // closed when the client was made to pause
+	pause  sync.Once       // closes parked
 }
 
-func newHosts(life context.Context, servers []string) *hosts {
-	return &hosts{servers: servers, life: life, parked: make(chan struct{})}
+func newHosts(life context.Context) *hosts {
+	return &hosts{life: life, parked: make(chan struct{})}
 }
 
 // firstServers decides the order of servers that each session of a connector tries. The order
@@ -49,26 +43,26 @@ func (f *firstServers) order(servers []string) []string {
 	return servers
 }
 
-// Init implements zk.HostProvider. The servers are known already.
+// Init implements zk.HostProvider. The dialer knows the servers.
 func (h *hosts) Init([]string) error { return nil }
 
 // Len implements zk.HostProvider.
-func (h *hosts) Len() int { return len(h.servers) }
+func (h *hosts) Len() int { return 1 }
 
 // Next implements zk.HostProvider. It is called while one of the client's locks is
 // held, and never blocks. retryStart makes the client pause for one second. In the pause it
 // fails its queued requests and notices whether it was closed. That is wanted once the session
 // is over, and never before.
 func (h *hosts) Next() (server string, retryStart bool) {
-	server = h.servers[h.next]
-	h.next = (h.next + 1) % len(h.servers)
 	if h.life.Err() == nil {
-		return server, false
+		return anyServer, false
 	}
 	h.pause.Do(func() { close(h.parked) })
-	return server, true
+	return anyServer, true
 }
 
-// Connected implements zk.HostProvider. After a connection is lost, the next server
-// in the list is tried first, and the lost one last.
+// anyServer is what the client calls each server.
+const anyServer = "the server whose turn it is"
+
+// Connected implements zk.HostProvider.
 func (h *hosts) Connected() {}

@@ -356,3 +356,13 @@ func recv[T any](t *testing.T, ch <-chan T) T {
 		panic("unreachable")
 	}
 }
+
+// peek returns the next frame, which the next reader reads again.
+func (l *link) peek() ([]byte, bool) {
+	b, err := l.readFrame()
+	if err != nil || len(b) < 24 {
+		return nil, false
+	}
+	l.pushed = append(binary.BigEndian.AppendUint32(nil, uint32(len(b))), b...)
+	return b, true
+}

@@ -172,12 +172,12 @@ func (d *dialer) probeText(ctx context.Context, server string) error {
 // isStatus reports whether an answer is a ZooKeeper server's answer to a four-letter
 // command, or its refusal to execute one.
 func isStatus(answer []byte) bool {
-	for _, prefix := range []string{"Zookeeper version", "This ZooKeeper instance", "srvr is not executed"} {
+	for _, prefix := range []string{"Zookeeper version", "This ZooKeeper instance"} {
 		if bytes.HasPrefix(answer, []byte(prefix)) {
 			return true
 		}
 	}
-	return false
+	return bytes.HasPrefix(answer, notExecuted)
 }
 
 // probeTLS begins a TLS handshake. Any answer in TLS is sufficient, also a refusal.

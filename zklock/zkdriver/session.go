@@ -13,7 +13,10 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
-var _ driver.Session = (*session)(nil)
+var (
+	_ driver.Session  = (*session)(nil)
+	_ driver.Silencer = (*session)(nil)
+)
 
 // errSessionOver is the error that the client gets for connections of a session that
 // is over.
@@ -49,6 +52,7 @@ type session struct {
 	expired    bool          // guarded by mu
 	closing    bool          // Close was called; guarded by mu
 	lost       time.Time     // when the newest established connection broke; guarded by mu
+	silent     time.Duration // for how long its server had answered nothing, if that is why it was given up; guarded by mu
 	attachErr  error         // why the newest attach was not authenticated; nil if it was; guarded by mu
 	given      error         // why the session was given up; nil if it was not; guarded by mu
 	state      driver.State  // guarded by mu
@@ -59,13 +63,15 @@ type session struct {
 
 	over chan struct{} // closed when the session accepts no more requests
 
-	zxid    zxid
-	turn    chan struct{}        // held by the one request that is on its way to a connection
-	current atomic.Pointer[send] // that request
-	slots   chan struct{}        // limits calls
-	flight  sync.WaitGroup       // requests that were written and whose callers still wait
-	workers workers
-	watches watches
+	zxid     zxid
+	turn     chan struct{}        // held by the one request that is on its way to a connection
+	current  atomic.Pointer[send] // that request
+	slots    chan struct{}        // limits calls
+	flight   sync.WaitGroup       // requests that were written and whose callers still wait
+	doubting atomic.Bool          // doubt runs
+	strained atomic.Bool          // remake has ended a connection, and no request was answered in time since
+	workers  workers
+	watches  watches
 
 	confirmed chan struct{} // closed when the server has confirmed the end of the session
 	stopped   chan struct{} // closed when nothing of the session is left in this process
@@ -91,8 +97,8 @@ func newSession(c *config, servers []string, b *backoff, timeout time.Duration) 
 		quitting:  make(chan struct{}),
 	}
 	s.life, s.end = context.WithCancel(context.Background())
-	s.hosts = newHosts(s.life, servers)
-	s.dialer = newDialer(s.life, s, c, b)
+	s.hosts = newHosts(s.life)
+	s.dialer = newDialer(s.life, s, c, b, servers)
 	s.workers.init()
 	s.watches.init()
 	s.close.init()
@@ -125,6 +131,13 @@ func (s *session) Server() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.server
+}
+
+// Silent implements driver.Silencer.
+func (s *session) Silent() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.silent
 }
 
 // State implements driver.Session.
@@ -242,7 +255,11 @@ func (s *session) mayEstablish(c *conn, resp connectResponse) error {
 }
 
 // lose records that c is broken.
-func (s *session) lose(c *conn, _ error) {
+func (s *session) lose(c *conn, cause error) {
+	silent := time.Duration(0)
+	if at, ok := c.oldest(); ok && isSilence(cause) {
+		silent = time.Since(at)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c.counted {
@@ -252,7 +269,7 @@ func (s *session) lose(c *conn, _ error) {
 	if s.conn != c || !s.up {
 		return
 	}
-	s.up, s.lost = false, time.Now()
+	s.up, s.lost, s.silent = false, time.Now(), silent
 	s.setLocked(driver.Suspended, s.generation)
 }
 

@@ -2,9 +2,7 @@ package zkdriver
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
-	"strings"
 	"sync"
 	"time"
 )
@@ -40,7 +38,7 @@ func (d *dialer) begin(ctx context.Context, server string) *attempt {
 	d.mu.Lock()
 	d.attempt = a
 	d.mu.Unlock()
-	if d.distinct() > 1 {
+	if len(d.turns.all()) > 1 {
 		d.watching.Go(func() { d.watch(a, server) })
 	}
 	return a
@@ -68,14 +66,15 @@ func (d *dialer) watch(a *attempt, server string) {
 	defer asking.Wait()
 	ctx, cancel := context.WithCancel(a.ctx)
 	defer cancel()
-	own, other := make(chan struct{}, len(d.config.servers)), make(chan struct{}, len(d.config.servers))
-	for _, s := range d.config.servers {
+	servers := d.turns.all()
+	own, other := make(chan struct{}, len(servers)), make(chan struct{}, len(servers))
+	for _, s := range servers {
 		asking.Go(func() {
-			answers, serves := d.ask(ctx, s)
-			switch {
+			// The others may have no quorum yet. Attempts on them end at once, and this server has its next turn soon.
+			switch answers, _ := d.ask(ctx, s); {
 			case s == server && answers:
 				own <- struct{}{}
-			case s != server && serves:
+			case answers:
 				other <- struct{}{}
 			}
 		})
@@ -96,26 +95,4 @@ func (d *dialer) watch(a *attempt, server string) {
 	case <-late.C:
 		a.cancel(errStalled)
 	}
-}
-
-// ask asks a server for its status. It reports whether the server answers, and whether it serves
-// clients, as far as it says. With TLS, the TLS handshake is the answer.
-func (d *dialer) ask(ctx context.Context, server string) (answers, serves bool) {
-	raw, err := d.config.dialTCP(ctx, server)
-	if err != nil {
-		return false, false
-	}
-	defer raw.Close()
-	defer context.AfterFunc(ctx, func() { _ = raw.SetDeadline(time.Unix(1, 0)) })()
-	if d.config.tls != nil {
-		// Nothing is sent over it, so the identity of the peer does not matter.
-		err := tls.Client(raw, &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12}).HandshakeContext(ctx)
-		return err == nil || isAlert(err), err == nil || isAlert(err)
-	}
-	if _, err := raw.Write([]byte("srvr")); err != nil {
-		return false, false
-	}
-	answer := make([]byte, maxStatus)
-	n, _ := raw.Read(answer)
-	return n > 0, isStatus(answer[:n]) && !strings.Contains(string(answer[:n]), "not currently serving")
 }

@@ -48,8 +48,8 @@ func TestConnectPassesByAServerThatHangs(t *testing.T) {
 			e.Partition(memdriver.AroundClients(server))
 		}, 250 * time.Millisecond},
 		"machine gone": {func(_ *memdriver.Ensemble, n *wire.Network, server int) { n.Gone(server, true) }, 250 * time.Millisecond},
-		"no handshake": {func(_ *memdriver.Ensemble, n *wire.Network, server int) { n.Stop(server, wire.Hello, true) }, 10 * time.Second / 6},
-		"no answer":    {func(_ *memdriver.Ensemble, n *wire.Network, server int) { n.Late(server, time.Hour) }, 10 * time.Second / 6},
+		"no handshake": {func(_ *memdriver.Ensemble, n *wire.Network, server int) { n.Stop(server, wire.Hello, true) }, 5 * time.Second},
+		"no answer":    {func(_ *memdriver.Ensemble, n *wire.Network, server int) { n.Late(server, time.Hour) }, 5 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, e *memdriver.Ensemble, n *wire.Network) {
@@ -262,13 +262,13 @@ func TestSASLExchangeThatStops(t *testing.T) {
 		u := n.URL()
 		u.User, u.Password = "alice", driver.NewSecret("open sesame")
 		u.Params.Set("sasl", "digest-md5")
-		_, err := open(t, u).Connect(within(t, 8*time.Second), 4*time.Second)
+		_, err := open(t, u).Connect(within(t, 12*time.Second), 4*time.Second)
 		matches(t, err, context.DeadlineExceeded, driver.ErrNotSent)
 		if errors.Is(err, zkdriver.ErrNotZooKeeper) || errors.Is(err, driver.ErrAuthFailed) {
 			t.Errorf("%v blames the servers for more than silence", err)
 		}
-		if n := len(e.Sessions()); n < 3 || n > 8 {
-			t.Errorf("%d sessions in 8s, want one for each attempt", n)
+		if n := len(e.Sessions()); n < 1 || n > 3 {
+			t.Errorf("%d sessions in 12s, want those of the last attempts, as others have expired", n)
 		}
 		pass(8 * time.Second)
 		if n := len(e.Sessions()); n != 0 {

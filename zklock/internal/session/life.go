@@ -153,7 +153,25 @@ func (s *life) retire() {
 // report queues the session's state for the Session hook, and does not wait for the hook.
 func (s *life) report(state driver.State) {
 	left, _ := s.Left()
-	s.notices.session(State{ID: s.ds.ID(), Server: s.ds.Server(), State: state, Lease: left})
+	e := State{ID: s.ds.ID(), Server: s.ds.Server(), State: state, Lease: left}
+	if state == driver.Suspended {
+		e.Silent = silentOf(s.ds)
+	}
+	s.notices.session(e)
+}
+
+// silentOf returns what driver.Silencer says, if a session implements that.
+func silentOf(ds driver.Session) time.Duration {
+	for {
+		switch x := ds.(type) {
+		case driver.Silencer:
+			return x.Silent()
+		case interface{ Unwrap() driver.Session }:
+			ds = x.Unwrap()
+		default:
+			return 0
+		}
+	}
 }
 
 // Ended reports whether a definite error means that the session is over. If so, it ends the

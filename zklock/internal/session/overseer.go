@@ -1,6 +1,7 @@
 package session
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
@@ -25,6 +26,7 @@ func (s overseer) oversee(suspendedThen time.Duration) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	reported := driver.Connected
+	var left departure // from the server of the last connection
 	for {
 		suspendedNow := lease.Suspended()
 		state, changed := s.ds.State()
@@ -43,6 +45,9 @@ func (s overseer) oversee(suspendedThen time.Duration) {
 		}
 		if state != reported {
 			reported = state
+			if state == driver.Suspended {
+				left = departure{server: s.ds.Server(), silent: silentOf(s.ds)}
+			}
 			s.mu.Lock()
 			switch {
 			case s.over != nil: // endLocked has set cut for good
@@ -57,24 +62,23 @@ func (s overseer) oversee(suspendedThen time.Duration) {
 
 		after := func() {}
 		s.mu.Lock()
-		left, cause := s.endsLocked()
-		s.looks = time.Now().Add(left)
-		if left <= 0 {
+		remaining, cause := s.endsLocked()
+		s.looks = time.Now().Add(remaining)
+		if remaining <= 0 {
 			after = s.endLocked(driver.Expired, cause)
 		}
 		s.mu.Unlock()
 		if after(); s.IsOver() {
 			return
 		}
-		if d := time.Since(cut); back && d > s.lease.ExchangeEvery() && !s.IsOver() {
+		if d := time.Since(cut); back && (d > s.lease.ExchangeEvery() || left.silent > 0) && !s.IsOver() {
 			s.mu.Lock()
 			report := s.notices.expectLocked(false)
 			s.mu.Unlock()
-			report <- func() {
-				s.settings.Log().Warn("zklock: connected again, no lock was lost", "session", HexID(s.ds.ID()), "disconnected", d.Round(time.Millisecond))
-			}
+			line, now := left, s.ds.Server()
+			report <- func() { line.log(s.settings, s.ds.ID(), now, d) }
 		}
-		timer.Reset(left)
+		timer.Reset(remaining)
 		select {
 		case <-changed:
 		case <-s.look:
@@ -88,14 +92,32 @@ func (s overseer) oversee(suspendedThen time.Duration) {
 	}
 }
 
+// departure is why a session has lost its connection.
+type departure struct {
+	server string
+	silent time.Duration // for how long the server had not answered when the session left it; 0: another reason
+}
+
+// log writes that the session is connected again, to the server now, after d.
+func (l departure) log(set *Settings, id int64, now string, d time.Duration) {
+	if l.silent > 0 {
+		set.Log().Warn(fmt.Sprintf("zklock: left %s, silent for %v; no lock was lost", l.server, l.silent.Round(100*time.Millisecond)), "session", HexID(id), "server", now)
+		return
+	}
+	set.Log().Warn("zklock: connected again, no lock was lost", "session", HexID(id), "disconnected", d.Round(time.Millisecond))
+}
+
 // silenceLocked returns for how long the server of a connection that has just ended was silent
 // before, if that silence is why the driver gave the connection up; else 0.
 //
-// The driver gives a connection up after two thirds of the session timeout without a message.
+// A driver that does not say it gives a connection up after two thirds of the session timeout without a message.
 // Whether that was the reason is shown by the session's own exchanges, which are a third of the
 // timeout apart at most: one of them is unanswered then. If even more of them should have been
 // answered, the process or its machine did not run for a while, and has tried nothing.
 func (s overseer) silenceLocked() time.Duration {
+	if silent := silentOf(s.ds); silent > 0 {
+		return silent
+	}
 	quiet := lease.Now().Sub(s.heard)
 	if s.heard.IsZero() || quiet <= s.timeout/2 || quiet > s.timeout*5/4 {
 		return 0

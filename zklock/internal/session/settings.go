@@ -60,6 +60,7 @@ type State struct {
 	Server string // the server that it is connected to, as far as known
 	State  driver.State
 	Lease  time.Duration // how much of the lease is left; 0 if no place needs it
+	Silent time.Duration // for how long the server had not answered when the session left it; 0 if it has not, or for another reason
 	Err    error         // why the session has ended; nil if it has not
 }
 

@@ -1,0 +1,345 @@
+package zkdriver_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/go-zklock/internal/testkit/wire"
+	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/memdriver"
+)
+
+// triad is an ensemble of three servers in a bubble, whose clients speak ZooKeeper's protocol.
+type triad struct {
+	e *memdriver.Ensemble
+	n *wire.Network
+}
+
+// trip is how long packets take to a server.
+const trip = 5 * time.Millisecond
+
+// newTriad starts three servers with ZooKeeper's own syncLimit.
+func newTriad(t *testing.T, tick time.Duration) triad {
+	e := memdriver.New(memdriver.WithServers(3), memdriver.WithTickTime(tick), memdriver.WithSyncLimit(5), memdriver.WithLatency(time.Millisecond))
+	w := triad{e, wire.New(e)}
+	for i := range 3 {
+		w.n.Distance(i, trip, trip, trip)
+	}
+	t.Cleanup(func() {
+		w.n.Close()
+		_ = e.Close()
+	})
+	return w
+}
+
+// open opens a client, whose log is returned by its second result.
+func (w triad) open(t *testing.T, timeout, tick time.Duration, hooks zklock.Hooks) (*zklock.Client, func() string) {
+	var mu sync.Mutex
+	var lines strings.Builder
+	log := slog.New(slog.NewTextHandler(locked{&mu, &lines}, nil))
+	c, err := zklock.OpenConfig(zklock.Config{Connector: w.n.Connector(""), SessionTimeout: timeout, TickTime: tick, PoolMaxSessions: 1},
+		zklock.WithLogger(log), zklock.WithHooks(hooks))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c, func() string {
+		mu.Lock()
+		defer mu.Unlock()
+		return lines.String()
+	}
+}
+
+// locked is a writer for several goroutines.
+type locked struct {
+	mu *sync.Mutex
+	w  io.Writer
+}
+
+func (l locked) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.w.Write(b)
+}
+
+// stop stops the process of a server: its machine accepts connections.
+func (w triad) stop(server int) (resume func()) {
+	cuts := []memdriver.Cut{memdriver.AroundServer(server), memdriver.AroundClients(server)}
+	w.n.Stopped(server, true)
+	w.e.Partition(cuts...)
+	return func() {
+		w.e.Heal(cuts...)
+		w.n.Stopped(server, false)
+	}
+}
+
+// seat returns the server of a client's only session.
+func seat(t *testing.T, address string) int {
+	for i := range 3 {
+		if wire.Addr(i) == address {
+			return i
+		}
+	}
+	t.Fatalf("no server at %s", address)
+	return 0
+}
+
+// The promise of docs/operations.md, in virtual time: whenever a follower falls silent, no lock is lost that a session
+// there has, and no call waits for more than two seconds. It holds for each session timeout that zklock allows with the
+// ticks of the servers.
+func TestSilentFollowerCostsNoLockAtAnyInstant(t *testing.T) {
+	for _, c := range []struct{ timeout, tick time.Duration }{
+		{4 * time.Second, time.Second}, {10 * time.Second, 2 * time.Second}, {10 * time.Second, 3 * time.Second},
+		{20 * time.Second, 2 * time.Second}, {20 * time.Second, 3 * time.Second}, {30 * time.Second, 2 * time.Second}, {40 * time.Second, 2 * time.Second},
+	} {
+		t.Run(fmt.Sprintf("%v,tick=%v", c.timeout, c.tick), func(t *testing.T) {
+			for phase := range 20 {
+				synctest.Test(t, func(t *testing.T) {
+					w := newTriad(t, c.tick)
+					var mu sync.Mutex
+					var at string
+					var left []zklock.SessionEvent
+					client, log := w.open(t, c.timeout, c.tick, zklock.Hooks{Session: func(e zklock.SessionEvent) {
+						mu.Lock()
+						defer mu.Unlock()
+						if at = e.Server; e.State == driver.Suspended {
+							left = append(left, e)
+						}
+					}})
+					var held []*zklock.Lock
+					for i := range 5 {
+						l, err := client.Mutex(fmt.Sprint("held-", i)).Acquire(t.Context())
+						if err != nil {
+							t.Fatal(err)
+						}
+						held = append(held, l)
+					}
+					<-time.After(c.timeout + time.Duration(phase)*c.timeout/50)
+					mu.Lock()
+					server := seat(t, at)
+					mu.Unlock()
+					if server == w.e.Leader() {
+						return // another phase begins elsewhere
+					}
+					w.stop(server)
+					if phase%2 == 0 { // without calls, the session notices by itself
+						<-time.After(c.timeout)
+					}
+					for i := 0; i < 3; i++ {
+						began := time.Now()
+						l, err := client.Mutex(fmt.Sprint("call-", i)).Acquire(t.Context())
+						if err != nil {
+							t.Fatal(err)
+						}
+						if took := time.Since(began); took > 2*time.Second {
+							t.Errorf("phase %d: call %d took %v, want 2s at most", phase, i, took)
+						}
+						if err := l.Release(context.Background()); err != nil {
+							t.Error(err)
+						}
+					}
+					<-time.After(c.timeout)
+					for _, l := range held {
+						if !l.Valid() {
+							t.Errorf("phase %d: %v, want the lock to be held", phase, l.Err())
+						}
+					}
+					mu.Lock()
+					defer mu.Unlock()
+					if len(left) != 1 || left[0].Silent == 0 || left[0].Server != wire.Addr(server) {
+						t.Errorf("phase %d: the session was suspended %+v, want once, as %s was silent", phase, left, wire.Addr(server))
+					}
+					if want := "zklock: left " + wire.Addr(server) + ", silent for "; strings.Count(log(), want) != 1 || !strings.Contains(log(), "no lock was lost") {
+						t.Errorf("phase %d: the log is %q, want one line with %q", phase, log(), want)
+					}
+				})
+			}
+		})
+	}
+}
+
+// The promise of the defaults: with servers as ZooKeeper configures them, the silence of the leader costs no lock either,
+// although nothing is committed until the others have elected another one: syncLimit ticks, and a second or two.
+func TestSilentLeaderCostsNoLockAtAnyInstant(t *testing.T) {
+	var cfg = zklock.Config{SessionTimeout: 30 * time.Second, TickTime: 3 * time.Second}
+	const tick = 2 * time.Second
+	for phase := range 40 {
+		t.Run(fmt.Sprint(phase), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newTriad(t, tick)
+				var began time.Time
+				client, log := w.open(t, cfg.SessionTimeout, cfg.TickTime, zklock.Hooks{Session: func(e zklock.SessionEvent) {
+					if !began.IsZero() {
+						t.Logf("%v %+v", time.Since(began), e)
+					}
+				}})
+				l, err := client.Mutex("held").Acquire(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				<-time.After(l.SessionTimeout() + time.Duration(phase)*l.SessionTimeout()/80)
+				began = time.Now()
+				t.Log("leader", w.e.Leader())
+				w.stop(w.e.Leader())
+				for range 10 {
+					<-time.After(time.Second)
+				}
+				_ = client.Ping(t.Context())
+				outage := time.Since(began)
+				<-time.After(l.SessionTimeout())
+				if !l.Valid() {
+					t.Errorf("phase %d, outage %v: %v, want the lock to be held", phase, outage, l.Err())
+					t.Log(log())
+				}
+			})
+		})
+	}
+}
+
+// New sessions are opened although each server needs most of a commit's time for its answer, however many there are,
+// and no attempt leaves a session behind.
+func TestSlowServersLetNewSessionsIn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newTriad(t, 2*time.Second)
+		for i := range 3 {
+			w.n.Late(i, 4*time.Second)
+		}
+		c := w.n.Connector("")
+		s, err := c.Connect(within(t, 10*time.Second), 10*time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := len(w.e.Sessions()); n != 1 {
+			t.Errorf("%d sessions, want 1", n)
+		}
+		shut(s)
+		_ = c.Close()
+	})
+}
+
+// One name has the addresses of all servers, as that of a headless service. Each of them is a server: a new session
+// leaves the one that is silent for another one, and so does a session that is there.
+func TestEachAddressOfANameIsAServer(t *testing.T) {
+	for server := range 3 {
+		synctest.Test(t, func(t *testing.T) {
+			w := newTriad(t, 2*time.Second)
+			w.n.Name("zk.shop", time.Millisecond, 0, 1, 2)
+			c := w.n.Connector("", "zk.shop")
+			var all []driver.Session
+			for range 3 {
+				s, err := c.Connect(within(t, 5*time.Second), 20*time.Second)
+				if err != nil {
+					t.Fatal(err)
+				}
+				all = append(all, s)
+			}
+			if w.e.Leader() != server {
+				w.stop(server)
+				for _, s := range all {
+					began := time.Now()
+					for s.Sync(within(t, 10*time.Second), "/") != nil && t.Context().Err() == nil {
+					}
+					if took := time.Since(began); took > 2*time.Second || s.Server() == wire.Addr(server) {
+						t.Errorf("the session is at %s after %v, and %s is silent", s.Server(), took, wire.Addr(server))
+					}
+				}
+				for range 3 {
+					began := time.Now()
+					s, err := c.Connect(within(t, 5*time.Second), 20*time.Second)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if took := time.Since(began); took > 2*time.Second {
+						t.Errorf("a new session took %v", took)
+					}
+					all = append(all, s)
+				}
+			}
+			for _, s := range all {
+				shut(s)
+			}
+			_ = c.Close()
+		})
+	}
+}
+
+// Without DNS, servers are as before: the addresses of the last lookup that worked stay in use, also for new sessions.
+// And a name server may be slower than any attempt.
+func TestLookupIsNoServer(t *testing.T) {
+	for what, broken := range map[string]func(w triad){
+		"fails":        func(w triad) { w.n.Name("zk.shop", time.Millisecond) },
+		"says nothing": func(w triad) { w.n.Name("zk.shop", time.Hour) },
+		"slow":         func(w triad) { w.n.Name("zk.shop", 6*time.Second, 0, 1, 2) },
+	} {
+		for _, servers := range [][]int{{1}, {0, 1, 2}} {
+			t.Run(fmt.Sprint(what, len(servers)), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					w := newTriad(t, 2*time.Second)
+					w.n.Name("zk.shop", 6*time.Second, servers...)
+					c := w.n.Connector("", "zk.shop")
+					s, err := c.Connect(within(t, 15*time.Second), 10*time.Second)
+					if err != nil {
+						t.Fatal(err)
+					}
+					broken(w)
+					for range 3 {
+						w.n.Of(s.ID()).Reset()
+						began := time.Now()
+						for s.Sync(within(t, 10*time.Second), "/") != nil && t.Context().Err() == nil {
+						}
+						if took := time.Since(began); took > 2*time.Second {
+							t.Errorf("the session has its next connection after %v", took)
+						}
+						<-time.After(time.Minute)
+					}
+					other, err := c.Connect(within(t, 3*time.Second), 10*time.Second)
+					if err != nil {
+						t.Fatal(err)
+					}
+					shut(s)
+					shut(other)
+					_ = c.Close()
+				})
+			})
+		}
+	}
+}
+
+// Servers are replaced one by one, as Kubernetes does it, and the addresses of a name with them.
+func TestAddressesChangeOneByOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newTriad(t, 2*time.Second)
+		w.n.Name("zk.shop", time.Millisecond, 0, 1)
+		c := w.n.Connector("", "zk.shop")
+		s, err := c.Connect(within(t, 5*time.Second), 10*time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, step := range []struct{ off, back, named []int }{{[]int{0}, nil, []int{1, 2}}, {[]int{1}, []int{0}, []int{2, 0}}, {[]int{2}, []int{1}, []int{0, 1}}} {
+			w.n.Name("zk.shop", time.Millisecond, step.named...)
+			for _, i := range step.back {
+				w.n.Off(i, false)
+			}
+			for _, i := range step.off {
+				w.n.Off(i, true)
+				if at := w.n.Of(s.ID()); at != nil && s.Server() == wire.Addr(i) {
+					at.Reset()
+				}
+			}
+			<-time.After(time.Second)
+			if err := s.Sync(within(t, 2*time.Second), "/"); err != nil {
+				t.Errorf("%+v: %v", step, err)
+			}
+		}
+		shut(s)
+		_ = c.Close()
+	})
+}

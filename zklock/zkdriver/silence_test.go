@@ -1,0 +1,207 @@
+package zkdriver_test
+
+import (
+	"encoding/binary"
+	"io"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/zklock/go-zklock/zklock/driver"
+)
+
+// suspect is a server that gets a session's first request and does not answer it, and the test says what it does then.
+// second is another server of the ensemble. Each counts the handshakes with the session.
+type suspect struct {
+	first, second *peer
+	sessions      [2]atomic.Int32
+	unanswered    chan func()   // answers the first request
+	asked         chan struct{} // a question for the status has arrived at second
+}
+
+// suspected starts the servers. first says what the suspect does with a question for its status, and second the same for
+// the other server; nil: it never answers.
+func suspected(t *testing.T, first, second func(*link)) *suspect {
+	s := &suspect{unanswered: make(chan func(), 1), asked: make(chan struct{}, 100)}
+	var begun atomic.Bool // the first server of the two that gets the session is the suspect
+	script := func(n int) func(*link) {
+		return func(l *link) {
+			switch begin(l) {
+			case status:
+				if n == 1 {
+					s.asked <- struct{}{}
+				}
+				if answer := []func(*link){first, second}[n]; answer != nil {
+					answer(l)
+				} else {
+					_, _ = io.Copy(io.Discard, l)
+				}
+			case session:
+				if n == 1 && !begun.Load() {
+					return // it begins with the suspect
+				}
+				if b, ok := l.peek(); ok && binary.BigEndian.Uint64(b[16:]) == 1 { // a session that does not exist
+					l.greet(0)
+					return
+				}
+				if s.sessions[n].Add(1); n == 1 || begun.Swap(true) {
+					l.work()
+					return
+				}
+				l.greet(sid)
+				if r, ok := l.read(); ok {
+					s.unanswered <- func() { l.succeed(r) }
+				}
+				for {
+					if r, ok := l.read(); !ok {
+						return
+					} else if r.op == opClose {
+						l.succeed(r)
+					}
+				}
+			}
+		}
+	}
+	s.first = newPeer(t, script(0))
+	if second != nil {
+		s.second = newPeer(t, script(1))
+	}
+	return s
+}
+
+// connect opens a session, and sends a request that the suspect leaves unanswered. done receives its error.
+func (p *suspect) connect(t *testing.T) (s driver.Session, done <-chan error) {
+	u := p.first.url()
+	if p.second != nil {
+		u.Hosts = append(u.Hosts, p.second.addr())
+	}
+	s, err := open(t, u).Connect(within(t, 30*time.Second), 40*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { shut(s) })
+	ended := make(chan error, 1)
+	go func() { ended <- s.Sync(within(t, 30*time.Second), "/") }()
+	return s, ended
+}
+
+func outOfService(l *link) {
+	_, _ = io.WriteString(l, "This ZooKeeper instance is not currently serving requests\n")
+}
+
+func notListed(l *link) {
+	_, _ = io.WriteString(l, "srvr is not executed because it is not in the whitelist.\n")
+}
+
+// A server that answers nothing, while another one serves, is left long before the client of go-zookeeper gives the
+// connection up, which is 26 s here. So the request ends with the connection.
+func TestSilentServerIsLeft(t *testing.T) {
+	for what, second := range map[string]func(*link){"status": answer, "no status": notListed} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			p := suspected(t, nil, second)
+			s, done := p.connect(t)
+			matches(t, recv(t, done), driver.ErrConnLoss)
+			if err := s.Sync(within(t, 10*time.Second), "/"); err != nil {
+				t.Error(err)
+			}
+			if s.Server() != p.second.addr() {
+				t.Errorf("the session is at %s, want %s", s.Server(), p.second.addr())
+			}
+		})
+	}
+}
+
+// A server that is slow, because its quorum is, answers for its status, and is not left. Neither is one that is silent,
+// while no other serves.
+func TestServerIsNotLeftWithoutReason(t *testing.T) {
+	for what, c := range map[string]struct{ first, second func(*link) }{
+		"slow":                                   {answer, answer},
+		"slow, without a status":                 {notListed, answer},
+		"silent in an election":                  {nil, outOfService},
+		"silent, as all of them are":             {nil, func(l *link) { _, _ = io.Copy(io.Discard, l) }},
+		"silent, and the other one is read-only": {nil, func(l *link) { _, _ = io.WriteString(l, "Zookeeper version: 3.8.0\nMode: read-only\n") }},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			p := suspected(t, c.first, c.second)
+			s, done := p.connect(t)
+			reply := recv(t, p.unanswered)
+			<-time.After(3 * time.Second) // what makes the server slow
+			reply()
+			if err := recv(t, done); err != nil {
+				t.Errorf("%v, want the answer", err)
+			}
+			if g, _ := s.Conn(); g != 1 {
+				t.Errorf("the session is on its connection number %d, want the first one", g)
+			}
+		})
+	}
+}
+
+// A server that does not answer the question, as one that takes no more connections, is not left if it answers the
+// request meanwhile.
+func TestServerThatAnswersMeanwhileIsNotLeft(t *testing.T) {
+	t.Parallel()
+	answered := make(chan struct{})
+	p := suspected(t, nil, func(l *link) {
+		<-answered
+		answer(l)
+	})
+	s, done := p.connect(t)
+	reply := recv(t, p.unanswered)
+	recv(t, p.asked)
+	reply()
+	if err := recv(t, done); err != nil {
+		t.Error(err)
+	}
+	later := make(chan error, 1)
+	go func() { later <- s.Sync(within(t, 30*time.Second), "/later") }() // it is the oldest from now on
+	close(answered)
+	matches(t, recv(t, later), driver.ErrConnLoss)
+	if err := s.Sync(within(t, 10*time.Second), "/"); err != nil {
+		t.Error(err)
+	}
+}
+
+// A balancer may have a silent server behind a connection, and others behind new ones. The session makes a new
+// connection to the only address that it has, once: if requests wait on that one, too, all are slow.
+func TestForgottenConnectionIsMadeAgainOnce(t *testing.T) {
+	t.Parallel()
+	var sessions atomic.Int32
+	waiting := make(chan func(), 10)
+	p := newPeer(t, func(l *link) {
+		switch begin(l) {
+		case status:
+			answer(l)
+		case session:
+			sessions.Add(1)
+			l.greet(sid)
+			for {
+				r, ok := l.read()
+				if !ok {
+					return
+				}
+				if r.op == opClose {
+					l.succeed(r)
+					return
+				}
+				waiting <- func() { l.succeed(r) }
+			}
+		}
+	})
+	s := connect(t, p.url())
+	matches(t, s.Sync(within(t, 20*time.Second), "/"), driver.ErrConnLoss)
+	recv(t, waiting)
+	done := make(chan error, 1)
+	go func() { done <- s.Sync(within(t, 30*time.Second), "/") }()
+	reply := recv(t, waiting)
+	<-time.After(4 * time.Second) // what makes the server slow
+	reply()
+	if err := recv(t, done); err != nil {
+		t.Errorf("%v, want the answer", err)
+	}
+	if n := sessions.Load(); n != 2 {
+		t.Errorf("%d connections of the session, want 2", n)
+	}
+}
