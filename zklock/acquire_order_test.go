@@ -37,7 +37,7 @@ func TestEndOfWithWaitChangesNoOrder(t *testing.T) {
 }
 
 // The first of two callers leaves, and then the second, while the agent looks at the queue: the ensemble is well, and
-// another client has the lock. That is no outage, however long the session has had nothing to ask.
+// another client has the lock. That does not count as an outage, however long the session has had nothing to ask.
 func TestWaitThatEndsWhileAnAgentLooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New(memdriver.WithLatency(10 * time.Millisecond))

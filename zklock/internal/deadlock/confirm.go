@@ -47,7 +47,22 @@ var errBounded = errors.New("the search for a circle was too long")
 type standing struct {
 	steps  []step
 	links  []Link
-	checks []driver.Op // a transaction that has these is applied only if all that was read is so
+	checks []driver.Op // a transaction that has these is applied only if the nodes are as they were read
+}
+
+// transaction returns the operations that remove the registration of the circle's last wait if all else that was read
+// of the circle is so. A wait that this client alone knows has no registration below path.
+func (c *standing) transaction(path string) (ops []driver.Op) {
+	for i, s := range c.steps {
+		switch node := s.wait.node; {
+		case node == "":
+		case i == 0:
+			ops = append(ops, driver.DeleteOp(path+"/"+node, driver.AnyVersion))
+		default:
+			ops = append(ops, driver.CheckOp(path+"/"+node, driver.AnyVersion))
+		}
+	}
+	return append(ops, c.checks...)
 }
 
 // search returns a circle of which a wait is the last, one of the shortest; nil if there is none that is confirmed.

@@ -254,21 +254,10 @@ func (g *register) deleteAll(all []*registration) {
 	}
 }
 
-// removeIf removes a registration that is being judged, in a transaction that fails unless all that was read of a
-// circle is still so, and all others of the circle are registered. It reports whether it has, and for the judgement
-// alone.
-func (g *register) removeIf(ctx context.Context, s *place.Session, r *registration, c *standing) bool {
-	var ops []driver.Op
-	for _, s := range c.steps {
-		switch node := s.wait.node; {
-		case node == "": // it has no znode
-		case s.wait.id == r.wait.id:
-			ops = append(ops, driver.DeleteOp(g.path+"/"+node, driver.AnyVersion))
-		default:
-			ops = append(ops, driver.CheckOp(g.path+"/"+node, driver.AnyVersion))
-		}
-	}
-	w := &session.Write{Kind: "unregister", Ctx: ctx, Ops: append(ops, c.checks...)}
+// removeIf removes a registration that is being judged, in a transaction, which fails if one of its checks does. It
+// reports whether it has, and for the judgement alone.
+func (g *register) removeIf(ctx context.Context, s *place.Session, r *registration, ops []driver.Op) bool {
+	w := &session.Write{Kind: "unregister", Ctx: ctx, Ops: ops}
 	s.Submit(w)
 	<-w.Done // within the time of a request
 	switch {

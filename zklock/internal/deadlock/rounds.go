@@ -342,7 +342,7 @@ func (d *Detector) commits(ctx context.Context, v *view, r *listing, c *standing
 	earlier := func(w *wait) bool {
 		return w.id.client == d.client && w.number == r.wait.number && w.id != r.wait.id
 	}
-	if slices.ContainsFunc(v.g.waits, earlier) || !r.removal.judge() || !d.removeIf(ctx, v.s, r.registration, c) {
+	if slices.ContainsFunc(v.g.waits, earlier) || !r.removal.judge() || !d.removeIf(ctx, v.s, r.registration, c.transaction(v.path)) {
 		return false
 	}
 	if c.steps[0].wait.node == "" { // this client alone knows the others, too
