@@ -3,6 +3,8 @@ package zklock_test
 import (
 	"context"
 	"errors"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -136,4 +138,32 @@ func excludesReaders(t *testing.T, e *memdriver.Ensemble, l *zklock.Lock) {
 		t.Errorf("a reader has %v while a writer has %v", other.Token(), l.Token())
 		mustRelease(t, other)
 	}
+}
+
+// Callers of a client that finds no root have less time each than it takes to make it. It is made all the same, and the
+// lock is granted.
+func TestRootIsMadeAlthoughItsCallersLeave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const trip = 10 * time.Millisecond
+		e := memdriver.New(memdriver.WithLatency(trip / 2))
+		c := connect(t, e.Connector(), nil)
+		var granted atomic.Int32
+		var callers sync.WaitGroup
+		for i := range 20 {
+			callers.Go(func() {
+				time.Sleep(time.Duration(i) * trip / 20)
+				for began := time.Now(); time.Since(began) < time.Second; {
+					if l, err := c.Mutex("m").Acquire(t.Context(), zklock.WithWait(trip)); err == nil {
+						granted.Add(1)
+						time.Sleep(trip / 2)
+						mustRelease(t, l)
+					}
+				}
+			})
+		}
+		callers.Wait()
+		if granted.Load() == 0 {
+			t.Error("nothing was granted within a second")
+		}
+	})
 }

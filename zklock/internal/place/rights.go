@@ -44,17 +44,46 @@ func (c *Settings) mayCreateRoot() error {
 	return nil
 }
 
+// rooting is the making of the root. It goes on when a caller that waits for it leaves: each of a load that gives up has
+// less time than it takes.
+type rooting struct {
+	done chan struct{}
+	err  error // set before done is closed
+}
+
 // needRoot makes the root if it was missing when a session was opened.
 func (d *Desk) needRoot(ctx context.Context) error {
 	if !d.rootMissing.Load() {
 		return nil
 	}
-	err := d.Repeat(ctx, "parent", func(ctx context.Context, ds driver.Session) error { return ensureRoot(ctx, ds, d.cfg) })
-	if err == nil {
+	d.mu.Lock()
+	r := d.root
+	begins := r == nil
+	if begins {
+		r = &rooting{done: make(chan struct{})}
+		d.root = r
+	}
+	d.mu.Unlock()
+	if begins {
+		d.Spawn(func() { d.makeRoot(r) }) // if the session is over, Await says so
+	}
+	if err := d.Await(ctx, r.done); err != nil {
+		return err
+	}
+	return r.err
+}
+
+// makeRoot makes the root for all that wait for it.
+func (d *Desk) makeRoot(r *rooting) {
+	r.err = d.Repeat(d.Context(), "parent", func(ctx context.Context, ds driver.Session) error { return ensureRoot(ctx, ds, d.cfg) })
+	if r.err == nil {
 		d.rootMissing.Store(false)
 		d.hadRoot.Store(true)
 	}
-	return err
+	d.mu.Lock()
+	d.root = nil
+	d.mu.Unlock()
+	close(r.done)
 }
 
 // ensureRoot makes sure that the root exists, after it was found missing: it creates it and its ancestors if
