@@ -217,6 +217,22 @@ type optimist struct {
 
 func (s optimist) Timeout() time.Duration { return s.asked }
 
+// returning reads after a reconnect what it has read first.
+type returning struct {
+	driver.Session
+	first atomic.Pointer[driver.Node]
+}
+
+func (s *returning) Get(ctx context.Context, path string) (driver.Node, error) {
+	n, err := s.Session.Get(ctx, path)
+	if err == nil && !s.first.CompareAndSwap(nil, &n) {
+		if generation, _ := s.Conn(); generation > 1 {
+			return *s.first.Load(), nil
+		}
+	}
+	return n, err
+}
+
 // unmoved always reports that it is on its first connection.
 type unmoved struct{ driver.Session }
 

@@ -257,6 +257,22 @@ func flaws() []flaw {
 				}
 			}
 		}), []string{"watchchildren/fires as deleted when the node itself is deleted", "watchexists/of a node that is there fires when it is set or deleted"}},
+		{"the event of one node overtakes that of another", with(func(s *faulty) {
+			overtaken := make(chan struct{}, 1)
+			s.event = func(out chan<- driver.Event, event driver.Event) {
+				if strings.HasSuffix(event.Path, "-first") {
+					<-overtaken
+					<-time.After(time.Millisecond)
+				}
+				out <- event
+				if strings.HasSuffix(event.Path, "-second") {
+					overtaken <- struct{}{}
+				}
+			}
+		}), []string{"watch/delivers events in the order of the transactions"}},
+		{"an older state is shown after a reconnect", func(s driver.Session, _ driver.Connector, _ time.Duration) driver.Session {
+			return &returning{Session: s}
+		}, []string{"session/shows no older state after a reconnect"}},
 		{"a watch on children is not set again", with(func(s *faulty) {
 			s.event = func(out chan<- driver.Event, event driver.Event) {
 				if generation, _ := s.Conn(); generation == 1 {

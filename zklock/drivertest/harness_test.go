@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/internal/memcontrol"
+	"github.com/zklock/go-zklock/internal/testkit/corekit"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/drivertest"
 	"github.com/zklock/go-zklock/zklock/memdriver"
@@ -62,6 +63,10 @@ func (h harness) Hold(s driver.Session) (release func(), ok bool) {
 	return memcontrol.Of(h.ensemble).HoldReplies(s.ID()), true
 }
 
+func (h harness) Stale(s driver.Session, change func()) (heal func(), ok bool) {
+	return corekit.Stale(h.ensemble, s, change)
+}
+
 func (h harness) Reaping() time.Duration { return 2 * reaping }
 
 func (h harness) Parallel() bool { return false }
@@ -96,6 +101,8 @@ type modest struct{ drivertest.Harness }
 func (modest) Authenticated() (driver.Connector, bool) { return nil, false }
 
 func (modest) Hold(driver.Session) (release func(), ok bool) { return nil, false }
+
+func (modest) Stale(driver.Session, func()) (heal func(), ok bool) { return nil, false }
 
 func (modest) Reaping() time.Duration { return 0 }
 

@@ -47,6 +47,33 @@ func sessionTests() []test {
 				seen[s.ID()] = true
 			}
 		}},
+		{"session/shows no older state after a reconnect", func(e *env) {
+			s, path := e.connect(), e.path("a")
+			e.create(s, path, []byte("old"), driver.Persistent)
+			e.data(s, path, "old")
+			heal, ok := e.h.Stale(s, func() {
+				e.set(s, path, "new")
+				e.data(s, path, "new")
+			})
+			if !ok {
+				e.skip("the harness cannot lead a session to a server that lags")
+			}
+			e.Cleanup(heal)
+			shown := make(chan string, 1)
+			go func() {
+				n, err := s.Get(e.ctx, path)
+				for errors.Is(err, driver.ErrConnLoss) && e.ctx.Err() == nil {
+					n, err = s.Get(e.ctx, path)
+				}
+				shown <- fmt.Sprintf("%s, %v", n.Data, err)
+			}()
+			timer := time.NewTimer(e.h.Timeout() / 8)
+			recv(e, timer.C, "a timer")
+			heal()
+			if got := recv(e, shown, "the read"); got != "new, <nil>" {
+				e.Fatalf("a reply has shown new data, and after a reconnect a read returned %s", got)
+			}
+		}},
 		{"session/timeout within the limits is granted", func(e *env) {
 			for _, want := range []time.Duration{e.h.Timeout(), e.limit(true)} {
 				if got := e.open(e.h.Connector(), want).Timeout(); got != want {

@@ -76,6 +76,32 @@ func watchTests() []test {
 				}
 			}
 		}},
+		{"watch/delivers events in the order of the transactions", func(e *env) {
+			s, other := e.connect(), e.connect()
+			for i := range 100 {
+				names := []string{"a", "b"}
+				before, after := e.path(names[i%2]+"-first"), e.path(names[1-i%2]+"-second")
+				e.create(s, before, nil, driver.Persistent)
+				e.create(s, after, nil, driver.Persistent)
+				_, first := e.watch(s, before)
+				_, second := e.watch(s, after)
+				deleted := make(chan error, 1)
+				go func() { // so that the test looks at the moment of the second event
+					err := other.Delete(e.ctx, before, driver.AnyVersion)
+					if err == nil {
+						err = other.Delete(e.ctx, after, driver.AnyVersion)
+					}
+					deleted <- err
+				}()
+				recv(e, second, "the event of the second deletion")
+				select {
+				case <-first:
+				default:
+					e.Fatalf("round %d: the event of a deletion is there, and the event of one before it is not", i)
+				}
+				e.ok(recv(e, deleted, "the deletions"), "delete")
+			}
+		}},
 		{"watch/fires when a multi sets or deletes the node", func(e *env) {
 			s, other := e.connect(), e.connect()
 			e.create(s, e.path("a"), nil, driver.Persistent)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/internal/memcontrol"
+	"github.com/zklock/go-zklock/internal/testkit/corekit"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/drivertest"
 	"github.com/zklock/go-zklock/zklock/faultdriver"
@@ -73,6 +74,10 @@ func (h harness) Cut(s driver.Session) (heal func()) {
 
 func (h harness) Hold(s driver.Session) (release func(), ok bool) {
 	return memcontrol.Of(h.ensemble).HoldReplies(s.ID()), true
+}
+
+func (h harness) Stale(s driver.Session, change func()) (heal func(), ok bool) {
+	return corekit.Stale(h.ensemble, s, change)
 }
 
 func (h harness) Reaping() time.Duration { return 2 * reaping }

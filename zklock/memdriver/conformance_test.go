@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/testkit/corekit"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/drivertest"
 	"github.com/zklock/go-zklock/zklock/memdriver"
@@ -43,6 +44,10 @@ func (h harness) Cut(s driver.Session) (heal func()) {
 
 func (h harness) Hold(s driver.Session) (release func(), ok bool) {
 	return h.e.HoldReplies(s.ID()), true
+}
+
+func (h harness) Stale(s driver.Session, change func()) (heal func(), ok bool) {
+	return corekit.Stale(h.e, s, change)
 }
 
 func (h harness) Reaping() time.Duration { return 2 * h.reap }
