@@ -140,7 +140,7 @@ func excludesReaders(t *testing.T, e *memdriver.Ensemble, l *zklock.Lock) {
 	}
 }
 
-// Callers of a client that finds no root have less time each than it takes to make it. It is made all the same, and the
+// Callers of a client that finds no root have less time each than it takes to make it. It is made nevertheless, and the
 // lock is granted.
 func TestRootIsMadeAlthoughItsCallersLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
