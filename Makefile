@@ -265,7 +265,7 @@ bench-three: install ## some workloads on three servers, with zk.Lock, for the d
 	@.ci/install matrix
 	peers=$$($(GO) run ./integration_test/matrix -peers); \
 	env $$peers $(GO) run ./integration_test/bench -servers 3 -runs 3 -rounds 4 \
-		-run '^(1 goroutine, known name|64 goroutines, (64 names|1 name|1 name, without hand-over)|.* several sessions)$$' \
+		-run '^(1 goroutine, known name|[0-9]+ processes x 1 goroutine, 1 name|64 goroutines, (64 names|1 name|1 name, without hand-over)|.* several sessions)$$' \
 		-md integration_test/bench/results-three-servers.md $(BENCHFLAGS)
 
 .PHONY: bench-growth

@@ -178,10 +178,6 @@ func (h *harness) Hold(s driver.Session) (release func(), ok bool) {
 	return h.link(s).Heal, true
 }
 
-// Stale does nothing: a real server cannot be made to lag for so long. TestWatchesAreSetFromWhatWasSeen shows what
-// zkdriver sends a server when it reconnects, and ZooKeeper's servers refuse clients that have seen more.
-func (h *harness) Stale(driver.Session, func()) (heal func(), ok bool) { return nil, false }
-
 func (h *harness) Reaping() time.Duration { return 2 * reaping }
 
 func (h *harness) Parallel() bool { return true }

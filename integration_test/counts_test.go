@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
+	"strconv"
 	"testing"
 	"time"
 
@@ -69,8 +70,9 @@ func total(m map[string]int) int {
 	return n
 }
 
-// calmTimeout is a session timeout so long that a client sends no heartbeats during a test. A
-// waiter begins to watch its own node after a fortieth of it, and so not during a test.
+// calmTimeout is a session timeout so long that a client sends no heartbeats during a test. A waiter
+// begins to watch its own node after a fortieth of it, and so not during a test, unless it is the only one
+// that waits: see queued.
 const calmTimeout = 24 * time.Hour
 
 // calm starts a server that allows the clients of calmDial their session timeout.
@@ -167,6 +169,57 @@ func TestUncontendedAcquireAndReleaseAreOneRequestEach(t *testing.T) {
 	}
 }
 
+// queued returns when a waiter has sent these requests since before: all that it sends while it waits.
+func queued(t *testing.T, c counted, before proxy.Counts, all map[string]int) {
+	t.Helper()
+	eventually(t, "the waiter has sent what it sends while it waits", func() bool { return maps.Equal(c.since(before).requests, all) })
+}
+
+// A cycle in which the lock is waited for costs the server at most the packets of go-zookeeper's zk.Lock: requests,
+// replies and events. Where more than one contender was ahead they are the same. Where one was, and the wait lasts
+// longer than a list, there is one event more, and no request between the release and the grant.
+func TestContendedCycleCostsAsMuchAsZkLock(t *testing.T) {
+	t.Parallel()
+	zk := calm(t)
+	hooks, waiting := waits()
+	var clients []counted
+	var locks []*attempt
+	var before []proxy.Counts
+	for i := range 5 {
+		c := calmDial(t, zk, zklock.WithHooks(hooks))
+		release(t, acquire(t, c.Mutex("own"+strconv.Itoa(i)))) // as the name's znode is known in later cycles
+		release(t, acquire(t, c.Mutex("fleet")))
+		clients = append(clients, c)
+	}
+	for i, c := range clients {
+		before = append(before, c.proxy.Counts())
+		locks = append(locks, try(t, within(t), c.Mutex("fleet")))
+		switch i {
+		case 0:
+		case 1:
+			receive(t, "a waiter", waiting)
+			queued(t, c, before[1], map[string]int{"multi": 1, "getChildren2": 1, "getData": 2})
+		default:
+			receive(t, "a waiter", waiting)
+		}
+	}
+	for i, c := range clients {
+		release(t, locks[i].must(t))
+		want := cost{map[string]int{"multi": 1, "getChildren2": 2, "getData": 1, "delete": 1}, enqueuing, 1}
+		switch i {
+		case 0:
+			want = cost{map[string]int{"multi": 1, "delete": 1}, enqueuing, 0}
+		case 1: // the event of its own node comes before the reply to its delete
+			want = cost{map[string]int{"multi": 1, "getChildren2": 1, "getData": 2, "delete": 1}, enqueuing, 2}
+		case 2: // the line of two is walked
+			want = cost{map[string]int{"multi": 1, "getChildren2": 1, "getData": 3, "delete": 1}, enqueuing, 1}
+		}
+		if got := c.since(before[i]); !got.equal(want) {
+			t.Errorf("%d ahead: %v, want %v", i, got, want)
+		}
+	}
+}
+
 // TestReleaseWakesOneOfFiftyClients counts the requests of each client separately. So it
 // shows which clients were woken, not only how many.
 func TestReleaseWakesOneOfFiftyClients(t *testing.T) {
@@ -185,6 +238,10 @@ func TestReleaseWakesOneOfFiftyClients(t *testing.T) {
 		// The client must read the name's znode, since another client created it. Then it
 		// enters the queue, lists it, and watches the contender ahead.
 		want := cost{map[string]int{"getData": 2, "multi": 2, "getChildren2": 1}, refusedFirst, 0}
+		if i == 1 { // the only one that waits also watches its own node
+			want.requests["getData"]++
+			queued(t, c, before, want.requests)
+		}
 		if got := c.since(before); !got.equal(want) {
 			t.Errorf("waiter %d: %v, want %v", i, got, want)
 		}
@@ -225,12 +282,18 @@ func TestReleaseWakesOneOfFiftyClients(t *testing.T) {
 			}
 			got := checked(c.since(before[j]))
 			ok, want := got.equal(nothing), "nothing"
-			switch j {
-			case i: // a client that waited for the lock watches its own node
-				ok, want = got.equal(cost{oneDelete.requests, oneDelete.multis, min(i, 1)}), "one delete and its own event"
-			case i + 1: // looks for contenders ahead, and whether its own node still exists
+			switch {
+			case j == i: // the only one that waited watches its own node
+				own := 0
+				if i == 1 {
+					own = 1
+				}
+				ok, want = got.equal(cost{oneDelete.requests, oneDelete.multis, own}), "one delete and, if it watched its own node, that event"
+			case j == 1 && i == 0: // the event is enough for the only one that waited at first
+				ok, want = got.equal(cost{nothing.requests, nothing.multis, 1}), "one event"
+			case j == i+1: // a writer that had two ahead reads the first of them and its own node; else it lists both in one
 				reads := got.requests["getData"] + got.requests["getChildren2"]
-				ok, want = got.events == 1 && reads <= 2 && reads == total(got.requests), "one event and at most two reads"
+				ok, want = got.events == 1 && reads == total(got.requests) && (reads == 1 || reads == 2 && i == 1), "one event and one list"
 			}
 			if !ok {
 				t.Errorf("release by client %d: client %d: %v, want %s", i, j, got, want)

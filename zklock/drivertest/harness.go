@@ -53,12 +53,6 @@ type Harness interface {
 	// this; the subtests that need it are then skipped.
 	Hold(s driver.Session) (release func(), ok bool)
 
-	// Stale makes a server lag, calls change, which writes and reads with s, and breaks the connection of
-	// s. Until heal is called, s can only reach the server that lags, which shows nothing of what change
-	// did for at least a quarter of Timeout. heal may be called more than once. ok is false, and change is not
-	// called, if the harness cannot do this; the subtests that need it are then skipped.
-	Stale(s driver.Session, change func()) (heal func(), ok bool)
-
 	// Reaping returns how long the ensemble takes at most to remove a container that has
 	// become empty. Zero means that the ensemble has no containers, or that it takes too
 	// long; the subtests on containers are then skipped.
@@ -66,4 +60,13 @@ type Harness interface {
 
 	// Parallel reports whether subtests may run in parallel. RunSynctest does not call it.
 	Parallel() bool
+}
+
+// Staler is implemented by a [Harness] that has servers which can lag. Without it, the subtests that need one are skipped.
+type Staler interface {
+	// Stale makes a server lag, calls change, which writes and reads with s, and breaks the connection of
+	// s. Until heal is called, s can only reach the server that lags, which shows nothing of what change
+	// did for at least a quarter of Timeout. heal may be called more than once. ok is false, and change is not
+	// called, if the ensemble of this run has no such server.
+	Stale(s driver.Session, change func()) (heal func(), ok bool)
 }

@@ -102,8 +102,6 @@ func (modest) Authenticated() (driver.Connector, bool) { return nil, false }
 
 func (modest) Hold(driver.Session) (release func(), ok bool) { return nil, false }
 
-func (modest) Stale(driver.Session, func()) (heal func(), ok bool) { return nil, false }
-
 func (modest) Reaping() time.Duration { return 0 }
 
 func TestSuitePassesWithoutCapabilities(t *testing.T) {

@@ -20,6 +20,14 @@ var _ = []mutant.Mutant{
 		Tests:  []string{"TestSessionOfARestoredEnsemble"},
 	},
 	{
+		Name:   "session-goes-back-in-time",
+		Breaks: "a session does not say what it has seen when it reconnects, so a server that lags takes it over",
+		In:     (*session).lastSeen,
+		Find:   "return s.zxid.$newest()",
+		Put:    "return 0",
+		Tests:  []string{"TestWatchesAreSetFromWhatWasSeen"},
+	},
+	{
 		Name:   "timeout-as-asked-for",
 		Breaks: "the session timeout is the one asked for, not the one negotiated",
 		In:     (*session).establish,

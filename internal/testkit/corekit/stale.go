@@ -13,7 +13,7 @@ import (
 // lag is by how much a server lags for Stale: longer than a test looks at it.
 const lag = 2 * time.Second
 
-// Stale is the method of drivertest.Harness on an ensemble in memory. It needs three servers: the leader
+// Stale is the method of drivertest.Staler on an ensemble in memory. It needs three servers: the leader
 // cannot lag, and the server of the session has to go on.
 func Stale(e *memdriver.Ensemble, s driver.Session, change func()) (heal func(), ok bool) {
 	servers, control := memcontrol.Of(e).Servers(), memcontrol.Of(e)
