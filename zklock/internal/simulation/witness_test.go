@@ -97,6 +97,8 @@ type witness struct {
 
 	mu    sync.Mutex
 	shown int64   // guarded by mu; the newest transaction that an answer has shown
+	wrote string  // guarded by mu; the node that it wrote last
+	again int64   // guarded by mu; the generation on which it has read that again
 	armed []armed // guarded by mu
 }
 
@@ -120,7 +122,11 @@ func (s *witness) look(ctx context.Context) look {
 	generation, _ := s.Conn()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return look{ctx, time.Now(), s.shown, int64(generation), s.l.w.net.Of(s.id)}
+	at := look{ctx, time.Now(), s.shown, int64(generation), nil}
+	if s.l.w.net != nil {
+		at.conn = s.l.w.net.Of(s.id)
+	}
+	return at
 }
 
 func (s *witness) violate(format string, args ...any) {
@@ -149,7 +155,7 @@ func (s *witness) done(before look, err error, zxids ...int64) {
 	}
 	s.l.inTime(before.ctx, before.began, 0, err)
 	if errors.Is(err, driver.ErrSessionExpired) {
-		if !s.l.w.net.Refused(s.id) {
+		if s.l.w.net != nil && !s.l.w.net.Refused(s.id) {
 			s.violate("it says that it has expired, and no server has said so: %v", err)
 		}
 	}
@@ -196,6 +202,7 @@ func (s *witness) Get(ctx context.Context, path string) (driver.Node, error) {
 
 func (s *witness) Watch(ctx context.Context, path string) (driver.Node, <-chan driver.Event, error) {
 	before := s.look(ctx)
+	s.readAgain(before)
 	n, events, err := s.Session.Watch(ctx, path)
 	s.read(path, before, err == nil, n.Stat, err)
 	if err == nil {
@@ -239,6 +246,7 @@ func (s *witness) arm(a armed) {
 
 func (s *witness) Multi(ctx context.Context, ops []driver.Op) ([]driver.OpResult, error) {
 	before := s.look(ctx)
+	s.readAgain(before)
 	for _, op := range ops {
 		s.l.try(op, 0)
 	}
@@ -253,6 +261,9 @@ func (s *witness) Multi(ctx context.Context, ops []driver.Op) ([]driver.OpResult
 		return results, err
 	}
 	zxid := int64(0)
+	s.mu.Lock()
+	s.wrote = ops[len(ops)-1].Path
+	s.mu.Unlock()
 	for i, op := range ops {
 		zxid = results[i].Zxid
 		path := op.Path
@@ -266,6 +277,17 @@ func (s *witness) Multi(ctx context.Context, ops []driver.Op) ([]driver.OpResult
 	s.heard(zxid)
 	s.done(before, nil, zxid)
 	return results, nil
+}
+
+// readAgain reads, on each new connection of the wire, the node that the session wrote last.
+func (s *witness) readAgain(before look) {
+	s.mu.Lock()
+	path, due := s.wrote, s.l.w.net != nil && s.wrote != "" && s.again < before.generation
+	s.again = before.generation
+	s.mu.Unlock()
+	if due {
+		_, _ = s.Get(before.ctx, path) // it is judged there
+	}
 }
 
 // try counts calls that create a node with a number, or those of them that were not sent.
@@ -334,7 +356,7 @@ func (s *witness) Close(ctx context.Context) error {
 	began := time.Now()
 	err := s.Session.Close(ctx)
 	s.l.inTime(ctx, began, 2*time.Millisecond, err)
-	if err == nil && !s.l.hasEnded(s.id) && !s.l.w.net.Refused(s.id) {
+	if err == nil && s.l.w.net != nil && !s.l.hasEnded(s.id) && !s.l.w.net.Refused(s.id) {
 		s.violate("it says that it was closed, and lives")
 	}
 	return err
