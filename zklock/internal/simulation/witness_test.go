@@ -17,7 +17,8 @@ import (
 // mistakes of a driver do no harm to locks, since package zklock has a second line of defence: the
 // model does not see them. The ledger holds each answer to package driver's words.
 type ledger struct {
-	w *world
+	w         *world
+	following sync.WaitGroup
 
 	mu     sync.Mutex
 	opened []*witness            // guarded by mu
@@ -86,6 +87,9 @@ func (c witnessed) Connect(ctx context.Context, timeout time.Duration) (driver.S
 	c.l.mu.Lock()
 	defer c.l.mu.Unlock()
 	c.l.opened = append(c.l.opened, judged)
+	if c.l.w.net != nil {
+		c.l.following.Go(judged.follow)
+	}
 	return judged, nil
 }
 
@@ -98,7 +102,6 @@ type witness struct {
 	mu    sync.Mutex
 	shown int64   // guarded by mu; the newest transaction that an answer has shown
 	wrote string  // guarded by mu; the node that it wrote last
-	again int64   // guarded by mu; the generation on which it has read that again
 	armed []armed // guarded by mu
 }
 
@@ -202,7 +205,6 @@ func (s *witness) Get(ctx context.Context, path string) (driver.Node, error) {
 
 func (s *witness) Watch(ctx context.Context, path string) (driver.Node, <-chan driver.Event, error) {
 	before := s.look(ctx)
-	s.readAgain(before)
 	n, events, err := s.Session.Watch(ctx, path)
 	s.read(path, before, err == nil, n.Stat, err)
 	if err == nil {
@@ -246,7 +248,6 @@ func (s *witness) arm(a armed) {
 
 func (s *witness) Multi(ctx context.Context, ops []driver.Op) ([]driver.OpResult, error) {
 	before := s.look(ctx)
-	s.readAgain(before)
 	for _, op := range ops {
 		s.l.try(op, 0)
 	}
@@ -261,12 +262,14 @@ func (s *witness) Multi(ctx context.Context, ops []driver.Op) ([]driver.OpResult
 		return results, err
 	}
 	zxid := int64(0)
-	s.mu.Lock()
-	s.wrote = ops[len(ops)-1].Path
-	s.mu.Unlock()
 	for i, op := range ops {
 		zxid = results[i].Zxid
 		path := op.Path
+		if op.Kind == driver.OpSet || op.Kind == driver.OpDelete {
+			s.mu.Lock()
+			s.wrote = path
+			s.mu.Unlock()
+		}
 		if op.Kind == driver.OpCreate {
 			path = results[i].Path
 		}
@@ -279,14 +282,26 @@ func (s *witness) Multi(ctx context.Context, ops []driver.Op) ([]driver.OpResult
 	return results, nil
 }
 
-// readAgain reads, on each new connection of the wire, the node that the session wrote last.
-func (s *witness) readAgain(before look) {
-	s.mu.Lock()
-	path, due := s.wrote, s.l.w.net != nil && s.wrote != "" && s.again < before.generation
-	s.again = before.generation
-	s.mu.Unlock()
-	if due {
-		_, _ = s.Get(before.ctx, path) // it is judged there
+// follow reads, on each new connection, the node that the session wrote last, until the session is over.
+func (s *witness) follow() {
+	read := uint64(1)
+	for {
+		state, changed := s.State()
+		generation, _ := s.Conn()
+		switch {
+		case state.Final():
+			return
+		case state == driver.Connected && generation > read:
+			read = generation
+			s.mu.Lock()
+			path := s.wrote
+			s.mu.Unlock()
+			if path != "" {
+				_, _ = s.Get(background, path) // it is judged there
+				continue
+			}
+		}
+		<-changed
 	}
 }
 
@@ -389,6 +404,7 @@ func (l *ledger) inTime(ctx context.Context, began time.Time, more time.Duration
 // finish judges what is known when all sessions are over: each watch has ended, and what was not sent
 // was not applied.
 func (l *ledger) finish() {
+	l.following.Wait()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, s := range l.opened {
