@@ -14,13 +14,12 @@ var _ = []mutant.Mutant{
 		By:     "zklock/internal/simulation",
 	},
 	{
-		Name:   "wire-older-server",
+		Name:   "older-server",
 		Breaks: "a reconnect does not say what replies have shown, so the next server shows older states",
 		In:     (*session).lastSeen,
 		Find:   "s.zxid.$newest()",
 		Put:    "0",
-		Tests:  []string{"TestSimulationOfTheWire"},
-		By:     "zklock/internal/simulation",
+		Tests:  []string{"TestReadsAreNotOlderThanReplies"},
 	},
 	{
 		Name:   "wire-reconnect-unnoticed",
@@ -68,13 +67,13 @@ var _ = []mutant.Mutant{
 		By:     "zklock/internal/simulation",
 	},
 	{
-		Name:   "wire-changes-in-between",
+		Name:   "changes-in-between",
 		Breaks: "a watch that is set again reports no change from between the connections",
 		In:     (*conn).setWatches,
 		Find:   "c.session.zxid.$newest()",
 		Put:    "int64(1)<<62",
-		Tests:  []string{"TestSimulationOfTheWire"},
-		By:     "zklock/internal/simulation",
+		Tests:  []string{"TestConformance"},
+		By:     "internal/testkit/wire",
 	},
 	{
 		Name:   "wire-event-of-another-node",

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/memcontrol"
 	"github.com/zklock/go-zklock/internal/testkit/wire"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/drivertest"
@@ -45,6 +46,29 @@ func (h harness) Cut(s driver.Session) (heal func()) {
 
 func (h harness) Hold(s driver.Session) (release func(), ok bool) {
 	return h.n.Of(s.ID()).Silence(wire.Down), true
+}
+
+// Stale leaves a session only a server that lags. The leader cannot lag.
+func (h harness) Stale(s driver.Session, change func()) (heal func(), ok bool) {
+	control := memcontrol.Of(h.e)
+	behind, cuts := -1, []memdriver.Cut(nil)
+	for i := range control.Servers() {
+		if behind < 0 && wire.Addr(i) != s.Server() && i != h.e.Leader() {
+			behind = i
+			continue
+		}
+		cuts = append(cuts, memdriver.BetweenSession(s.ID(), i).Reset())
+	}
+	if behind < 0 {
+		return nil, false
+	}
+	control.Lag(behind, 2*time.Second) // longer than a test looks at it
+	change()
+	h.e.Partition(cuts...)
+	return func() {
+		control.Lag(behind, 0)
+		h.e.Heal(cuts...)
+	}, true
 }
 
 func (h harness) Reaping() time.Duration { return 2 * reap }

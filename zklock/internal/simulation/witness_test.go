@@ -17,7 +17,8 @@ import (
 // mistakes of a driver do no harm to locks, since package zklock has a second line of defence: the
 // model does not see them. The ledger holds each answer to package driver's words.
 type ledger struct {
-	w *world
+	w         *world
+	following sync.WaitGroup
 
 	mu     sync.Mutex
 	opened []*witness            // guarded by mu
@@ -86,6 +87,9 @@ func (c witnessed) Connect(ctx context.Context, timeout time.Duration) (driver.S
 	c.l.mu.Lock()
 	defer c.l.mu.Unlock()
 	c.l.opened = append(c.l.opened, judged)
+	if c.l.w.net != nil {
+		c.l.following.Go(judged.follow)
+	}
 	return judged, nil
 }
 
@@ -97,6 +101,7 @@ type witness struct {
 
 	mu    sync.Mutex
 	shown int64   // guarded by mu; the newest transaction that an answer has shown
+	wrote string  // guarded by mu; the node that it wrote last
 	armed []armed // guarded by mu
 }
 
@@ -120,7 +125,11 @@ func (s *witness) look(ctx context.Context) look {
 	generation, _ := s.Conn()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return look{ctx, time.Now(), s.shown, int64(generation), s.l.w.net.Of(s.id)}
+	at := look{ctx, time.Now(), s.shown, int64(generation), nil}
+	if s.l.w.net != nil {
+		at.conn = s.l.w.net.Of(s.id)
+	}
+	return at
 }
 
 func (s *witness) violate(format string, args ...any) {
@@ -149,7 +158,7 @@ func (s *witness) done(before look, err error, zxids ...int64) {
 	}
 	s.l.inTime(before.ctx, before.began, 0, err)
 	if errors.Is(err, driver.ErrSessionExpired) {
-		if !s.l.w.net.Refused(s.id) {
+		if s.l.w.net != nil && !s.l.w.net.Refused(s.id) {
 			s.violate("it says that it has expired, and no server has said so: %v", err)
 		}
 	}
@@ -256,6 +265,11 @@ func (s *witness) Multi(ctx context.Context, ops []driver.Op) ([]driver.OpResult
 	for i, op := range ops {
 		zxid = results[i].Zxid
 		path := op.Path
+		if op.Kind == driver.OpSet || op.Kind == driver.OpDelete {
+			s.mu.Lock()
+			s.wrote = path
+			s.mu.Unlock()
+		}
 		if op.Kind == driver.OpCreate {
 			path = results[i].Path
 		}
@@ -266,6 +280,29 @@ func (s *witness) Multi(ctx context.Context, ops []driver.Op) ([]driver.OpResult
 	s.heard(zxid)
 	s.done(before, nil, zxid)
 	return results, nil
+}
+
+// follow reads, on each new connection, the node that the session wrote last, until the session is over.
+func (s *witness) follow() {
+	read := uint64(1)
+	for {
+		state, changed := s.State()
+		generation, _ := s.Conn()
+		switch {
+		case state.Final():
+			return
+		case state == driver.Connected && generation > read:
+			read = generation
+			s.mu.Lock()
+			path := s.wrote
+			s.mu.Unlock()
+			if path != "" {
+				_, _ = s.Get(background, path) // it is judged there
+				continue
+			}
+		}
+		<-changed
+	}
 }
 
 // try counts calls that create a node with a number, or those of them that were not sent.
@@ -334,7 +371,7 @@ func (s *witness) Close(ctx context.Context) error {
 	began := time.Now()
 	err := s.Session.Close(ctx)
 	s.l.inTime(ctx, began, 2*time.Millisecond, err)
-	if err == nil && !s.l.hasEnded(s.id) && !s.l.w.net.Refused(s.id) {
+	if err == nil && s.l.w.net != nil && !s.l.hasEnded(s.id) && !s.l.w.net.Refused(s.id) {
 		s.violate("it says that it was closed, and lives")
 	}
 	return err
@@ -367,6 +404,7 @@ func (l *ledger) inTime(ctx context.Context, began time.Time, more time.Duration
 // finish judges what is known when all sessions are over: each watch has ended, and what was not sent
 // was not applied.
 func (l *ledger) finish() {
+	l.following.Wait()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, s := range l.opened {
