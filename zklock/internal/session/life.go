@@ -160,20 +160,6 @@ func (s *life) report(state driver.State) {
 	s.notices.session(e)
 }
 
-// silentOf returns what driver.Silencer says, if a session implements that.
-func silentOf(ds driver.Session) time.Duration {
-	for {
-		switch x := ds.(type) {
-		case driver.Silencer:
-			return x.Silent()
-		case interface{ Unwrap() driver.Session }:
-			ds = x.Unwrap()
-		default:
-			return 0
-		}
-	}
-}
-
 // Ended reports whether a definite error means that the session is over. If so, it ends the
 // session for this client.
 func (s *life) Ended(err error) bool {
