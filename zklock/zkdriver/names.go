@@ -27,7 +27,7 @@ const (
 // address is a server: it gets attempts, questions and blame of its own. Such a server is called by its address, and
 // one that is the only one of its name by the name.
 //
-// A lookup is no server: while one fails or takes long, the addresses of the last one that worked are used. All
+// While a lookup fails or takes long, the addresses of the last one that worked are used. All
 // sessions of a connector share names.
 type names struct {
 	servers []string                                                 // of the URL, as host:port; immutable
