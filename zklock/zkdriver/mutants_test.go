@@ -20,14 +20,6 @@ var _ = []mutant.Mutant{
 		Tests:  []string{"TestSessionOfARestoredEnsemble"},
 	},
 	{
-		Name:   "reconnect-unnoticed",
-		Breaks: "a reconnect looks like the same connection",
-		In:     (*session).establish,
-		Find:   "s.$setLocked(driver.Connected, s.generation+1)",
-		Put:    "s.$setLocked(driver.Connected, max(s.generation, 1))",
-		Tests:  []string{"TestReconnect"},
-	},
-	{
 		Name:   "timeout-as-asked-for",
 		Breaks: "the session timeout is the one asked for, not the one negotiated",
 		In:     (*session).establish,

@@ -2,7 +2,7 @@ package zkdriver
 
 import "github.com/zklock/go-zklock/internal/testkit/mutant"
 
-// Mutants that the simulation of the wire has to find.
+// Mutants that the simulation of the wire has to find, or tests over it.
 var _ = []mutant.Mutant{
 	{
 		Name:   "wire-new-session-after-expiry",
@@ -14,13 +14,12 @@ var _ = []mutant.Mutant{
 		By:     "zklock/internal/simulation",
 	},
 	{
-		Name:   "wire-older-server",
+		Name:   "older-server",
 		Breaks: "a reconnect does not say what replies have shown, so the next server shows older states",
 		In:     (*session).lastSeen,
 		Find:   "s.zxid.$newest()",
 		Put:    "0",
-		Tests:  []string{"TestSimulationOfTheWire"},
-		By:     "zklock/internal/simulation",
+		Tests:  []string{"TestReadsAreNotOlderThanReplies"},
 	},
 	{
 		Name:   "wire-reconnect-unnoticed",
@@ -104,13 +103,12 @@ var _ = []mutant.Mutant{
 		By:     "zklock/internal/simulation",
 	},
 	{
-		Name:   "wire-no-attempt-ends",
+		Name:   "no-attempt-ends",
 		Breaks: "a handshake may take as long as the client waits for it",
 		In:     (*conn).SetReadDeadline,
 		Find:   "!c.established",
 		Put:    "false",
-		Tests:  []string{"TestSimulationOfTheWire"},
-		By:     "zklock/internal/simulation",
+		Tests:  []string{"TestConnectPassesByAServerThatHangs"},
 	},
 	{
 		Name:   "wire-close-without-an-answer",

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zklock/go-zklock/internal/testkit/leaks"
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
@@ -93,55 +92,6 @@ func TestExpiryInAReply(t *testing.T) {
 	s := connect(t, p.url())
 	matches(t, s.Sync(within(t, 5*time.Second), "/"), driver.ErrSessionExpired)
 	reach(t, s, driver.Expired)
-}
-
-// The core may drop a session that has expired without closing it; no goroutine may
-// remain.
-func TestExpiryLeavesNothingBehind(t *testing.T) {
-	before := leaks.Now()
-	p := newPeer(t, func(l *link) {
-		if l.n == 1 {
-			l.work()
-			return
-		}
-		l.greet(0)
-	})
-	s, err := open(t, p.url()).Connect(within(t, 5*time.Second), 4*time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.drop()
-	reach(t, s, driver.Expired)
-	_ = p.Close()
-	p.drop()
-	p.wg.Wait()
-	if err := leaks.Find(before); err != nil {
-		t.Error(err)
-	}
-}
-
-func TestReconnect(t *testing.T) {
-	p := newPeer(t, (*link).work)
-	s := connect(t, p.url())
-	fastest := time.Hour // a busy machine may delay one of them
-	for want := uint64(2); want < 5; want++ {
-		_, before := s.Conn()
-		_, changed := s.State()
-		start := time.Now()
-		p.drop()
-		<-changed
-		generation(t, s, want)
-		fastest = min(fastest, time.Since(start))
-		if g, sent := s.Conn(); g != want || !sent.After(before) {
-			t.Errorf("generation %d, want %d; handshake sent %v, before %v", g, want, sent, before)
-		}
-		if err := s.Sync(within(t, 5*time.Second), "/"); err != nil {
-			t.Error(err)
-		}
-	}
-	if fastest > 900*time.Millisecond {
-		t.Errorf("the fastest reconnect to a single server took %v", fastest)
-	}
 }
 
 // TestConnectionsThatWereOfUseAreFollowedByOthersSoon: each connection answers one

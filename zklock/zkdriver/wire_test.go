@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/memcontrol"
 	"github.com/zklock/go-zklock/internal/testkit/wire"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/memdriver"
@@ -273,6 +274,42 @@ func TestSASLExchangeThatStops(t *testing.T) {
 		pass(8 * time.Second)
 		if n := len(e.Sessions()); n != 0 {
 			t.Errorf("%d sessions are left", n)
+		}
+	})
+}
+
+// A session never shows an older state than a reply has shown before: a server that is behind is passed
+// by until it has caught up, also if there is no other.
+func TestReadsAreNotOlderThanReplies(t *testing.T) {
+	bubble(t, func(t *testing.T, e *memdriver.Ensemble, n *wire.Network) {
+		s, err := open(t, n.URL()).Connect(t.Context(), 40*time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer shut(s)
+		if _, err := s.Create(t.Context(), "/a", nil, driver.Persistent, driver.OpenACL(driver.PermAll)); err != nil {
+			t.Fatal(err)
+		}
+		behind := 0
+		if s.Server() == wire.Addr(0) {
+			behind = 1
+		}
+		memcontrol.Of(e).Lag(behind, 10*time.Second)
+		if _, err := s.Set(t.Context(), "/a", []byte("new"), driver.AnyVersion); err != nil {
+			t.Fatal(err)
+		}
+		for server := range 3 {
+			n.Off(server, server != behind)
+		}
+		began := time.Now()
+		e.KillConnection(s.ID())
+		reach(t, s, driver.Suspended)
+		read, err := s.Get(t.Context(), "/a")
+		if err != nil || string(read.Data) != "new" {
+			t.Errorf("read %q, %v, after a reply has shown %q", read.Data, err, "new")
+		}
+		if took := time.Since(began); took < 10*time.Second || s.Server() != wire.Addr(behind) {
+			t.Errorf("read after %v at %s, want at least the 10s that %s is behind", took, s.Server(), wire.Addr(behind))
 		}
 	})
 }

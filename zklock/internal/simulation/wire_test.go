@@ -35,9 +35,6 @@ func (w *world) layWire() {
 	w.net.Seed(w.seed)
 	w.wired = wired{rng.IntN(3) == 0, rng.IntN(2) == 0, w.p.latency, w.p.latency / time.Duration(1+rng.IntN(3))}
 	w.trace.note("wire %+v", w.wired)
-	if !w.p.loses { // what the ensemble has lost, answers have shown
-		w.ledger = newLedger(w)
-	}
 	w.net.Tear(w.wired.torn)
 	w.serveNames()
 	for i := range w.p.servers {
@@ -62,7 +59,7 @@ func (w *world) near(server int) { w.net.Distance(server, w.wired.up, w.wired.do
 func (w *world) connector() driver.Connector {
 	switch {
 	case w.net == nil:
-		return w.ensemble.Connector()
+		return w.witnessed(w.ensemble.Connector())
 	case w.wired.named:
 		return w.witnessed(w.net.Connector("", shop))
 	}

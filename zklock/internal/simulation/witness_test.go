@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/internal/memcontrol"
+	"github.com/zklock/go-zklock/internal/testkit/corekit"
 	"github.com/zklock/go-zklock/internal/testkit/wire"
 	"github.com/zklock/go-zklock/zklock/driver"
 )
@@ -75,7 +76,9 @@ type witnessed struct {
 }
 
 func (c witnessed) Connect(ctx context.Context, timeout time.Duration) (driver.Session, error) {
+	began := time.Now()
 	s, err := c.Connector.Connect(ctx, timeout)
+	c.l.inTime(ctx, began, 0, err)
 	if err != nil {
 		return nil, err
 	}
@@ -94,6 +97,8 @@ type witness struct {
 
 	mu    sync.Mutex
 	shown int64   // guarded by mu; the newest transaction that an answer has shown
+	wrote string  // guarded by mu; the node that it wrote last
+	again int64   // guarded by mu; the generation on which it has read that again
 	armed []armed // guarded by mu
 }
 
@@ -107,15 +112,21 @@ type armed struct {
 
 // look is what a session knows when a call begins.
 type look struct {
+	ctx               context.Context
+	began             time.Time
 	shown, generation int64
 	conn              *wire.Conn
 }
 
-func (s *witness) look() look {
+func (s *witness) look(ctx context.Context) look {
 	generation, _ := s.Conn()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return look{s.shown, int64(generation), s.l.w.net.Of(s.id)}
+	at := look{ctx, time.Now(), s.shown, int64(generation), nil}
+	if s.l.w.net != nil {
+		at.conn = s.l.w.net.Of(s.id)
+	}
+	return at
 }
 
 func (s *witness) violate(format string, args ...any) {
@@ -127,7 +138,7 @@ func (s *witness) done(before look, err error, zxids ...int64) {
 	if s.ID() != s.id {
 		s.violate("its id is %#x now", s.ID())
 	}
-	if now := s.look(); err == nil && now.conn != nil && now.conn == before.conn && now.generation == before.generation {
+	if now := s.look(before.ctx); err == nil && now.conn != nil && now.conn == before.conn && now.generation == before.generation {
 		s.l.mu.Lock()
 		used, ok := s.l.used[now.conn]
 		for other, generation := range s.l.used {
@@ -142,8 +153,9 @@ func (s *witness) done(before look, err error, zxids ...int64) {
 			s.violate("the handshake was sent at %v and heard at %v", sent, now.conn.Heard())
 		}
 	}
+	s.l.inTime(before.ctx, before.began, 0, err)
 	if errors.Is(err, driver.ErrSessionExpired) {
-		if !s.l.w.net.Refused(s.id) {
+		if s.l.w.net != nil && !s.l.w.net.Refused(s.id) {
 			s.violate("it says that it has expired, and no server has said so: %v", err)
 		}
 	}
@@ -182,14 +194,15 @@ func (s *witness) list(path string, before look, stat driver.Stat, err error) {
 }
 
 func (s *witness) Get(ctx context.Context, path string) (driver.Node, error) {
-	before := s.look()
+	before := s.look(ctx)
 	n, err := s.Session.Get(ctx, path)
 	s.read(path, before, err == nil, n.Stat, err)
 	return n, err
 }
 
 func (s *witness) Watch(ctx context.Context, path string) (driver.Node, <-chan driver.Event, error) {
-	before := s.look()
+	before := s.look(ctx)
+	s.readAgain(before)
 	n, events, err := s.Session.Watch(ctx, path)
 	s.read(path, before, err == nil, n.Stat, err)
 	if err == nil {
@@ -199,7 +212,7 @@ func (s *witness) Watch(ctx context.Context, path string) (driver.Node, <-chan d
 }
 
 func (s *witness) WatchExists(ctx context.Context, path string) (driver.Stat, bool, <-chan driver.Event, error) {
-	before := s.look()
+	before := s.look(ctx)
 	stat, found, events, err := s.Session.WatchExists(ctx, path)
 	s.read(path, before, found, stat, err)
 	if err == nil && found {
@@ -209,14 +222,14 @@ func (s *witness) WatchExists(ctx context.Context, path string) (driver.Stat, bo
 }
 
 func (s *witness) Children(ctx context.Context, path string) ([]string, driver.Stat, error) {
-	before := s.look()
+	before := s.look(ctx)
 	names, stat, err := s.Session.Children(ctx, path)
 	s.list(path, before, stat, err)
 	return names, stat, err
 }
 
 func (s *witness) WatchChildren(ctx context.Context, path string) ([]string, driver.Stat, <-chan driver.Event, error) {
-	before := s.look()
+	before := s.look(ctx)
 	names, stat, events, err := s.Session.WatchChildren(ctx, path)
 	s.list(path, before, stat, err)
 	if err == nil {
@@ -232,7 +245,8 @@ func (s *witness) arm(a armed) {
 }
 
 func (s *witness) Multi(ctx context.Context, ops []driver.Op) ([]driver.OpResult, error) {
-	before := s.look()
+	before := s.look(ctx)
+	s.readAgain(before)
 	for _, op := range ops {
 		s.l.try(op, 0)
 	}
@@ -247,6 +261,9 @@ func (s *witness) Multi(ctx context.Context, ops []driver.Op) ([]driver.OpResult
 		return results, err
 	}
 	zxid := int64(0)
+	s.mu.Lock()
+	s.wrote = ops[len(ops)-1].Path
+	s.mu.Unlock()
 	for i, op := range ops {
 		zxid = results[i].Zxid
 		path := op.Path
@@ -260,6 +277,17 @@ func (s *witness) Multi(ctx context.Context, ops []driver.Op) ([]driver.OpResult
 	s.heard(zxid)
 	s.done(before, nil, zxid)
 	return results, nil
+}
+
+// readAgain reads, on each new connection of the wire, the node that the session wrote last.
+func (s *witness) readAgain(before look) {
+	s.mu.Lock()
+	path, due := s.wrote, s.l.w.net != nil && s.wrote != "" && s.again < before.generation
+	s.again = before.generation
+	s.mu.Unlock()
+	if due {
+		_, _ = s.Get(before.ctx, path) // it is judged there
+	}
 }
 
 // try counts calls that create a node with a number, or those of them that were not sent.
@@ -322,11 +350,40 @@ func (l *ledger) hasEnded(id int64) bool {
 }
 
 func (s *witness) Close(ctx context.Context) error {
+	if state, _ := s.State(); state == driver.Expired {
+		s.ended()
+	}
+	began := time.Now()
 	err := s.Session.Close(ctx)
-	if err == nil && !s.l.hasEnded(s.id) && !s.l.w.net.Refused(s.id) {
+	s.l.inTime(ctx, began, 2*time.Millisecond, err)
+	if err == nil && s.l.w.net != nil && !s.l.hasEnded(s.id) && !s.l.w.net.Refused(s.id) {
 		s.violate("it says that it was closed, and lives")
 	}
 	return err
+}
+
+// ended judges the watches of a session that is over: each has its event.
+func (s *witness) ended() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, a := range s.armed {
+		if len(a.events) > 0 {
+			continue // its receiver has not taken the event yet
+		}
+		select {
+		case <-a.events:
+		default:
+			s.violate("the watch on %s has no event, and the session is over", withoutGUID(a.path))
+		}
+	}
+}
+
+// inTime judges when a call ended: with its context, if not before. Close may take a moment more.
+func (l *ledger) inTime(ctx context.Context, began time.Time, more time.Duration, err error) {
+	until, ok := ctx.Deadline()
+	if late := time.Since(corekit.Later(until, began)); ok && ctx.Err() != nil && late > more {
+		l.w.model.violate("driver", "a call ended %v later than its context: %v", late, err)
+	}
 }
 
 // finish judges what is known when all sessions are over: each watch has ended, and what was not sent
@@ -335,13 +392,7 @@ func (l *ledger) finish() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, s := range l.opened {
-		for _, a := range s.armed {
-			select {
-			case <-a.events:
-			default:
-				s.violate("the watch on %s has no event, and the session is over", withoutGUID(a.path))
-			}
-		}
+		s.ended()
 	}
 	for path, n := range l.tries {
 		if _, made := l.made[path]; made && n[0] == n[1] {

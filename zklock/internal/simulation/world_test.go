@@ -84,6 +84,9 @@ func newWorld(t *testing.T, seed uint64, tally *tally, o options) *world {
 		memdriver.WithLatency(w.p.latency), memdriver.WithReapInterval(3*time.Second))
 	memcontrol.Of(w.ensemble).Journal(w.model.committed)
 	w.faults = breakages
+	if !w.p.loses && (o.wire || seed%8 == 0) { // what the ensemble has lost, answers have shown; judging memdriver in each run would take a third of the time
+		w.ledger = newLedger(w)
+	}
 	if o.wire {
 		w.layWire()
 	}
