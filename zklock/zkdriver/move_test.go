@@ -2,11 +2,16 @@ package zkdriver_test
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -402,5 +407,168 @@ func TestAddressesChangeOneByOne(t *testing.T) {
 		}
 		shut(s)
 		_ = c.Close()
+	})
+}
+
+// A server that pauses for a second, or is far away, is not left: with the default settings sessions stay where they
+// are, whatever they do.
+func TestSlowServersKeepTheirSessions(t *testing.T) {
+	for what, c := range map[string]struct {
+		distance time.Duration // one way
+		pause    time.Duration
+	}{
+		"pauses of a second":    {trip, time.Second},
+		"far away":              {150 * time.Millisecond, 0},
+		"far away, with pauses": {100 * time.Millisecond, 900 * time.Millisecond},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newTriad(t, 2*time.Second)
+				for i := range 3 {
+					w.n.Distance(i, c.distance, c.distance, c.distance/3)
+				}
+				var moves atomic.Int32
+				client, log := w.open(t, 0, 0, zklock.Hooks{Session: func(e zklock.SessionEvent) {
+					if e.State == driver.Suspended {
+						moves.Add(1)
+					}
+				}})
+				l, err := client.Mutex("held").Acquire(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				over := make(chan struct{})
+				var calls sync.WaitGroup
+				calls.Go(func() {
+					for i := 0; ; i++ {
+						select {
+						case <-over:
+							return
+						case <-time.After(100 * time.Millisecond):
+						}
+						if x, err := client.Mutex(fmt.Sprint("call-", i%10)).Acquire(t.Context()); err == nil {
+							_ = x.Release(t.Context())
+						} else {
+							t.Error(err)
+						}
+					}
+				})
+				for i := range 60 {
+					<-time.After(3 * time.Second)
+					if c.pause > 0 {
+						cut := memdriver.AroundClients(i % 3)
+						w.n.Stopped(i%3, true)
+						w.e.Partition(cut)
+						<-time.After(c.pause)
+						w.e.Heal(cut)
+						w.n.Stopped(i%3, false)
+					}
+				}
+				close(over)
+				calls.Wait()
+				if n := moves.Load(); n > 0 || !l.Valid() {
+					t.Errorf("%d moves, and the lock is valid: %t; the log:\n%s", n, l.Valid(), log())
+				}
+			})
+		})
+	}
+}
+
+// The questions work over TLS, too.
+func TestSilentServerIsLeftOverTLS(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newPKI(t, "zk1")
+		pair, err := tls.X509KeyPair(k.cert, k.key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ca := filepath.Join(t.TempDir(), "ca.pem")
+		if err := os.WriteFile(ca, k.ca, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		w := newTriad(t, 2*time.Second)
+		w.n.Serve(&tls.Config{Certificates: []tls.Certificate{pair}})
+		u := w.n.URL()
+		u.Scheme = "zks"
+		u.Params.Set("tls_ca", ca)
+		u.Params.Set("tls_server_name", "zk1")
+		c := open(t, u)
+		s, err := c.Connect(within(t, 10*time.Second), 30*time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer shut(s)
+		server := seat(t, s.Server())
+		if server == w.e.Leader() {
+			return // each order of the servers has its turn sooner or later
+		}
+		w.stop(server)
+		began := time.Now()
+		for s.Sync(within(t, 10*time.Second), "/") != nil && t.Context().Err() == nil {
+		}
+		if took := time.Since(began); took > 2*time.Second || s.Server() == wire.Addr(server) {
+			t.Errorf("the session is at %s after %v, want another server than %s", s.Server(), took, wire.Addr(server))
+		}
+	})
+}
+
+// The clients of a silent server do not arrive at the others in one instant, although all were busy when it fell silent:
+// each has asked at its own time, and pauses for a random time before it connects.
+func TestMovesAreSpread(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const sessions = 120
+		w := newTriad(t, 2*time.Second)
+		server := (w.e.Leader() + 1) % 3
+		var all sync.WaitGroup
+		var mu sync.Mutex
+		var moved []time.Duration // after the fault
+		var stopped time.Time
+		for i := range sessions {
+			c := w.n.Connector("")
+			s, err := c.Connect(t.Context(), 30*time.Second)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all.Go(func() {
+				defer c.Close()
+				defer shut(s)
+				<-time.After(time.Duration(i) * 7 * time.Millisecond)
+				for range 20 {
+					if s.Sync(t.Context(), "/") != nil {
+						generation(t, s, 2)
+						mu.Lock()
+						defer mu.Unlock()
+						moved = append(moved, time.Since(stopped))
+						return
+					}
+					<-time.After(time.Second)
+				}
+			})
+		}
+		<-time.After(5*time.Second + 300*time.Millisecond)
+		mu.Lock()
+		stopped = time.Now()
+		mu.Unlock()
+		w.stop(server)
+		all.Wait()
+		slices.Sort(moved)
+		if len(moved) < sessions/6 {
+			t.Fatalf("%d of %d sessions have moved, want a third", len(moved), sessions)
+		}
+		for i, at := range moved {
+			same := 0
+			for _, other := range moved[i:] {
+				if other < at+50*time.Millisecond {
+					same++
+				}
+			}
+			if same > len(moved)/4 {
+				t.Errorf("%d of %d sessions moved within 50ms, %v after the fault: %v", same, len(moved), at, moved)
+				break
+			}
+		}
+		if last := moved[len(moved)-1]; last > 3*time.Second {
+			t.Errorf("the last session moved %v after the fault", last)
+		}
 	})
 }
