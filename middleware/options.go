@@ -213,7 +213,7 @@ func WithBufferBody(limit int64) Option { return optionFunc(func(c *config) { c.
 // harm: during an outage nothing keeps them apart.
 //
 // An outage is the error [zklock.ErrOutage] and no other. It begins when the client
-// has had no connection for almost all of connect_timeout (15 s by default). Before
+// has had no connection for almost all of connect_timeout (10 s by default). Before
 // that, requests wait, and a request whose wait ends gets the same response as
 // without this option. During the outage, requests are served at once, until there
 // is a session again. Only a request that is behind a waiting one for the same name waits with

@@ -42,7 +42,7 @@ type Config struct {
 
 	SessionTimeout  time.Duration // the key session_timeout, 30s by default
 	TickTime        time.Duration // the key tick_time, 3s by default
-	ConnectTimeout  time.Duration // the key connect_timeout, 15s by default
+	ConnectTimeout  time.Duration // the key connect_timeout, 10s by default
 	LossDelay       time.Duration // the key loss_delay
 	PoolMaxSessions int           // the key pool_max_sessions, 2 by default
 	PoolMaxLifetime time.Duration // the key pool_max_lifetime; 0: sessions are not replaced because of their age

@@ -34,7 +34,7 @@ type key struct {
 var coreKeys = map[string]key{
 	"session_timeout":   durationKey(30*time.Second, time.Millisecond, func(c *Config) *time.Duration { return &c.SessionTimeout }),
 	"tick_time":         durationKey(3*time.Second, time.Millisecond, func(c *Config) *time.Duration { return &c.TickTime }), // ZooKeeper's sample configuration has 2s, its code 3s
-	"connect_timeout":   durationKey(15*time.Second, time.Millisecond, func(c *Config) *time.Duration { return &c.ConnectTimeout }),
+	"connect_timeout":   durationKey(10*time.Second, time.Millisecond, func(c *Config) *time.Duration { return &c.ConnectTimeout }),
 	"loss_delay":        durationKey(0, 0, func(c *Config) *time.Duration { return &c.LossDelay }),
 	"pool_max_sessions": intKey(2, 1, maxPoolSessions, func(c *Config) *int { return &c.PoolMaxSessions }),
 	"pool_max_lifetime": durationKey(0, 0, func(c *Config) *time.Duration { return &c.PoolMaxLifetime }),

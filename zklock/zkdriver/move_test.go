@@ -50,7 +50,7 @@ func (w triad) open(t *testing.T, timeout, tick time.Duration, hooks zklock.Hook
 	var mu sync.Mutex
 	var lines strings.Builder
 	log := slog.New(slog.NewTextHandler(locked{&mu, &lines}, nil))
-	c, err := zklock.OpenConfig(zklock.Config{Connector: w.n.Connector(""), SessionTimeout: timeout, TickTime: tick, PoolMaxSessions: 1},
+	c, err := zklock.OpenConfig(zklock.Config{Connector: w.n.Connector(""), SessionTimeout: timeout, TickTime: tick, PoolMaxSessions: 1, ConnectTimeout: 15 * time.Second},
 		zklock.WithLogger(log), zklock.WithHooks(hooks))
 	if err != nil {
 		t.Fatal(err)

@@ -21,8 +21,8 @@ const (
 	Refused
 )
 
-// tryLimit is how long a try goes on without a session, with the default connect_timeout of 15 s.
-const tryLimit = 15 * time.Second / 4
+// tryLimit is how long a try goes on without a session, with the default connect_timeout of 10 s.
+const tryLimit = 10 * time.Second / 4
 
 // CheckTries sends requests through an adapter, in synctest bubbles. adapter returns a function that makes
 // one request for the lock that pick returns, and calls work while it has the lock. The adapter must
