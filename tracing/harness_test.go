@@ -1,6 +1,7 @@
 package tracing_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sort"
@@ -58,6 +59,7 @@ func startWith(t *testing.T, cfg zklock.Config, opts ...tracing.Option) *process
 	mp := sdkmetric.NewMeterProvider(sdkmetric.WithReader(p.reader))
 	p.app = tp.Tracer("app")
 	p.hooks = tracing.Hooks(append([]tracing.Option{tracing.WithTracerProvider(tp), tracing.WithMeterProvider(mp)}, opts...)...)
+	cfg.SessionTimeout = cmp.Or(cfg.SessionTimeout, 10*time.Second) // a loss takes a third of the default's time
 	c, err := zklock.OpenConfig(cfg, zklock.WithHooks(p.hooks))
 	if err != nil {
 		t.Fatal(err)

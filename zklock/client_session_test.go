@@ -201,3 +201,66 @@ func TestOldSessionDrains(t *testing.T) {
 		mustRelease(t, k)
 	})
 }
+
+// narrow is a connector of servers that have room for one connection.
+type narrow struct {
+	driver.Connector
+	room  chan struct{} // cap 1: holds the connection
+	tries atomic.Int32  // those that were refused
+}
+
+func (n *narrow) Connect(ctx context.Context, timeout time.Duration) (driver.Session, error) {
+	select {
+	case n.room <- struct{}{}:
+		return n.Connector.Connect(ctx, timeout)
+	case <-time.After(time.Second):
+		n.tries.Add(1)
+		return nil, fmt.Errorf("the server has no room: %w", driver.ErrNotSent)
+	}
+}
+
+// A client can open one of its sessions only. Every name uses that one, and waits no longer than until the first
+// try for another has failed. When there is room, names spread again.
+func TestNamesUseASessionThatWorks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		defer e.Close()
+		n := &narrow{Connector: e.Connector(), room: make(chan struct{}, 1)}
+		c, err := zklock.OpenConfig(zklock.Config{Connector: n, PoolMaxSessions: 4, ConnectTimeout: 10 * time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if err := c.Ping(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 40 {
+			began := time.Now()
+			l, err := c.Mutex(fmt.Sprint("name-", i)).Acquire(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if took := time.Since(began); took > 1100*time.Millisecond {
+				t.Errorf("name %d took %v", i, took)
+			}
+			mustRelease(t, l)
+		}
+		if err := c.Healthy(); err != nil {
+			t.Error(err)
+		}
+		if st := c.Stats(); st.Open != 1 {
+			t.Errorf("%d sessions, want 1", st.Open)
+		}
+		<-n.room
+		for c.Stats().Open < 2 {
+			<-time.After(time.Second)
+			for i := range 40 {
+				l, err := c.Mutex(fmt.Sprint("name-", i)).Acquire(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				mustRelease(t, l)
+			}
+		}
+	})
+}

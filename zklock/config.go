@@ -40,7 +40,7 @@ type Config struct {
 	// /zklock. It may have characters that a root in a URL cannot have.
 	Root string
 
-	SessionTimeout  time.Duration // the key session_timeout, 10s by default
+	SessionTimeout  time.Duration // the key session_timeout, 30s by default
 	TickTime        time.Duration // the key tick_time, 3s by default
 	ConnectTimeout  time.Duration // the key connect_timeout, 10s by default
 	LossDelay       time.Duration // the key loss_delay

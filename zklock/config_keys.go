@@ -32,7 +32,7 @@ type key struct {
 
 // coreKeys are the keys of the core, with their defaults and the least that they can be.
 var coreKeys = map[string]key{
-	"session_timeout":   durationKey(10*time.Second, time.Millisecond, func(c *Config) *time.Duration { return &c.SessionTimeout }),
+	"session_timeout":   durationKey(30*time.Second, time.Millisecond, func(c *Config) *time.Duration { return &c.SessionTimeout }),
 	"tick_time":         durationKey(3*time.Second, time.Millisecond, func(c *Config) *time.Duration { return &c.TickTime }), // ZooKeeper's sample configuration has 2s, its code 3s
 	"connect_timeout":   durationKey(10*time.Second, time.Millisecond, func(c *Config) *time.Duration { return &c.ConnectTimeout }),
 	"loss_delay":        durationKey(0, 0, func(c *Config) *time.Duration { return &c.LossDelay }),

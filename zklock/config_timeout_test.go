@@ -225,12 +225,12 @@ func TestLossDelayThatDoesNotFitIsRefused(t *testing.T) {
 		params string
 		says   []string // nil: Open accepts it
 	}{
-		{"loss_delay=1s", nil},
-		{"loss_delay=1100ms", []string{"loss_delay=1.1s", "10s", "at least 10.1s"}},
-		{"loss_delay=5s", []string{"at least 14s"}},
+		{"session_timeout=10s&loss_delay=1s", nil},
+		{"session_timeout=10s&loss_delay=1100ms", []string{"loss_delay=1.1s", "10s", "at least 10.1s"}},
+		{"session_timeout=10s&loss_delay=5s", []string{"at least 14s"}},
 		{"loss_delay=5s&session_timeout=14s", nil},
 		{"loss_delay=5s&tick_time=500ms", nil},
-		{"loss_delay=6s&tick_time=500ms", []string{"at least 12s"}},
+		{"session_timeout=10s&loss_delay=6s&tick_time=500ms", []string{"at least 12s"}},
 		{"loss_delay=-1s", []string{`"loss_delay"`}},
 		{"loss_delay=soon", []string{`"loss_delay"`, "duration"}},
 		{"loss_delay=2000000h", []string{`"loss_delay"`}},

@@ -58,14 +58,6 @@ type Diagnoser interface {
 	Diagnose() error
 }
 
-// Silencer is implemented by a [Session] that says why it has lost its connection.
-type Silencer interface {
-	// Silent is about the connection that was lost last. It returns for how long the server had not answered
-	// when the driver gave the connection up because of that. It returns 0 if there was another reason, or
-	// no loss yet.
-	Silent() time.Duration
-}
-
 // Session is one ZooKeeper session. Once it has expired or was closed, it stays so. While
 // it lives, it may move between servers and connections.
 //

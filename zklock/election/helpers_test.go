@@ -1,6 +1,7 @@
 package election_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/testkit/corekit"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/election"
 	"github.com/zklock/go-zklock/zklock/memdriver"
@@ -23,6 +25,8 @@ func connect(t *testing.T, e *memdriver.Ensemble, opts ...zklock.Option) *zklock
 // open opens a client, and closes it at the end of the test.
 func open(t *testing.T, cfg zklock.Config, opts ...zklock.Option) *zklock.Client {
 	t.Helper()
+	cfg.SessionTimeout = cmp.Or(cfg.SessionTimeout, corekit.SessionTimeout)
+	cfg.ConnectTimeout = cmp.Or(cfg.ConnectTimeout, corekit.ConnectTimeout)
 	c, err := zklock.OpenConfig(cfg, opts...)
 	if err != nil {
 		t.Fatal(err)

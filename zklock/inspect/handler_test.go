@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/testkit/corekit"
 	"github.com/zklock/go-zklock/internal/testkit/leaks"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
@@ -33,7 +34,8 @@ func newWorld(t *testing.T) *world {
 	w := &world{T: t, ensemble: memdriver.New(), waiting: make(chan struct{}, 100)}
 	t.Cleanup(func() { _ = w.ensemble.Close() })
 	open := func(host string, pid int) *zklock.Client {
-		c, err := zklock.OpenConnector(w.ensemble.Connector(), zklock.WithLogger(nil), zklock.WithIdentity(zklock.Identity{Host: host, PID: pid}),
+		cfg := zklock.Config{Connector: w.ensemble.Connector(), SessionTimeout: corekit.SessionTimeout, ConnectTimeout: corekit.ConnectTimeout}
+		c, err := zklock.OpenConfig(cfg, zklock.WithLogger(nil), zklock.WithIdentity(zklock.Identity{Host: host, PID: pid}),
 			zklock.WithHooks(zklock.Hooks{Wait: func(ctx context.Context, _ zklock.WaitEvent) (context.Context, func(zklock.WaitResult)) {
 				w.waiting <- struct{}{}
 				return ctx, nil

@@ -103,12 +103,8 @@ func (d *dialer) dial(_, _ string, _ time.Duration) (net.Conn, error) {
 		return nil, errSessionOver
 	}
 	server := d.turns.turn(d.config.names.all(d.life, &d.watching))
-	servers := len(d.turns.all())
-	budget := attemptBudget(d.session.Timeout(), servers)
+	budget := d.budget()
 	d.mu.Lock()
-	if d.opening && servers > 1 {
-		budget = maxAttempt
-	}
 	d.current, d.reached = server, false
 	d.mu.Unlock()
 	// Once a session was opened, its servers are known to speak ZooKeeper's protocol.
@@ -151,6 +147,17 @@ func (d *dialer) dial(_, _ string, _ time.Duration) (net.Conn, error) {
 		}
 	})
 	return c, nil
+}
+
+// budget returns the time that the next attempt gets.
+func (d *dialer) budget() time.Duration {
+	servers, timeout := len(d.turns.all()), d.session.Timeout()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.opening && servers > 1 {
+		return maxAttempt
+	}
+	return attemptBudget(timeout, servers)
 }
 
 // connect does the TCP and the TLS handshake.

@@ -7,8 +7,9 @@
 //
 //	zk://[user:password@]host[:port][,host[:port]...][/root][?key=value&...]
 //
-// The default port is 2181. Host names are resolved again for every connection, and
-// servers are tried in random order. Each session begins with another server than the
+// The default port is 2181. Host names are resolved again for every connection, and each
+// address of a name is a server. While a lookup fails, the addresses of the last one are used. The zone of
+// an IPv6 address stands behind %25. Servers are tried in random order. Each session begins with another server than the
 // session before it, so a server that fails does not take all sessions of a client. If the
 // URL has a user and no key sasl, each session authenticates with ZooKeeper's digest scheme.
 //
@@ -54,6 +55,13 @@
 // secret. A wrong scheme and a web server are permanent errors. If the probe shows no
 // permanent error, the server is probed again after 30 s, or after 1 s if it did not
 // answer the probe in time.
+//
+// # Servers that fall silent
+//
+// A connection stays open when the host of its server has lost its power or its route, or when the server's process is
+// stopped. If a request of a session has no answer for an eighth of the session timeout, between 0.5 s and 1.25 s, the driver asks
+// the server and the others for their status, as above. It leaves the server if that says nothing, and another one
+// serves: the session goes on there. See driver.Silencer.
 //
 // # Refused by SASL
 //

@@ -187,4 +187,28 @@ var _ = []mutant.Mutant{
 		Put:    "resp.sessionID != 0",
 		Tests:  []string{"TestSilentServerIsLeft"},
 	},
+	{
+		Name:   "address-is-no-server",
+		Breaks: "of a name with several addresses one is used, and its silence is that of the ensemble",
+		In:     (*names).now,
+		Find:   "len(found) < 2",
+		Put:    "len(found) >= 0",
+		Tests:  []string{"TestEachAddressOfANameIsAServer"},
+	},
+	{
+		Name:   "lookup-that-fails-is-believed",
+		Breaks: "a lookup that fails takes the addresses away, so without DNS a lost connection is a lost lock",
+		In:     (*names).look,
+		Find:   "err == nil && len(found) > 0",
+		Put:    "err == nil || len(found) == 0",
+		Tests:  []string{"TestLookupIsNoServer"},
+	},
+	{
+		Name:   "new-sessions-in-a-hurry",
+		Breaks: "the more servers a URL has, the less time each has to open a session, and slow ones open none",
+		In:     (*dialer).budget,
+		Find:   "d.opening && servers > 1",
+		Put:    "false",
+		Tests:  []string{"TestSlowServersLetNewSessionsIn"},
+	},
 }

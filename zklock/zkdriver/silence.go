@@ -36,7 +36,7 @@ func patience(timeout time.Duration) time.Duration {
 const (
 	// maxPatience bounds the patience for long session timeouts: no call has to wait for much longer than usual. A
 	// server that pauses for less, such as for a collection of its garbage, is not left.
-	maxPatience = 1500 * time.Millisecond
+	maxPatience = 1250 * time.Millisecond
 
 	// minPatience bounds it for short ones.
 	minPatience = 500 * time.Millisecond

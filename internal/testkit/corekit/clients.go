@@ -14,6 +14,14 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
+// The settings of clients of tests whose parameters do not have them. They are shorter than the defaults: tests of a loss
+// take a third of the time. What they prove carries over, since all that a client does by time scales with the session
+// timeout, up to the bounds that package lease and package zkdriver name; these have tests with several timeouts.
+const (
+	SessionTimeout = 10 * time.Second
+	ConnectTimeout = 10 * time.Second
+)
+
 // Config returns the settings that URL keys describe, for a connector.
 func Config(t testing.TB, c driver.Connector, params map[string]string) zklock.Config {
 	t.Helper()
@@ -26,6 +34,8 @@ func Config(t testing.TB, c driver.Connector, params map[string]string) zklock.C
 		t.Fatal(err)
 	}
 	cfg.Connector = c
+	cfg.SessionTimeout = cmp.Or(cfg.SessionTimeout, SessionTimeout)
+	cfg.ConnectTimeout = cmp.Or(cfg.ConnectTimeout, ConnectTimeout)
 	return cfg
 }
 

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/zklock/go-zklock/internal/testkit/corekit"
 	"github.com/zklock/go-zklock/internal/testkit/wait"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
@@ -33,7 +34,8 @@ type World struct {
 func New(t *testing.T, e *memdriver.Ensemble, connector driver.Connector) *World {
 	t.Helper()
 	w := &World{T: t, Ensemble: e, released: make(map[*zklock.Lock]int), running: make(map[*zklock.Lock]int), Waiting: make(chan struct{}, 1000)}
-	client, err := zklock.OpenConnector(connector, zklock.WithHooks(zklock.Hooks{
+	cfg := zklock.Config{Connector: connector, SessionTimeout: corekit.SessionTimeout}
+	client, err := zklock.OpenConfig(cfg, zklock.WithHooks(zklock.Hooks{
 		Acquire: func(ctx context.Context, _ zklock.AcquireEvent) (context.Context, func(zklock.AcquireResult)) {
 			return ctx, func(r zklock.AcquireResult) {
 				if r.Lock != nil {

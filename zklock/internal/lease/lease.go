@@ -123,51 +123,6 @@ func (l *Lease) margin() time.Duration {
 	return l.Timeout/100 + max(l.Timeout/20, 50*time.Millisecond)
 }
 
-// ExchangeEvery returns the interval of the exchanges of a session with places. Every one of
-// them is a Sync, and some are followed by a heartbeat, a write: see CommitDue. A Sync goes
-// to the leader and back, and no server writes it to disk.
-func (l *Lease) ExchangeEvery() time.Duration {
-	return max(l.Timeout/10, MinPeriod)
-}
-
-// CommitDue returns the instant when the next heartbeat is due.
-//
-// A heartbeat at the instant t follows right after a Sync, which is its p. Its j was sent at most
-// a tick and an interval of the Syncs before p. So it proves a lease until at least t + Timeout -
-// margin - Tick - ExchangeEvery. The next heartbeat is due when what is left is two intervals less
-// than that, plus a hundredth of the timeout for the time that the requests take. Without the
-// Syncs, the lease would get as short with twice as many heartbeats.
-//
-// Any other write that was committed moves the instant as far as it moves the lease.
-func (l *Lease) CommitDue() time.Time {
-	// With short timeouts the interval is a large part of them: there each exchange has a
-	// heartbeat.
-	return l.Until.Add(-max(l.LeastKept()+l.Timeout/100, l.Timeout/3))
-}
-
-// LeastKept returns how much of the lease is left at least while exchanges are answered at once.
-// CommitDue explains what a heartbeat proves; the next one is sent within two intervals before
-// that gets too short. A lock may be granted with less, as Least says, until the first heartbeat.
-func (l *Lease) LeastKept() time.Duration {
-	return max(l.Timeout-l.margin()-l.Tick-3*l.ExchangeEvery(), 0)
-}
-
-// Short returns how much the lease is too short for locks to work; 0 or less if they work. While
-// heartbeats are answered, there must always be enough for a grant, and 60 ms for a request
-// before it: a message there and back, across a continent.
-func (l *Lease) Short() time.Duration { return l.Least() + 60*time.Millisecond - l.LeastKept() }
-
-// SyncEvery returns the interval of an idle session's Syncs. Its first write has to find exchanges
-// that prove a usable lease. At that write, p is at most one interval old, and j at most two
-// intervals and a tick. After the margin, a quarter of the timeout must be left.
-func (l *Lease) SyncEvery() time.Duration {
-	return max(min(l.Timeout/3, (l.Timeout*65/100-l.Tick)/2), MinPeriod)
-}
-
-// MinPeriod is the shortest interval of exchanges. It limits the load that
-// sessions with short timeouts put on the ensemble.
-const MinPeriod = 200 * time.Millisecond
-
 // Lasts reports whether what is proven may begin to count at the instant now: enough is left
 // for a grant, and a heartbeat can extend it before it ends. A heartbeat extends it if its j
 // is a later exchange than that which proves Until. After a gap in the chain, there is none

@@ -102,4 +102,13 @@ var _ = []mutant.Mutant{
 		Put:    "$recent",
 		Tests:  []string{"TestNowAsksForTheClocks"},
 	},
+	{
+		Name:   "exchanges-too-rare",
+		Breaks: "with long session timeouts a session learns late that its server is silent, and waiters wait for that",
+		In:     (*Lease).ExchangeEvery,
+		Find:   "min(l.Timeout/10, max(time.Second, l.Timeout/30))",
+		Put:    "l.Timeout / 10",
+		Tests:  []string{"TestWaiterNoticesThatItsServerIsSilent"},
+		By:     "zklock/zkdriver",
+	},
 }

@@ -12,8 +12,8 @@ import (
 // heart is the goroutine of a session that keeps its lease proven.
 type heart struct{ *requests }
 
-// beat keeps the lease proven. While a place needs it, it sends a Sync every tenth of the
-// session timeout, and after some of them a heartbeat: a write, which a quorum commits. See
+// beat keeps the lease proven. While a place needs it, it sends a Sync every
+// lease.Lease.ExchangeEvery, and after some of them a heartbeat: a write, which a quorum commits. See
 // lease.Lease.CommitDue. Else it sends a Sync now and then, so that the first write finds
 // earlier exchanges to prove a lease with. Any other request that became a link of the
 // lease's chain replaces a Sync, and any other write that renewed the lease a heartbeat.
@@ -77,8 +77,11 @@ func (s heart) plan(now time.Time, last attempt, early func(time.Duration) time.
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	busy, every := s.needing > 0, s.lease.SyncEvery()
-	if busy {
+	switch {
+	case busy:
 		every = s.lease.ExchangeEvery()
+	case s.work > 0:
+		every = s.lease.RestEvery()
 	}
 	// A server may refuse Syncs. On a session that proves no lease that must not look like silence.
 	// After a gap in the chain, the first heartbeats would prove too little for a grant.

@@ -346,4 +346,13 @@ var _ = []mutant.Mutant{
 		Put:    "givenUp := false",
 		Tests:  []string{"TestWritesThatWereGivenUp"},
 	},
+	{
+		Name:   "name-bound-to-a-session",
+		Breaks: "names whose session cannot be opened fail, although the client has a session that works",
+		In:     (*Pool[*Session]).choose,
+		Find:   "p.slots[home].barred",
+		Put:    "false",
+		Tests:  []string{"TestNamesUseASessionThatWorks"},
+		By:     "zklock",
+	},
 }

@@ -1,7 +1,6 @@
 package session
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
@@ -26,7 +25,7 @@ func (s overseer) oversee(suspendedThen time.Duration) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	reported := driver.Connected
-	var left departure // from the server of the last connection
+	var from departure // from the server of the last connection
 	for {
 		suspendedNow := lease.Suspended()
 		state, changed := s.ds.State()
@@ -46,7 +45,7 @@ func (s overseer) oversee(suspendedThen time.Duration) {
 		if state != reported {
 			reported = state
 			if state == driver.Suspended {
-				left = departure{server: s.ds.Server(), silent: silentOf(s.ds)}
+				from = departure{server: s.ds.Server(), silent: silentOf(s.ds)}
 			}
 			s.mu.Lock()
 			switch {
@@ -62,23 +61,23 @@ func (s overseer) oversee(suspendedThen time.Duration) {
 
 		after := func() {}
 		s.mu.Lock()
-		remaining, cause := s.endsLocked()
-		s.looks = time.Now().Add(remaining)
-		if remaining <= 0 {
+		left, cause := s.endsLocked()
+		s.looks = time.Now().Add(left)
+		if left <= 0 {
 			after = s.endLocked(driver.Expired, cause)
 		}
 		s.mu.Unlock()
 		if after(); s.IsOver() {
 			return
 		}
-		if d := time.Since(cut); back && (d > s.lease.ExchangeEvery() || left.silent > 0) && !s.IsOver() {
+		if d := time.Since(cut); back && (d > s.lease.ExchangeEvery() || from.silent > 0) && !s.IsOver() {
 			s.mu.Lock()
 			report := s.notices.expectLocked(false)
 			s.mu.Unlock()
-			line, now := left, s.ds.Server()
+			line, now := from, s.ds.Server()
 			report <- func() { line.log(s.settings, s.ds.ID(), now, d) }
 		}
-		timer.Reset(remaining)
+		timer.Reset(left)
 		select {
 		case <-changed:
 		case <-s.look:
@@ -90,21 +89,6 @@ func (s overseer) oversee(suspendedThen time.Duration) {
 			return
 		}
 	}
-}
-
-// departure is why a session has lost its connection.
-type departure struct {
-	server string
-	silent time.Duration // for how long the server had not answered when the session left it; 0: another reason
-}
-
-// log writes that the session is connected again, to the server now, after d.
-func (l departure) log(set *Settings, id int64, now string, d time.Duration) {
-	if l.silent > 0 {
-		set.Log().Warn(fmt.Sprintf("zklock: left %s, silent for %v; no lock was lost", l.server, l.silent.Round(100*time.Millisecond)), "session", HexID(id), "server", now)
-		return
-	}
-	set.Log().Warn("zklock: connected again, no lock was lost", "session", HexID(id), "disconnected", d.Round(time.Millisecond))
 }
 
 // silenceLocked returns for how long the server of a connection that has just ended was silent

@@ -57,12 +57,19 @@ func NewPool[M Member](set *Settings, connector driver.Connector) *Pool[M] {
 // one, and waits until ctx ends; see Patient for a context that ends after connect_timeout. If all sessions
 // are full, it fails with errs.ErrFull.
 func (p *Pool[M]) Session(ctx context.Context, path string, bytes int) (M, error) {
+	var heard *opening // its first failure is known
 	for {
 		found, m, o, err := p.look(path, bytes)
 		if found || err != nil {
 			return m, err
 		}
+		failed := o.failed
+		if o == heard {
+			failed = nil
+		}
 		select {
+		case <-failed: // another session may do
+			heard = o
 		case <-o.done:
 			if o.err != nil && Permanent(o.err) {
 				return m, o.refusal()
@@ -93,6 +100,9 @@ func (p *Pool[M]) look(path string, bytes int) (found bool, _ M, _ *opening, _ e
 	if !ok {
 		return false, none, nil, p.Settings.full(bytes)
 	}
+	if home := p.slot(path); n != home && p.slots[home].barred && time.Since(p.slots[home].wanted) > p.Settings.ConnectTimeout {
+		p.openLocked(home) // until then the caller has the other one
+	}
 	sl := &p.slots[n]
 	switch s := sl.session; {
 	case s == nil || s.IsOver(): // if it is over, it is about to leave the slot
@@ -106,19 +116,26 @@ func (p *Pool[M]) look(path string, bytes int) (found bool, _ M, _ *opening, _ e
 	default:
 		return true, sl.member, nil, nil
 	}
-	if sl.opening == nil {
-		o, before := &opening{done: make(chan struct{})}, sl.session
-		sl.opening = o
-		if time.Since(sl.wanted) > cutMemory {
-			sl.cut, sl.failure = time.Now(), nil
-		}
-		if before != nil { // discard is about to record that
-			sl.failure = lossOf(before)
-		}
-		o.last.Store(sl.failure) // until the new attempt has a reason of its own
-		p.wg.Go(func() { p.open(n, o, before) })
-	}
+	p.openLocked(n)
 	return false, none, sl.opening, nil
+}
+
+// openLocked starts an attempt to open a session for slot n, unless one is under way. The pool's mu is held.
+func (p *Pool[M]) openLocked(n int) {
+	sl := &p.slots[n]
+	if sl.opening != nil {
+		return
+	}
+	o, before := &opening{done: make(chan struct{}), failed: make(chan struct{})}, sl.session
+	sl.opening = o
+	if time.Since(sl.wanted) > cutMemory {
+		sl.cut, sl.failure = time.Now(), nil
+	}
+	if before != nil { // discard is about to record that
+		sl.failure = lossOf(before)
+	}
+	o.last.Store(sl.failure) // until the new attempt has a reason of its own
+	p.wg.Go(func() { p.open(n, o, before) })
 }
 
 // open tries to open a session for slot n. It gives up shortly before connect_timeout, so that
@@ -148,6 +165,7 @@ func (p *Pool[M]) open(n int, o *opening, before *Session) {
 	for pause := 20 * time.Millisecond; err != nil; pause = min(2*pause, time.Second) {
 		failure := err
 		o.last.Store(&failure)
+		p.bar(n, o)
 		if Permanent(err) || !Sleep(ctx, p.Settings.Jitter(pause), nil) {
 			break
 		}
@@ -161,6 +179,16 @@ func (p *Pool[M]) open(n int, o *opening, before *Session) {
 	}
 	p.mu.Unlock()
 	close(o.done)
+}
+
+// bar records that a session could not be opened for slot n: see choose.
+func (p *Pool[M]) bar(n int, o *opening) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.slots[n].barred = true; !o.told {
+		o.told = true
+		close(o.failed)
+	}
 }
 
 // fill puts a session into slot n. It returns an error instead if the session has ended
@@ -177,7 +205,7 @@ func (p *Pool[M]) fill(n int, m M) error {
 		return fmt.Errorf("a session ended as soon as it was opened: %v", cause)
 	}
 	sl := &p.slots[n]
-	sl.session, sl.member, sl.wanted, sl.failure, sl.pause = s, m, time.Time{}, nil, 0
+	sl.session, sl.member, sl.wanted, sl.failure, sl.pause, sl.barred = s, m, time.Time{}, nil, 0, false
 	return nil
 }
 

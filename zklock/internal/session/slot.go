@@ -30,14 +30,20 @@ type slot[M Member] struct {
 	// is not known.
 	cut, wanted time.Time
 	failure     *error
+
+	// barred is set when a session could not be opened, until one was. Callers that are about to make znodes then use
+	// another slot's session that works: a server may have room for some of a client's connections only.
+	barred bool
 }
 
 // opening is an attempt to open a session. All callers that wait for the session share it.
 type opening struct {
-	done chan struct{}
-	err  error                 // set before done is closed
-	made time.Time             // guarded by the pool's mu; when the ensemble last made a session, which has to be prepared yet
-	last atomic.Pointer[error] // why the newest try failed, for callers that give up before done
+	done   chan struct{}
+	failed chan struct{}         // closed when a first try has failed
+	told   bool                  // guarded by the pool's mu; failed is closed
+	err    error                 // set before done is closed
+	made   time.Time             // guarded by the pool's mu; when the ensemble last made a session, which has to be prepared yet
+	last   atomic.Pointer[error] // why the newest try failed, for callers that give up before done
 }
 
 // refusal returns the error for the caller, after an attempt that is not worth repeating.
@@ -102,12 +108,20 @@ func (sl *slot[M]) cutSince() time.Time {
 func (p *Pool[M]) slot(path string) int { return slotOf(path, len(p.slots)) }
 
 // choose returns the number of the slot for a path and for ephemeral znodes with so many bytes: that of the
-// path, or the next one whose session has room. ok is false, and n is the slot of the path, if none has.
+// path, or the next one whose session has room. If no session can be opened in the slot of the path, it is the next one
+// that has a session which is connected. ok is false, and n is the slot of the path, if none has.
 // The pool's mu is held.
 func (p *Pool[M]) choose(path string, bytes int) (n int, ok bool) {
 	home := p.slot(path)
 	if bytes > p.Settings.maxEphemerals() {
 		return home, false
+	}
+	for i := range p.slots {
+		n = (home + i) % len(p.slots)
+		s := p.slots[n].session
+		if p.slots[home].barred && s != nil && s.hasRoom(bytes) && !s.IsOver() && !s.PastLifetime() && s.CutSince().IsZero() {
+			return n, true
+		}
 	}
 	for i := range p.slots {
 		n = (home + i) % len(p.slots)

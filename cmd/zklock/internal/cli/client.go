@@ -12,8 +12,8 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// runSession is the default session timeout of zklock commands that run another command. With the
-// library's default of 10 s, a session could expire while the servers elect a leader, and zklock
+// runSession is the session timeout of zklock commands that run another command, and of doctor, if the URL sets
+// none: the library's default. With much less, a session could expire while the servers elect a leader, and zklock
 // would then end the other command.
 const runSession = 30 * time.Second
 

@@ -30,6 +30,8 @@ func (a *app) doctorCommand() *cobra.Command {
     version that concern locks, support of container znodes, maxClientCnxns
   - the servers' tickTime and the session timeout that they grant, against tick_time and
     session_timeout of the URL
+  - whether a server that falls silent costs locks: how long leases last, against the servers'
+    syncLimit
   - the quorum, and the rights on the root
   - the queues: contenders that belong to no session, those of other libraries, sequence numbers,
     clocks
@@ -88,7 +90,7 @@ func (a *app) patient() (doctor.Patient, error) {
 	}
 	return doctor.Patient{
 		Client: c, Driver: zkdriver.Driver{}, URL: u,
-		SessionTimeout: cmp.Or(cfg.SessionTimeout, 10*time.Second),
+		SessionTimeout: cmp.Or(cfg.SessionTimeout, runSession),
 		TickTime:       cmp.Or(cfg.TickTime, 3*time.Second),
 		PoolSessions:   cmp.Or(cfg.PoolMaxSessions, 2),
 		MaxBuffer:      cmp.Or(cfg.JuteMaxbuffer, 1<<20-1),

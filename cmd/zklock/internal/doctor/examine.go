@@ -38,6 +38,7 @@ func Examine(ctx context.Context, p Patient) (r Report) {
 	servers := lookAtAll(ctx, p)
 	r.reach(p, servers)
 	r.session(p, servers)
+	r.silence(p, servers)
 	r.connections(p, servers)
 	r.sizes(p, servers)
 	if !slices.ContainsFunc(servers, func(s server) bool { return !s.isDown() }) {
