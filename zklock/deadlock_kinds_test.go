@@ -301,3 +301,27 @@ func TestCallerLockWithoutMode(t *testing.T) {
 		})
 	}
 }
+
+// Readers of a process have got the node of its writer. A reader of another process waits for them until handover_time has
+// passed, also if that is longer than deadlock_timeout: its wait is in no circle, although one of those readers waits for it.
+func TestReaderBehindReadersInAWritersNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		params := map[string]string{"handover_time": "5s"}
+		a, b := connect(t, e.Connector(), params), connect(t, e.Connector(), params)
+		w := mustLock(t)(a.RWMutex("m").Writer().Acquire(t.Context()))
+		next := acquiring(t, a.RWMutex("m").Reader(), t.Context())
+		x := mustLock(t)(b.Mutex("x").Acquire(t.Context()))
+		behind := nested(t, x, b.RWMutex("m").Reader())
+		mustRelease(t, w)
+		r := <-next
+		if r.Token().Turn == 0 {
+			t.Fatal("the place was not passed on")
+		}
+		ahead := nested(t, r, a.Mutex("x"))
+		granted(t, <-behind)
+		mustRelease(t, x)
+		granted(t, <-ahead)
+		mustRelease(t, r)
+	})
+}

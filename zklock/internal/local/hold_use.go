@@ -226,10 +226,15 @@ func (h *Hold) mayLowerLocked() (bool, error) {
 	return true, nil
 }
 
-// Nodes returns the nodes of a hold. ok is false if they are about to go.
+// Nodes returns the nodes of a hold. ok is false if they are about to go. A writer's node that readers have got counts as
+// a reader's: readers of other processes wait for it until handover_time has passed, and no longer. See place.ShareAt.
 func (h *Hold) Nodes() (all []Node, ok bool) {
 	own, ok := h.place.Contenders()
+	mode, _ := h.describe()
 	for i, c := range own {
+		if c.Mode.Lowers() && c.Mode.Lowered() == mode {
+			c.Mode = mode
+		}
 		all = append(all, Node{c, h.wants[i].Name})
 	}
 	return all, ok
