@@ -2,6 +2,7 @@ package zklock_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"sync"
@@ -260,6 +261,36 @@ func TestNamesUseASessionThatWorks(t *testing.T) {
 					t.Fatal(err)
 				}
 				mustRelease(t, l)
+			}
+		}
+	})
+}
+
+// refusing is a connector of servers that refuse the client's identity.
+type refusing struct {
+	driver.Connector
+	tries atomic.Int32
+}
+
+func (r *refusing) Connect(context.Context, time.Duration) (driver.Session, error) {
+	r.tries.Add(1)
+	return nil, driver.ErrAuthFailed
+}
+
+// A failure that does not pass ends each call at its first try.
+func TestPermanentFailureEndsTheFirstTry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		defer e.Close()
+		r := &refusing{Connector: e.Connector()}
+		c, err := zklock.OpenConfig(zklock.Config{Connector: r})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		for i := range int32(50) {
+			if err := c.Ping(t.Context()); !errors.Is(err, driver.ErrAuthFailed) || r.tries.Load() != i+1 {
+				t.Fatalf("call %d: %v after %d tries, want ErrAuthFailed after one for each call", i, err, r.tries.Load())
 			}
 		}
 	})

@@ -96,9 +96,9 @@ func TestSlotsThatAreMissed(t *testing.T) {
 		opts []gocronlock.Option
 		want error
 	}{
-		"short":              {19 * time.Second, nil, zklock.ErrNotAcquired},
-		"short, with a wait": {19 * time.Second, []gocronlock.Option{gocronlock.WithWait(15 * time.Second)}, nil},
-		"long":               {time.Minute, nil, nil},
+		"short":              {59 * time.Second, nil, zklock.ErrNotAcquired},
+		"short, with a wait": {59 * time.Second, []gocronlock.Option{gocronlock.WithWait(40 * time.Second)}, nil},
+		"long":               {3 * time.Minute, nil, nil},
 	} {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

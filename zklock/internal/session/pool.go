@@ -57,19 +57,20 @@ func NewPool[M Member](set *Settings, connector driver.Connector) *Pool[M] {
 // one, and waits until ctx ends; see Patient for a context that ends after connect_timeout. If all sessions
 // are full, it fails with errs.ErrFull.
 func (p *Pool[M]) Session(ctx context.Context, path string, bytes int) (M, error) {
-	var heard *opening // its first failure is known
 	for {
 		found, m, o, err := p.look(path, bytes)
 		if found || err != nil {
 			return m, err
 		}
-		failed := o.failed
-		if o == heard {
-			failed = nil
+		select {
+		case <-o.done:
+		case <-ctx.Done():
+		case <-o.failed:
+			if m, ok := p.another(path, bytes); ok {
+				return m, nil
+			}
 		}
 		select {
-		case <-failed: // another session may do
-			heard = o
 		case <-o.done:
 			if o.err != nil && Permanent(o.err) {
 				return m, o.refusal()
@@ -85,6 +86,18 @@ func (p *Pool[M]) Session(ctx context.Context, path string, bytes int) (M, error
 			return m, err
 		}
 	}
+}
+
+// another returns a session for a path whose own could not be opened at the first try, if there is one.
+func (p *Pool[M]) another(path string, bytes int) (m M, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n, _ := p.choose(path, bytes)
+	sl := &p.slots[n]
+	if s := sl.session; p.closed || s == nil || s.IsOver() || s.PastLifetime() || !s.hasRoom(bytes) {
+		return m, false
+	}
+	return sl.member, true
 }
 
 // look returns the session in the slot that choose returns, if found. If there is none that can be used, it
@@ -165,7 +178,9 @@ func (p *Pool[M]) open(n int, o *opening, before *Session) {
 	for pause := 20 * time.Millisecond; err != nil; pause = min(2*pause, time.Second) {
 		failure := err
 		o.last.Store(&failure)
-		p.bar(n, o)
+		if !Permanent(err) {
+			p.bar(n, o)
+		}
 		if Permanent(err) || !Sleep(ctx, p.Settings.Jitter(pause), nil) {
 			break
 		}
