@@ -166,7 +166,7 @@ func TestQueuesWithALateContender(t *testing.T) {
 		defer e.Close()
 		const late = 12 * time.Second
 		faults := faultdriver.NewToggle(faultdriver.Once(faultdriver.On(faultdriver.Multi, faultdriver.LateAfter(late))))
-		cfg := zklock.Config{Connector: faultdriver.Wrap(e.Connector(), faults), PoolMaxSessions: 1}
+		cfg := zklock.Config{Connector: faultdriver.Wrap(e.Connector(), faults), PoolMaxSessions: 1, SessionTimeout: 10 * time.Second}
 		gaveUp, err := zklock.OpenConfig(cfg, zklock.WithIdentity(zklock.Identity{Host: "h", PID: 2}))
 		if err != nil {
 			t.Fatal(err)
