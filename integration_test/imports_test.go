@@ -89,7 +89,7 @@ var importRules = map[string]imports{
 	"contrib/zklockvet/":       {ours: []string{"contrib/zklockvet"}, foreign: []string{"golang.org/x/tools", "github.com/golangci/plugin-module-register"}},
 	"internal/testkit/":        {ours: []string{"zklock", "internal/testkit/"}},
 	"internal/testkit/corekit": {ours: []string{"zklock", "zklock/memdriver", "zklock/faultdriver", "internal/memcontrol", "internal/faultcontrol"}},
-	"internal/testkit/world":   {ours: []string{"zklock", "zklock/memdriver", "zklock/faultdriver", "internal/memcontrol", "internal/faultcontrol", "internal/testkit/"}},
+	"internal/testkit/world":   {ours: []string{"zklock", "zklock/memdriver", "internal/memcontrol", "internal/testkit/"}},
 	"internal/testkit/wire":    {ours: []string{"zklock", "zklock/memdriver", "zklock/zkdriver", "internal/memcontrol", "internal/netcontrol"}, foreign: []string{"github.com/go-zookeeper/zk"}},
 	"integration_test/bench":   {ours: []string{"zklock", "zklock/memdriver", "zklock/zkdriver", "internal/netcontrol", "internal/memcontrol", "integration_test/", "internal/testkit/", "contrib/locktest/"}, foreign: []string{"github.com/go-zookeeper/zk", "github.com/anishathalye/porcupine"}},
 	"contrib/contention":       {ours: []string{"zklock"}, foreign: []string{"github.com/google/pprof"}},
