@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/zklock/go-zklock/internal/testkit/ensemble"
 )
 
 // snippet is one code block of the README, or of docs, that a test compiles. Its name is in a
@@ -123,7 +125,8 @@ const (
 	firstDriver = "zklock/zkdriver"
 )
 
-// TestFirstProgramOfTheReadmeWorksOnAServer runs it as it stands, but for the address.
+// TestFirstProgramOfTheReadmeWorksOnAServer runs it as it stands, but for the address. The server grants the default
+// session timeout, as one with ZooKeeper's own settings does.
 func TestFirstProgramOfTheReadmeWorksOnAServer(t *testing.T) {
 	t.Parallel()
 	for _, s := range snippets(t) {
@@ -131,7 +134,8 @@ func TestFirstProgramOfTheReadmeWorksOnAServer(t *testing.T) {
 			continue
 		}
 		mod := emptyModule(t)
-		text := strings.Replace(s.text, firstURL, sharedEnsemble(t).Hosts()+rootOf(t), 1)
+		server := ensemble.Start(t, ensemble.Config{MaxSessionTimeout: 40 * time.Second})
+		text := strings.Replace(s.text, firstURL, server.Hosts()+rootOf(t), 1)
 		if err := os.WriteFile(filepath.Join(mod, "main.go"), []byte(text), 0o666); err != nil {
 			t.Fatal(err)
 		}

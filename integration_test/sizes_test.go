@@ -235,7 +235,7 @@ func TestRandomSizes(t *testing.T) {
 			access = append(access, fmt.Sprintf("ip:10.0.%d.%d:r", i, upTo(250)))
 		}
 		t.Logf("round %d: seed %d, limit %d, %d entries", round, seed, limit, len(access))
-		c := dial(t, p.Addr(), quick("jute_maxbuffer", fmt.Sprint(limit), "acl", strings.Join(access, ","), "pool_max_sessions", fmt.Sprint(1+r.IntN(3)), "session_timeout", "4s", "deadlock_timeout", "0"))
+		c := dial(t, p.Addr(), quick("jute_maxbuffer", fmt.Sprint(limit), "acl", strings.Join(access, ","), "pool_max_sessions", fmt.Sprint(1+r.IntN(3)), "session_timeout", "10s", "deadlock_timeout", "0")) // at 4s, a pause of this machine of one second would count as a lost connection
 		name := func(i int) string { return fmt.Sprint(i) + strings.Repeat([]string{"n", "ä"}[r.IntN(2)], upTo(250)) }
 		var done sync.WaitGroup
 		var full atomic.Int64

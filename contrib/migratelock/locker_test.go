@@ -206,8 +206,8 @@ func TestLockerUnreachable(t *testing.T) {
 		e.Partition(memdriver.AroundClients(0))
 		began := time.Now()
 		err := l.Unlock(t.Context(), nil)
-		if waited := time.Since(began); waited > 10*time.Second {
-			t.Errorf("Unlock took %v, want a session timeout of 10s at most", waited)
+		if waited := time.Since(began); waited > 30*time.Second {
+			t.Errorf("Unlock took %v, want a session timeout of 30s at most", waited)
 		}
 		if err != nil && !errors.Is(err, zklock.ErrLost) {
 			t.Errorf("Unlock: %v, want nil or the loss", err)

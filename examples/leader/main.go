@@ -51,7 +51,7 @@ var errNoReplica = errors.New("the leader is not one of the replicas that live")
 // killed leads, or if a token does not rise.
 func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("leader", flag.ContinueOnError)
-	url := flags.String("url", "mem://", "the ensemble: zk://host:port/root, or mem:// for one in memory")
+	url := flags.String("url", "mem://?session_timeout=10s", "the ensemble: zk://host:port/root, or mem:// for one in memory; the next leader comes after its session_timeout")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 func TestRunOnMem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out strings.Builder
-		if err := run(t.Context(), []string{"-url", "mem://"}, &out); err != nil {
+		if err := run(t.Context(), nil, &out); err != nil {
 			t.Fatalf("%v\n%s", err, &out)
 		}
 		want := regexp.MustCompile(`^(replica-\d) leads, token \S+

@@ -33,6 +33,10 @@ func patience(timeout time.Duration) time.Duration {
 	return min(max(timeout/8, minPatience), maxPatience, timeout/4)
 }
 
+// forgotten returns how long a request may wait for its answer from the only server before the session makes another
+// connection.
+func forgotten(timeout time.Duration) time.Duration { return max(2*patience(timeout), timeout/4) }
+
 const (
 	// maxPatience bounds the patience for long session timeouts: no call has to wait for much longer than usual. A
 	// server that pauses for less, such as for a collection of its garbage, is not left.
@@ -78,12 +82,12 @@ type word struct {
 
 // doubt asks about the server of a connection whose oldest request was written at that time, and leaves the server if
 // it is silent and another one serves. Where a URL has one server, that may be a balancer in front of many: then the
-// session leaves a connection on which a request has waited for twice the patience, once, if it hears on another
-// one that the server serves. It may do so again when requests are answered in time.
+// session leaves a connection on which a request has waited for a quarter of the session timeout, once, if it hears on
+// another one that the server serves: the only server may be slow. It may do so again when requests are answered in time.
 func (s *session) doubt(c *conn, at time.Time) {
 	defer s.doubting.Store(false)
 	limit, begun := patience(s.Timeout()), time.Now()
-	ctx, cancel := context.WithTimeout(s.life, max(limit, time.Until(at.Add(2*limit))))
+	ctx, cancel := context.WithTimeout(s.life, max(limit, time.Until(at.Add(forgotten(s.Timeout())))))
 	defer cancel()
 	servers := s.dialer.turns.all()
 	heard := make(chan word, len(servers))
@@ -97,7 +101,7 @@ func (s *session) doubt(c *conn, at time.Time) {
 	others := slices.DeleteFunc(slices.Clone(servers), func(server string) bool { return server == c.server })
 	rand.Shuffle(len(others), func(i, j int) { others[i], others[j] = others[j], others[i] })
 	only := len(others) == 0
-	if only && time.Since(at) < 2*limit {
+	if only && time.Since(at) < forgotten(s.Timeout()) {
 		return // no answer would change anything
 	}
 	ask(c.server)
@@ -142,7 +146,7 @@ func (s *session) doubt(c *conn, at time.Time) {
 // remake leaves the connection of a server that answers on others.
 func (s *session) remake(c *conn, at time.Time) {
 	quiet := time.Since(at)
-	if quiet >= 2*patience(s.Timeout()) && c.waits(at) && !s.strained.Swap(true) {
+	if quiet >= forgotten(s.Timeout()) && c.waits(at) && !s.strained.Swap(true) {
 		c.kill(&errForgotten{quiet})
 	}
 }
