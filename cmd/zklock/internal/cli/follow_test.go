@@ -19,7 +19,7 @@ import (
 // TestFollowersEndWithAPermanentError: the servers grant a session that is longer than the one
 // that the URL asks for. The exit code says so, as it does for a command that does not go on.
 func TestFollowersEndWithAPermanentError(t *testing.T) {
-	e := memdriver.New(memdriver.WithTickTime(10 * time.Second))
+	e := memdriver.New(memdriver.WithTickTime(20 * time.Second))
 	defer e.Close()
 	for _, args := range []string{"who x", "watch x", "elect --observe x"} {
 		if code, _, stderr := command(t, e, strings.Fields(args)...); code != exitConfiguration || !strings.Contains(stderr, "minSessionTimeout") {
