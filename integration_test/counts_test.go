@@ -196,6 +196,7 @@ func TestContendedCycleCostsAsMuchAsZkLock(t *testing.T) {
 		locks = append(locks, try(t, within(t), c.Mutex("fleet")))
 		switch i {
 		case 0:
+			locks[0].must(t) // before the others come
 		case 1:
 			receive(t, "a waiter", waiting)
 			queued(t, c, before[1], map[string]int{"multi": 1, "getChildren2": 1, "getData": 2})

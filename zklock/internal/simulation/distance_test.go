@@ -28,8 +28,8 @@ type ring struct {
 	jitter  bool // each request takes up to a quarter longer
 }
 
-// bound is how long a ring may stand: two rounds may pass until its last wait is looked at, which takes eight requests
-// one after the other.
+// bound is how long a ring may stand, from the beginning of its last wait: two rounds may pass until that is looked at,
+// which takes eight requests one after the other.
 func (r ring) bound() time.Duration {
 	rtt := r.rtt
 	if r.jitter {
@@ -72,9 +72,10 @@ func (r ring) play(t *testing.T, seed uint64) (stood time.Duration) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 0xd157))
 	var mu sync.Mutex
+	var closed time.Time // when the last wait has begun
 	e := memdriver.New(memdriver.WithLatency(r.rtt / 2))
 	defer e.Close()
-	open := func() *zklock.Client {
+	open := func(hooks zklock.Hooks) *zklock.Client {
 		connector := e.Connector()
 		if r.jitter {
 			connector = faultcontrol.Control(connector, func(faultdriver.Op) faultdriver.Fault {
@@ -83,16 +84,22 @@ func (r ring) play(t *testing.T, seed uint64) (stood time.Duration) {
 				return faultdriver.Delay(time.Duration(rng.Int64N(int64(r.rtt/4) + 1)))
 			})
 		}
-		c, err := zklock.OpenConfig(zklock.Config{Connector: connector, DeadlockTimeout: r.timeout, SessionTimeout: time.Minute})
+		c, err := zklock.OpenConfig(zklock.Config{Connector: connector, DeadlockTimeout: r.timeout, SessionTimeout: time.Minute}, zklock.WithHooks(hooks))
 		if err != nil {
 			t.Fatal(err)
 		}
 		return c
 	}
+	waits := zklock.Hooks{Wait: func(ctx context.Context, _ zklock.WaitEvent) (context.Context, func(zklock.WaitResult)) {
+		mu.Lock()
+		defer mu.Unlock()
+		closed = time.Now()
+		return ctx, nil
+	}}
 	clients := make([]*zklock.Client, r.members)
 	locks := make([]*zklock.Lock, r.members)
 	for i := range clients {
-		clients[i] = open()
+		clients[i] = open(waits)
 		defer clients[i].Close()
 		// The first use of a name takes longer.
 		err := zklock.Do(t.Context(), r.want(clients[i], fmt.Sprint((i+1)%r.members)), func(context.Context, *zklock.Lock) error { return nil })
@@ -109,7 +116,7 @@ func (r ring) play(t *testing.T, seed uint64) (stood time.Duration) {
 	passing, stop := context.WithCancel(t.Context())
 	var passers sync.WaitGroup
 	if r.kind == readersPassing {
-		c := open()
+		c := open(zklock.Hooks{})
 		defer c.Close()
 		for i := range 2 * r.members {
 			rng := rand.New(rand.NewPCG(seed, uint64(i)))
@@ -131,15 +138,12 @@ func (r ring) play(t *testing.T, seed uint64) (stood time.Duration) {
 	for i := range starts {
 		starts[i] = between(rng, 0, 2*r.timeout+2*r.rtt)
 	}
-	var closed, ended time.Time
+	var ended time.Time
 	var victims, granted atomic.Int32
 	var all sync.WaitGroup
 	for i, c := range clients {
 		all.Go(func() {
 			time.Sleep(starts[i])
-			mu.Lock()
-			closed = time.Now() // the last one's stays
-			mu.Unlock()
 			ctx, cancel := locks[i].Context(context.Background())
 			defer cancel()
 			l, err := r.want(c, fmt.Sprint((i+1)%r.members)).Acquire(ctx)
