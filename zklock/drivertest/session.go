@@ -66,7 +66,7 @@ func sessionTests() []test {
 			shown := make(chan string, 1)
 			go func() {
 				n, err := s.Get(e.ctx, path)
-				for errors.Is(err, driver.ErrConnLoss) && e.ctx.Err() == nil {
+				for (errors.Is(err, driver.ErrConnLoss) || errors.Is(err, driver.ErrNotSent)) && e.ctx.Err() == nil {
 					n, err = s.Get(e.ctx, path)
 				}
 				shown <- fmt.Sprintf("%s, %v", n.Data, err)

@@ -118,15 +118,22 @@ func TestAgentGoesOnForTheCallerItHasChosen(t *testing.T) {
 		tk := &ticket{r: &Request{}, patience: &p}
 		tk.at = c.waiters.PushBack(tk)
 		a := &agent{crew: c, client: open{}, cancel: func() { c.ended = true }}
+		c.Lock()
 		a.chooseLocked(tk)
 		a.reviewLocked() // another one has left
+		c.Unlock()
 		time.Sleep(2 * breath)
-		if c.ended || !a.Stays() {
+		stays := a.Stays()
+		c.Lock()
+		if c.ended || !stays {
 			t.Error("the agent has ended, want it to go on")
 		}
 		tk.at = nil
 		a.reviewLocked()
+		c.Unlock()
 		time.Sleep(2 * breath)
+		c.Lock()
+		defer c.Unlock()
 		if !c.ended {
 			t.Error("the agent goes on for a caller that has left")
 		}
