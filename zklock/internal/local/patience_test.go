@@ -41,14 +41,20 @@ func TestThousandsLeaveAtOnce(t *testing.T) {
 			c.waiters.PushBack(&ticket{r: &Request{}, patience: &p, since: time.Now(), deadline: time.Now().Add(time.Second)})
 		}
 		a := &agent{crew: c, client: open{}, cancel: func() { c.ended = true }}
+		c.Lock()
 		for c.waiters.Len() > 0 {
 			c.waiters.Remove(c.waiters.Front())
 			a.reviewLocked()
 			if c.waiters.Len() == callers/2 {
+				c.Unlock()
 				time.Sleep(2 * breath)
+				c.Lock()
 			}
 		}
+		c.Unlock()
 		time.Sleep(2 * breath)
+		c.Lock()
+		defer c.Unlock()
 		if !c.ended || c.looks > maxPatience+1 || c.reviews != 2 {
 			t.Errorf("ended: %v, after %d looks in %d reviews; want two reviews", c.ended, c.looks, c.reviews)
 		}
