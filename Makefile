@@ -223,7 +223,7 @@ simulate: ## RUNS simulated runs and every small case with any two faults; a tab
 	@ZKLOCK_PAIRS=all $(GO) test -count=1 -timeout=20m -run='^TestEvery' ./zklock/internal/simulation & cases=$$!; \
 	ZKLOCK_LONG=1 ZKLOCK_RUNS=$(RUNS) $(GO) test -count=1 -timeout=90m -run='^TestSimulation|^TestJudge$$' -skip='^TestSimulation(RepeatsItself|OfTheWire)$$' -v ./zklock/internal/simulation; \
 	wait $$cases
-	$(call heading,over ZooKeeper's protocol: a twenty-fifth as many runs)
+	$(call heading,over the protocol of ZooKeeper: a twenty-fifth as many runs)
 	ZKLOCK_RUNS=$$((($(RUNS) + 24) / 25)) $(GO) test -count=1 -timeout=20m -run='^TestSimulationOfTheWire$$' -v ./zklock/internal/simulation
 	$(call heading,runs repeated: with nothing else that takes the processor from one of them)
 	ZKLOCK_LONG=1 $(GO) test -count=1 -timeout=20m -run='^TestSimulationRepeatsItself$$' -v ./zklock/internal/simulation
