@@ -20,6 +20,8 @@ import (
 //   - While an agent is at work, a goroutine waits that the place could be granted to; or the write that
 //     creates its nodes is under way, and what comes meanwhile gets them. Otherwise the place leaves
 //     ZooKeeper's queue, and a write that was not sent is not sent any more.
+//   - A place of several names has some of them while it waits for another, and the wait of an agent is in no register: see
+//     package deadlock. So an agent gives such a place up after severalFor. The next requester's wait is registered.
 //   - An agent uses its name, as an acquisition does, so the local queue is not forgotten meanwhile.
 type agent struct {
 	ticket
@@ -107,6 +109,9 @@ func newAgent(client users, c crew, p *patience, left *place.Place, of *Request)
 func (a *agent) run(start *place.Place) {
 	r := &a.request
 	defer a.client.endUse(r.Wants)
+	if len(r.Wants) > 1 {
+		defer time.AfterFunc(severalFor, a.cancel).Stop()
+	}
 	patient, cancel := a.client.patient(r.ctx)
 	left, err := place.Attempt{Session: start.Session(), Request: &r.Request, By: a}.Take(r.ctx, patient, cancel, start)
 	a.cancel()
@@ -120,11 +125,19 @@ func (a *agent) run(start *place.Place) {
 	if a.bound != nil && err == nil {
 		got = a.bound.r.got
 	}
+	if left != nil && len(r.Wants) > 1 && time.Since(a.since) >= severalFor {
+		left.Remove()
+		left = nil
+	}
 	a.crew.agentEnds(a, a.bound, got, left)
 	if a.bound != nil {
 		a.bound.answer(got != nil, left)
 	}
 }
+
+// severalFor is how long an agent goes on with a place of several names: about as long as a wait lasts by default until it is
+// registered.
+const severalFor = time.Second
 
 // breath is for how long an agent whose callers have all left waits for others, if callers give up at present.
 // Callers that came at the same moment give up at the same moment, and many of them come again at once.
