@@ -29,8 +29,10 @@ func TestNestedAcquisitionCostsNoMore(t *testing.T) {
 		},
 		"a lock that another client has": func(ctx context.Context) {
 			held := acquire(t, other.Mutex("busy"))
+			before := c.proxy.Counts()
 			p := try(t, ctx, c.Mutex("busy"))
 			receive(t, "the wait", waiting)
+			eventually(t, "it watches the holder's node and, a moment later, its own", func() bool { return c.since(before).requests["getData"] >= 2 })
 			release(t, held)
 			release(t, p.must(t))
 		},
