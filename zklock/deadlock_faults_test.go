@@ -89,6 +89,7 @@ func TestRegisterThatIsForbidden(t *testing.T) {
 				t.Error(o.err)
 			}
 		}
+		synctest.Wait() // for the log, which no caller waits for
 		if n := strings.Count(log.String(), "refuse to register waits"); n != 1 {
 			t.Errorf("%d lines:\n%s", n, log.String())
 		}

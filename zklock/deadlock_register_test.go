@@ -105,6 +105,7 @@ func TestRegisterThatMayNotBeRead(t *testing.T) {
 			wantVictims(t, circle(t, e, nil, party{a, a.Mutex("p"), a.Mutex("q"), bounded}, party{a, a.Mutex("q"), a.Mutex("p"), bounded}), 1)
 			time.Sleep(3 * time.Minute)
 		}
+		synctest.Wait() // for the log, which no caller waits for
 		if n := strings.Count(log.String(), "refuse to register waits or to list them"); n != 1 {
 			t.Errorf("%d lines:\n%s", n, log.String())
 		}
