@@ -14,7 +14,9 @@ import "errors"
 // ErrConnLoss means that the outcome is unknown: the request was applied, or was not, or
 // will be applied later. A driver must return it whenever a request may have left the
 // process and no reply to it was read. Package zklock then finds out what happened; a
-// driver that reports another error, or repeats the request, makes that impossible.
+// driver that reports another error, or repeats the request, makes that impossible. A driver
+// that gave the connection up, since the server did not answer, adds [os.ErrDeadlineExceeded]:
+// a server that cuts a connection may do so since a request is too large for it.
 var ErrConnLoss = errors.New("connection lost, outcome unknown")
 
 // ErrNotSent means that the request certainly never left this process, and never will:

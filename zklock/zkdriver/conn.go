@@ -286,6 +286,17 @@ func (c *conn) oldest() (at time.Time, ok bool) {
 	return at, ok
 }
 
+// unanswered marks the requests whose connection this client gives up for want of an answer.
+func (c *conn) unanswered() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, p := range c.pending {
+		if p.send != nil {
+			p.send.unanswered.Store(true)
+		}
+	}
+}
+
 // waits reports whether the request that oldest has returned has no answer yet.
 func (c *conn) waits(at time.Time) bool {
 	now, ok := c.oldest()
@@ -296,6 +307,9 @@ func (c *conn) waits(at time.Time) bool {
 func (c *conn) kill(cause error) {
 	if c.killed.Swap(true) {
 		return
+	}
+	if isSilence(cause) {
+		c.unanswered() // before the client sees the end of the connection, and returns their errors
 	}
 	_ = c.raw.Close() // the connection is given up in any case
 	c.session.lose(c, cause)

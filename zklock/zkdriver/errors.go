@@ -3,6 +3,7 @@ package zkdriver
 import (
 	"errors"
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 
@@ -110,7 +111,7 @@ func (s *session) outcome(c call, q *send, err error) error {
 		return nil
 	}
 	err = s.interpret(q, err)
-	if c.size >= notableRequest && errors.Is(err, driver.ErrConnLoss) {
+	if c.size >= notableRequest && errors.Is(err, driver.ErrConnLoss) && !q.unanswered.Load() {
 		err = fmt.Errorf("%w; the request had %d bytes, and a server cuts the connection of one that is larger than its jute.maxbuffer", err, c.size)
 	}
 	return wrap(c, err)
@@ -119,6 +120,9 @@ func (s *session) outcome(c call, q *send, err error) error {
 // notableRequest is the size of a request that may be above a limit that a server's operator
 // has lowered. A request for one lock is smaller.
 const notableRequest = 4 << 10
+
+// errNoAnswer is the reason of a lost connection that this client gave up: the server did not cut it.
+var errNoAnswer = fmt.Errorf("the server did not answer: %w", os.ErrDeadlineExceeded)
 
 // interpret translates an error of the client. An error that is not an answer from a
 // server means that there was no answer. Then it depends on whether the frame was
@@ -136,6 +140,9 @@ func (s *session) interpret(q *send, err error) error {
 		return e
 	}
 	if alive {
+		if q.unanswered.Load() {
+			err = both(err, errNoAnswer)
+		}
 		return both(driver.ErrConnLoss, err) // includes answers that cannot be parsed
 	}
 	if final := s.finalErr(); final != nil {

@@ -41,7 +41,8 @@ type send struct {
 	// write's own: a server puts the last transaction there that it has processed, and it
 	// processes writes and their replies one at a time.
 
-	oversized atomic.Int64 // the length of its reply, if that is too long to be kept; 0 if not
+	oversized  atomic.Int64 // the length of its reply, if that is too long to be kept; 0 if not
+	unanswered atomic.Bool  // this client gave its connection up, since the server answered nothing
 }
 
 const (

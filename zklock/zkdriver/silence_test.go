@@ -3,6 +3,7 @@ package zkdriver_test
 import (
 	"encoding/binary"
 	"io"
+	"os"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -101,7 +102,7 @@ func TestSilentServerIsLeft(t *testing.T) {
 			t.Parallel()
 			p := suspected(t, nil, second)
 			s, done := p.connect(t)
-			matches(t, recv(t, done), driver.ErrConnLoss)
+			matches(t, recv(t, done), driver.ErrConnLoss, os.ErrDeadlineExceeded)
 			if err := s.Sync(within(t, 10*time.Second), "/"); err != nil {
 				t.Error(err)
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync/atomic"
 	"time"
 
@@ -17,7 +18,8 @@ import (
 // connections.
 //
 // Invariants:
-//   - Only a request that is larger than all that were answered on its connection can be at fault. So
+//   - Only a request that is larger than all that were answered on its connection can be at fault, and only
+//     if the server ended the connection: a server that is slow, or silent, has not refused its size. So
 //     connections that are lost for another reason change nothing, as a rule.
 //   - Groups under which a connection was lost are not sent in that size again: the bound is half of it.
 //     When a request of one caller was cut tooOften, it is refused, and so are others of at least its size:
@@ -140,8 +142,8 @@ func (b *bounds) waitLocked() {
 // of sizes. p is of the session.
 func (b *bounds) note(p *proof, gen uint64, group, size int, err error) {
 	lost := errors.Is(err, driver.ErrConnLoss)
-	if lost && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)) || errors.Is(err, driver.ErrNotSent) {
-		return // without a loss, or without a request
+	if lost && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) || errors.Is(err, os.ErrDeadlineExceeded)) || errors.Is(err, driver.ErrNotSent) {
+		return // without a loss, without a cut by a server, or without a request
 	}
 	p.mu.Lock()
 	if gen > p.gen {

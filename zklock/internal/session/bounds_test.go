@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,11 +19,16 @@ type limited struct {
 	limit   int
 	cuts    int
 	broken  bool // the network cuts it, whatever the size
+	silent  bool // nothing is answered, so the driver gives it up
 	largest int  // of the requests that were answered
 }
 
 func (l *limited) Multi(_ context.Context, ops []driver.Op) ([]driver.OpResult, error) {
 	size := sizeOf(ops)
+	if l.silent {
+		l.generation++
+		return nil, fmt.Errorf("%w: %w", driver.ErrConnLoss, os.ErrDeadlineExceeded)
+	}
 	if size > l.limit || l.broken {
 		l.cuts++
 		l.generation++
@@ -94,6 +100,24 @@ func TestLostConnectionsThatShowNothing(t *testing.T) {
 		}
 		if got := s.commits.most(); got != whole {
 			t.Errorf("groups have %d bytes 20 minutes later, want %d", got, whole)
+		}
+	})
+}
+
+// A server that answers nothing, however long, has not refused a size.
+func TestSilenceShowsNothingOfSizes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ds := &limited{limit: 1 << 20, silent: true}
+		ds.generation = 1
+		s := busySession(ds, time.Hour)
+		whole := s.commits.most()
+		for range 2 * tooOften {
+			_, _ = s.multi(t.Context(), "test", 2, request(30_000))
+			_, _ = s.Transact(t.Context(), request(30_000))
+		}
+		ds.silent = false
+		if _, err := s.Transact(t.Context(), request(30_000)); err != nil || s.commits.most() != whole {
+			t.Errorf("%v, and groups of %d bytes, want %d", err, s.commits.most(), whole)
 		}
 	})
 }
