@@ -48,6 +48,7 @@ func Run(ctx context.Context, c Config) ([]history.Event, error) {
 		return nil, err
 	}
 	h := history.NewRecorder()
+	h.NoteClock()
 	r := &run{config: c, history: h, registers: newRegisters(h), begun: make(chan struct{}), calm: make(chan struct{})}
 	if c.Kills > 0 {
 		return r.kill(ctx)
@@ -189,6 +190,7 @@ func (r *run) idle(ctx context.Context, working *sync.WaitGroup) error {
 // report writes a line of progress every few seconds.
 func (r *run) report(ctx context.Context) {
 	for pause(ctx, progressEvery) {
+		r.history.NoteClock()
 		r.say("%d grants", r.grants.n.Load())
 	}
 }

@@ -3,12 +3,16 @@ package locktest
 import (
 	"cmp"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/zklock/go-zklock/contrib/locktest/fault"
+	"github.com/zklock/go-zklock/contrib/locktest/history"
+	"github.com/zklock/go-zklock/contrib/locktest/servers"
 )
 
 // startLimit is how long a worker may take until it is ready.
@@ -21,6 +25,8 @@ type slot struct {
 	command []string     // of the slot's processes
 	link    *fault.Link  // nil: Config.Direct
 	clock   *fault.Clock // of the slot's processes; nil: no clock jumps
+
+	newest atomic.Int64 // the number of the newest process
 
 	mu      sync.Mutex
 	current *process      // nil: none is ready; guarded by mu
@@ -39,8 +45,25 @@ func newSlot(r *run, command []string) (*slot, error) {
 	if r.config.Direct {
 		return s, nil
 	}
-	s.link, err = fault.NewLink(r.config.Ensemble.Addrs())
-	return s, err
+	if s.link, err = fault.NewLink(r.config.Ensemble.Addrs()); err != nil {
+		return nil, err
+	}
+	if logged, ok := r.config.Ensemble.(servers.Logged); ok && len(logged.Logs()) > 0 {
+		s.link.OnAnswer(s.noteSession)
+	}
+	return s, nil
+}
+
+// noteSession notes the session of a connection, from the first bytes of the server's answer: lengths and versions, and
+// the id.
+func (s *slot) noteSession(answer []byte) {
+	const id = 4 + 4 + 4
+	if len(answer) < id+8 {
+		return // no server of ZooKeeper sends that in parts, as a rule
+	}
+	if session := binary.BigEndian.Uint64(answer[id:]); session != 0 {
+		s.run.history.Note(history.Event{Kind: history.Session, Worker: int(s.newest.Load()), Reason: fmt.Sprintf("0x%x", session)})
+	}
 }
 
 // serve starts processes until ctx ends. It returns an error if a process does not get ready, or breaks
@@ -48,7 +71,9 @@ func newSlot(r *run, command []string) (*slot, error) {
 func (s *slot) serve(ctx context.Context) error {
 	c := s.run.config
 	for ctx.Err() == nil {
-		p, err := s.run.start(ctx, s.command, s.clock.Env(), s.addrs())
+		number := s.run.numbers.next()
+		s.newest.Store(int64(number))
+		p, err := s.run.start(ctx, number, s.command, s.clock.Env(), s.addrs())
 		if err != nil {
 			return err
 		}
@@ -67,8 +92,8 @@ func (s *slot) serve(ctx context.Context) error {
 }
 
 // start starts a process of a worker and waits until it is ready, or until ctx ends.
-func (r *run) start(ctx context.Context, command, more, addrs []string) (*process, error) {
-	p, err := startProcess(r.config, command, more, addrs, r.numbers.next(), r.history)
+func (r *run) start(ctx context.Context, number int, command, more, addrs []string) (*process, error) {
+	p, err := startProcess(r.config, command, more, addrs, number, r.history)
 	if err != nil {
 		return nil, err
 	}

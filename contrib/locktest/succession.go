@@ -111,7 +111,7 @@ func (l *line) kill(ctx context.Context, kills int) (err error) {
 // next starts a process that acquires the name. The processes run the commands in turn.
 func (l *line) next(ctx context.Context) (*successor, error) {
 	commands := l.run.config.commands()
-	p, err := l.run.start(ctx, commands[l.processes%len(commands)], nil, l.run.config.Ensemble.Addrs())
+	p, err := l.run.start(ctx, l.run.numbers.next(), commands[l.processes%len(commands)], nil, l.run.config.Ensemble.Addrs())
 	if err != nil {
 		return nil, err
 	}

@@ -39,6 +39,14 @@ func (l *Link) Addrs() []string {
 	return addrs
 }
 
+// OnAnswer calls a function with the first bytes of a server's answer on each connection. It may be called from several
+// goroutines at a time.
+func (l *Link) OnAnswer(f func(first []byte)) {
+	for _, p := range l.proxies {
+		p.answered.Store(&f)
+	}
+}
+
 // Break begins a fault of the client's network.
 func (l *Link) Break(k Kind) {
 	for _, p := range l.proxies {

@@ -15,7 +15,8 @@ type proxy struct {
 	target   string
 	patience time.Duration // how long a connection is kept while the server does not listen
 	up, down gate
-	delay    atomic.Int64 // see slow
+	delay    atomic.Int64                 // see slow
+	answered atomic.Pointer[func([]byte)] // see Link.OnAnswer
 	group    sync.WaitGroup
 
 	mu      sync.Mutex
@@ -120,18 +121,23 @@ func (p *proxy) pass(client net.Conn) {
 	}
 	defer p.remove(server)
 	var group sync.WaitGroup
-	group.Go(func() { p.pump(server, client, &p.up) })
-	group.Go(func() { p.pump(client, server, &p.down) })
+	group.Go(func() { p.pump(server, client, &p.up, nil) })
+	group.Go(func() { p.pump(client, server, &p.down, p.answered.Load()) })
 	group.Wait()
 }
 
-// pump passes bytes on as long as the gate is open. At its end it closes both connections.
-func (p *proxy) pump(to, from net.Conn, g *gate) {
+// pump passes bytes on as long as the gate is open. It calls a function with the first ones, if there is one. At its end it
+// closes both connections.
+func (p *proxy) pump(to, from net.Conn, g *gate, first *func([]byte)) {
 	defer closeNow(to)
 	defer closeNow(from)
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(buf)
+		if first != nil && n > 0 {
+			(*first)(buf[:n])
+			first = nil
+		}
 		if d := time.Duration(p.delay.Load()); n > 0 && d > 0 {
 			time.Sleep(d)
 		}

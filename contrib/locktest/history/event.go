@@ -37,6 +37,8 @@ const (
 	Recovered Kind = "recovered" // each client has had a lock since the fault was over, or since a server was killed
 	Calm      Kind = "calm"      // the faults are over; names that are not granted from now on are stuck
 	Settled   Kind = "settled"   // the run ends: each name was granted since, or the time for that is over
+	Clock     Kind = "clock"     // the machine's wall clock at this moment, in wall
+	Session   Kind = "session"   // a connection of the worker got a session of ZooKeeper: reason has its id, in hexadecimal
 )
 
 // GivenUp is the reason of a kill because a client has waited for a second lock too long.
@@ -91,6 +93,9 @@ type Event struct {
 
 	// Refused reports that the fenced register has refused the access, since it has seen a newer token.
 	Refused bool `json:"refused,omitempty"`
+
+	// Wall is a time of the wall clock, in nanoseconds since the Unix epoch.
+	Wall int64 `json:"wall,omitempty"`
 
 	// Reason is why something failed, the text of a fault, or the command of a process that was started.
 	Reason string `json:"reason,omitempty"`

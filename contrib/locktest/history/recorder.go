@@ -30,6 +30,19 @@ func (r *Recorder) Note(e Event) int64 {
 	return e.At
 }
 
+// NoteClock notes what the machine's wall clock shows.
+func (r *Recorder) NoteClock() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := time.Now()
+	e := Event{At: int64(now.Sub(r.began)), Kind: Clock, Wall: now.UnixNano()}
+	if n := len(r.events); n > 0 && e.At <= r.events[n-1].At {
+		late := r.events[n-1].At + 1 - e.At
+		e.At, e.Wall = e.At+late, e.Wall+late
+	}
+	r.events = append(r.events, e)
+}
+
 // Events returns the events so far. The caller must not change them.
 func (r *Recorder) Events() []Event {
 	r.mu.Lock()

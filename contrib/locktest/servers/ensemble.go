@@ -43,6 +43,12 @@ type Ensemble interface {
 	Close() error
 }
 
+// Logged is an ensemble whose servers' transaction logs package txnlog can read.
+type Logged interface {
+	// Logs are the folders of the logs of all voting servers; none: the servers are not of ZooKeeper.
+	Logs() []string
+}
+
 // Given is an ensemble whose servers another program runs. Locktest cannot break them.
 type Given []string
 

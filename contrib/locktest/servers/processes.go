@@ -40,6 +40,9 @@ type Command struct {
 	// Status is what the server at an address knows of its clients, for a person to read; nil: nothing.
 	Status func(ctx context.Context, addr string) (string, error)
 
+	// Data is the folder of a ZooKeeper server's transaction logs; "": it is another server.
+	Data string
+
 	// Peers is the way of bytes between this server and the others; nil: there is none that Cut could use.
 	Peers *fault.Link
 
@@ -72,6 +75,17 @@ func (p *Processes) Addrs() []string {
 		addrs = append(addrs, c.Addr)
 	}
 	return addrs
+}
+
+// Logs are the folders of the transaction logs of ZooKeeper servers; none: they are others.
+func (p *Processes) Logs() []string {
+	var dirs []string
+	for _, c := range p.commands {
+		if c.Data != "" {
+			dirs = append(dirs, c.Data)
+		}
+	}
+	return dirs
 }
 
 // Kill ends a server by SIGKILL and waits for its end. The server may have ended already.

@@ -57,6 +57,7 @@ func zooKeeper(ctx context.Context, dir string, n int, o Options) (*Processes, e
 			},
 			Addr:  fmt.Sprintf("127.0.0.1:%d", ports[3*i]),
 			Log:   filepath.Join(home, "log"),
+			Data:  filepath.Join(home, "data"),
 			Ready: zooKeeperServes, Leads: zooKeeperLeads, Status: zooKeeperStatus, Peers: peers,
 		})
 	}

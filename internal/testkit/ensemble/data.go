@@ -9,13 +9,16 @@ import (
 // versionDir is the folder of a server's snapshots and transaction logs, below its data folder.
 const versionDir = "version-2"
 
+// Data returns the folder of the server's snapshots and transaction logs.
+func (s *Server) Data() string { return filepath.Join(s.dir, "data", versionDir) }
+
 // Wipe removes the data of a server that does not run. Its next Start begins with an empty one, as
 // after its volume was removed.
 func (s *Server) Wipe() error {
 	if s.Running() {
 		return fmt.Errorf("ensemble: wipe %v: it is running", s)
 	}
-	return os.RemoveAll(filepath.Join(s.dir, "data", versionDir))
+	return os.RemoveAll(s.Data())
 }
 
 // Backup copies the data of a server that does not run to the folder to, which must not exist.
@@ -23,7 +26,7 @@ func (s *Server) Backup(to string) error {
 	if s.Running() {
 		return fmt.Errorf("ensemble: back up %v: it is running", s)
 	}
-	return os.CopyFS(to, os.DirFS(filepath.Join(s.dir, "data", versionDir)))
+	return os.CopyFS(to, os.DirFS(s.Data()))
 }
 
 // Restore replaces the data of a server that does not run by those that Backup has copied.
@@ -31,7 +34,7 @@ func (s *Server) Restore(from string) error {
 	if err := s.Wipe(); err != nil {
 		return err
 	}
-	return os.CopyFS(filepath.Join(s.dir, "data", versionDir), os.DirFS(from))
+	return os.CopyFS(s.Data(), os.DirFS(from))
 }
 
 // SetEpoch makes a server of several that does not run believe that the ensemble has had leaders up to
@@ -40,7 +43,7 @@ func (s *Server) SetEpoch(epoch int64) error {
 	if s.Running() {
 		return fmt.Errorf("ensemble: set the epoch of %v: it is running", s)
 	}
-	dir := filepath.Join(s.dir, "data", versionDir)
+	dir := s.Data()
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}

@@ -45,12 +45,12 @@ func main() {
 
 // options are what the command line says.
 type options struct {
-	library, worker, backend, addrs, faults, history, check string
-	servers                                                 int
-	schedule                                                bool
-	philosophers                                            time.Duration
-	config                                                  locktest.Config
-	comparison                                              comparison
+	library, worker, backend, addrs, logs, faults, history, check string
+	servers                                                       int
+	schedule                                                      bool
+	philosophers                                                  time.Duration
+	config                                                        locktest.Config
+	comparison                                                    comparison
 }
 
 func parse(args []string) (o options, err error) {
@@ -62,6 +62,7 @@ func parse(args []string) (o options, err error) {
 	f.StringVar(&o.comparison.results, "results", "comparison.ndjson", "the file with the results of -comparison: what it has is not run again")
 	f.IntVar(&o.comparison.runs, "runs", 1, "the runs of each library with each fault, for -comparison; 0: write the document only")
 	f.StringVar(&o.addrs, "addrs", "", "addresses of servers that run already, with commas; none of them is killed")
+	f.StringVar(&o.logs, "logs", "", "for -addrs and -check: the folders of the transaction logs of all voting ZooKeeper servers, with commas")
 	f.StringVar(&o.faults, "faults", ".", "a regular expression for the faults to make")
 	f.StringVar(&o.history, "history", "", "write the history to this file; -comparison: write those of runs with mistakes to this folder")
 	f.StringVar(&o.check, "check", "", "judge the history in this file, and run nothing")
@@ -212,9 +213,13 @@ func run(ctx context.Context, args []string) (passed bool, err error) {
 		if err != nil {
 			return false, fmt.Errorf("%s: %w", o.check, err)
 		}
-		return verdict(o.check, events)
+		logs, err := judgeLogs(events, o.logged())
+		if err != nil {
+			return false, err
+		}
+		return verdict(o.check, events, logs)
 	}
-	events, err := o.play(ctx)
+	events, logs, err := o.play(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -223,14 +228,34 @@ func run(ctx context.Context, args []string) (passed bool, err error) {
 			return false, err
 		}
 	}
-	return verdict(o.library+o.worker, events)
+	return verdict(o.library+o.worker, events, logs)
+}
+
+// logged are the folders of -logs.
+func (o options) logged() []string {
+	if o.logs == "" {
+		return nil
+	}
+	return strings.Split(o.logs, ",")
+}
+
+// judgeLogs judges a history by the logs of servers; nil: there are none, or the run did not learn of the workers' sessions.
+func judgeLogs(events []history.Event, dirs []string) (*judge.Servers, error) {
+	if len(dirs) == 0 || !slices.ContainsFunc(events, func(e history.Event) bool { return e.Kind == history.Session }) {
+		return nil, nil
+	}
+	s, err := judge.ReadServers(events, dirs)
+	if err != nil {
+		return nil, fmt.Errorf("the servers' logs: %w", err)
+	}
+	return &s, nil
 }
 
 // play starts servers and workers and runs the workload.
-func (o options) play(ctx context.Context) (events []history.Event, err error) {
+func (o options) play(ctx context.Context) (events []history.Event, logs *judge.Servers, err error) {
 	dir, err := os.MkdirTemp("", "locktest")
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	keep := false // the files of the run
 	defer func() {
@@ -242,20 +267,20 @@ func (o options) play(ctx context.Context) (events []history.Event, err error) {
 	}()
 	c := o.config
 	if c.Stderr, err = os.Create(filepath.Join(dir, "workers.log")); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer c.Stderr.Close()
 	programs := commands(o.worker)
 	if o.library != "" {
 		all, err := chosen(o.library)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		programs, o.backend = nil, all[0].backend
 		for _, l := range all {
 			command, err := l.command(ctx, dir)
 			if err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 			programs = append(programs, command)
 		}
@@ -266,9 +291,12 @@ func (o options) play(ctx context.Context) (events []history.Event, err error) {
 	if o.addrs == "" {
 		started, err := o.start(ctx, dir, c.Faults)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		c.Ensemble, status = started, func() string { return started.Status(ctx) }
+	}
+	if dirs := o.logged(); len(dirs) > 0 {
+		c.Ensemble = withLogs{c.Ensemble, dirs}
 	}
 	c.Stuck = func() {
 		keep = true
@@ -276,8 +304,20 @@ func (o options) play(ctx context.Context) (events []history.Event, err error) {
 	}
 	events, err = locktest.Run(ctx, c)
 	keep = keep || slices.ContainsFunc(events, func(e history.Event) bool { return e.Reason == history.Crashed })
-	return events, cmp.Or(err, c.Ensemble.Close())
+	if logged, ok := c.Ensemble.(servers.Logged); ok && err == nil {
+		logs, err = judgeLogs(events, logged.Logs())
+		keep = keep || logs != nil && !logs.Passed()
+	}
+	return events, logs, cmp.Or(err, c.Ensemble.Close())
 }
+
+// withLogs are servers that another program runs, with the folders of their logs.
+type withLogs struct {
+	servers.Ensemble
+	dirs []string
+}
+
+func (w withLogs) Logs() []string { return w.dirs }
 
 // start starts servers that can have some faults.
 func (o options) start(ctx context.Context, dir string, faults []fault.Fault) (*servers.Processes, error) {
@@ -302,7 +342,7 @@ func commands(text string) [][]string {
 const judgeLimit = 2 * time.Minute
 
 // verdict asks both judges and prints the table.
-func verdict(title string, events []history.Event) (passed bool, err error) {
+func verdict(title string, events []history.Event, logs *judge.Servers) (passed bool, err error) {
 	f := judge.Measure(events)
 	o, known := judge.Porcupine(judge.Holds(events), judgeLimit)
 	fmt.Print(f.Table(title))
@@ -325,6 +365,13 @@ func verdict(title string, events []history.Event) (passed bool, err error) {
 		fmt.Println("\n" + successions(events))
 	}
 	passed = f.Passed()
+	if logs != nil {
+		fmt.Print("\n" + logs.Table(title))
+		for _, contender := range logs.Stuck {
+			fmt.Println(contender)
+		}
+		passed = passed && logs.Passed()
+	}
 	if slices.ContainsFunc(events, func(e history.Event) bool { return e.Holding != 0 }) {
 		d := judge.MeasureDeadlocks(events)
 		fmt.Print("\n" + d.Table(title))
