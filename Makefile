@@ -93,7 +93,7 @@ PUBLIC := ./zklock/... ./middleware ./middleware/ginlock ./interceptors/... ./tr
 COMMAND_MOD := -modfile=$(CURDIR)/bin/command.mod
 define command-mod
 mkdir -p bin && cp cmd/zklock/go.mod bin/command.mod && cp cmd/zklock/go.sum bin/command.sum && \
-	$(GO) mod edit -replace=github.com/zklock/go-zklock=$(CURDIR) bin/command.mod
+	$(GO) mod edit -replace=github.com/zklock/go-zklock=$(CURDIR) -replace=github.com/zklock/go-zklock/contrib/locktest=$(CURDIR)/contrib/locktest bin/command.mod
 endef
 
 comma := ,

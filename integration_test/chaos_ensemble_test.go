@@ -31,6 +31,13 @@ func (b *breakable) Addrs() (all []string) {
 	return all
 }
 
+func (b *breakable) Logs() (dirs []string) {
+	for i := range b.servers {
+		dirs = append(dirs, b.Server(i).Data())
+	}
+	return dirs
+}
+
 func (b *breakable) Kill(i int) error {
 	b.Server(i).Kill()
 	return nil

@@ -66,7 +66,7 @@ func (c *chaos) judge(events []past.Event, znode, journal string) {
 		}
 		return strokes[i-1].row
 	}
-	control := slices.DeleteFunc(slices.Clone(events), func(e past.Event) bool { return !strings.HasPrefix(e.Name, chaosControl) })
+	control := slices.DeleteFunc(slices.Clone(events), func(e past.Event) bool { return e.Name != "" && !strings.HasPrefix(e.Name, chaosControl) })
 	ours := slices.DeleteFunc(slices.Clone(events), func(e past.Event) bool { return strings.HasPrefix(e.Name, chaosControl) })
 	f := judge.Measure(ours)
 	if f.Overlaps+f.Fell+f.Lost+f.FencedLost+f.FencedOverlaps+f.Refused+len(f.Stuck) != 0 && !c.late(f) {
@@ -80,6 +80,7 @@ func (c *chaos) judge(events []past.Event, znode, journal string) {
 	} else if !known {
 		c.t.Logf("porcupine has no answer within %v", patience)
 	}
+	c.judgeLogs(ours, control)
 	for i, h := range judge.Overlaps(judge.Holds(ours)) {
 		if i < maxFindings {
 			c.t.Errorf("another one held %s in spite of worker %d, acquisition %d with token %s", h.Name, h.Worker, h.ID, h.Token)
@@ -102,6 +103,22 @@ func (c *chaos) judge(events []past.Event, znode, journal string) {
 	c.judgeJournal(events, znode, journal, counts)
 	c.t.Logf("slowest acquire: %.2fs", slowest.Seconds())
 	c.print(rows, counts, f)
+}
+
+// judgeLogs judges the holds by the servers' transaction logs, which have to convict the client that trusts its connection.
+func (c *chaos) judgeLogs(ours, control []past.Event) {
+	stays, err := judge.ReadStays(c.servers.Logs())
+	c.must(err)
+	s := judge.JudgeServers(ours, stays)
+	c.t.Logf("\n%s", s.Table("zklock"))
+	if !s.Passed() || s.Unknown > 0 {
+		c.t.Errorf("by the servers' logs: %+v", s)
+	}
+	trusting := judge.JudgeServers(control, stays)
+	c.t.Logf("\n%s", trusting.Table("a trusting client"))
+	if overlaps := judge.Overlaps(judge.Holds(control)); len(overlaps) > 0 && trusting.Outlived == 0 {
+		c.t.Errorf("the servers' logs do not convict a client that trusts its connection of its %d overlaps", len(overlaps))
+	}
 }
 
 // late reports whether the only mistake is lost updates of registers that accept all writes: those that a client was stopped in

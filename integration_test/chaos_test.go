@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -169,8 +170,14 @@ func (c *chaos) run(seed uint64, length time.Duration, config ensemble.Config) {
 	c.servers = newBreakable(c.ensemble)
 	c.raw = dialRaw(t, c.ensemble.Hosts(), 10*time.Second)
 	const znode = "/register"
-	if _, err := c.raw.Create(znode, nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
-		t.Fatal(err)
+	znodes := []string{znode}
+	for i := range chaosWorkers {
+		znodes = append(znodes, path.Dir(chaosTrustPath(fmt.Sprint(chaosControl, i))))
+	}
+	for _, path := range znodes {
+		if _, err := c.raw.Create(path, nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	c.allow()
 	url := ensemble.URL(chaosHosts, c.root, quick("session_timeout", chaosSession.String(), "tick_time", chaosTick.String()))

@@ -237,7 +237,7 @@ func (l *chaosLibrary) trust(ctx context.Context, name string) (serving.Hold, er
 	c := l.controls[name]
 	if c == nil {
 		var err error
-		if c, err = newTrusting(l.hosts, l.task.Timeout, "/"+name); err != nil {
+		if c, err = newTrusting(l.hosts, l.task.Timeout, chaosTrustPath(name)); err != nil {
 			l.mu.Unlock()
 			return nil, err
 		}
@@ -251,6 +251,10 @@ func (l *chaosLibrary) trust(ctx context.Context, name string) (serving.Hold, er
 	}
 	return chaosTrust{c}, nil
 }
+
+// chaosTrustPath is the path of the znode that is the control's lock. In the servers' logs it looks like the only contender
+// of a queue.
+func chaosTrustPath(name string) string { return "/" + name + "/lock-0000000000" }
 
 // chaosTrust is the lock of the control. It has no token.
 type chaosTrust struct{ client *trusting }

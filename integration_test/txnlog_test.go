@@ -100,16 +100,9 @@ func TestTransactionLogsHaveTheTree(t *testing.T) {
 // logged returns the tree that the files of a folder have. Each transaction is one that a leader made since began.
 func logged(t *testing.T, dir string, began time.Time) *txnlog.Tree {
 	t.Helper()
-	first, err := txnlog.First(dir)
+	tree, err := txnlog.Start(dir)
 	if err != nil {
 		t.Fatal(err)
-	}
-	tree, err := txnlog.Snapshot(dir, first)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if tree == nil {
-		tree = new(txnlog.Tree)
 	}
 	for x, err := range txnlog.Transactions(dir, tree.Zxid) {
 		if err != nil {

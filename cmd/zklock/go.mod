@@ -5,6 +5,7 @@ go 1.25.0
 require (
 	github.com/spf13/cobra v1.10.2
 	github.com/zklock/go-zklock v0.0.0
+	github.com/zklock/go-zklock/contrib/locktest v0.0.0
 )
 
 require (

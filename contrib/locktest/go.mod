@@ -1,5 +1,5 @@
 module github.com/zklock/go-zklock/contrib/locktest
 
-go 1.26.0
+go 1.25.0
 
 require github.com/anishathalye/porcupine v1.3.1

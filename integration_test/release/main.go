@@ -139,7 +139,7 @@ type folderOf string
 const command folderOf = "cmd/zklock"
 
 // released are the modules of a release, each behind those that it requires.
-var released = []folderOf{"", command, "middleware/ginlock", "interceptors", "tracing", "contrib/connectlock", "contrib/contention", "contrib/gocronlock", "contrib/kerberos", "contrib/locktest", "contrib/migratelock", "contrib/zklockvet"}
+var released = []folderOf{"", "contrib/locktest", command, "middleware/ginlock", "interceptors", "tracing", "contrib/connectlock", "contrib/contention", "contrib/gocronlock", "contrib/kerberos", "contrib/migratelock", "contrib/zklockvet"}
 
 func (m folderOf) path() string { return strings.TrimSuffix(module+"/"+string(m), "/") }
 

@@ -19,5 +19,8 @@ require (
 	github.com/russross/blackfriday/v2 v2.1.0 // indirect
 	github.com/spf13/pflag v1.0.9 // indirect
 	github.com/zklock/go-zklock v0.0.0 // indirect
+	github.com/zklock/go-zklock/contrib/locktest v0.0.0 // indirect
 	go.yaml.in/yaml/v3 v3.0.4 // indirect
 )
+
+replace github.com/zklock/go-zklock/contrib/locktest => ../../../contrib/locktest

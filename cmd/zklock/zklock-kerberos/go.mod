@@ -19,6 +19,7 @@ require (
 	github.com/spf13/cobra v1.10.2 // indirect
 	github.com/spf13/pflag v1.0.9 // indirect
 	github.com/zklock/go-zklock v0.0.0 // indirect
+	github.com/zklock/go-zklock/contrib/locktest v0.0.0 // indirect
 	golang.org/x/crypto v0.57.0 // indirect
 	golang.org/x/net v0.60.0 // indirect
 )
@@ -27,4 +28,5 @@ replace (
 	github.com/zklock/go-zklock => ../../..
 	github.com/zklock/go-zklock/cmd/zklock => ..
 	github.com/zklock/go-zklock/contrib/kerberos => ../../../contrib/kerberos
+	github.com/zklock/go-zklock/contrib/locktest => ../../../contrib/locktest
 )

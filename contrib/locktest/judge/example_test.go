@@ -72,3 +72,27 @@ func ExampleMeasureDeadlocks() {
 	fmt.Println(d.Circles, d.Broken, d.Time(0.5), d.Passed())
 	// Output: 1 1 1s true
 }
+
+// A hold by the logs of a server: its session ended 3.3 s after the grant.
+func ExampleJudgeServers() {
+	stays, err := judge.ReadStays([]string{"../txnlog/testdata"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, checked := range []int64{3e9, 4e9} {
+		events := []history.Event{
+			{At: 0, Kind: history.Clock, Wall: 1795976102e9},
+			{At: 1, Kind: history.Session, Worker: 1, Reason: "0x10001a375640000"},
+			{At: 2, Kind: history.Acquire, Worker: 1, ID: 1, Name: "orders/42"},
+			{At: 1e9, Kind: history.Granted, Worker: 1, ID: 1, Name: "orders/42"},
+			{At: checked, Kind: history.Check, Worker: 1, ID: 1, Name: "orders/42"},
+			{At: checked + 1, Kind: history.Held, Worker: 1, ID: 1, Name: "orders/42"},
+		}
+		s := judge.JudgeServers(events, stays)
+		fmt.Printf("judged %d, believed in after the znode was gone %d\n", s.Judged, s.Outlived)
+	}
+	// Output:
+	// judged 1, believed in after the znode was gone 0
+	// judged 1, believed in after the znode was gone 1
+}

@@ -30,11 +30,12 @@ type Servers struct {
 	Tokens   int // holds with a token of another transaction than their contender's
 	Outlived int // holds in which the library believed although their znode was gone
 
-	// Expired is how many sessions with a hold the ensemble has expired. Least is the least time from a moment at which
-	// the library surely believed in a hold to the end of such a session by the leader's clock: less than nothing if a hold
-	// has outlived it.
+	// Expired is how many sessions with a hold the ensemble has expired.
 	Expired int
-	Least   time.Duration
+
+	// Least is the least time from a moment at which the library surely believed in a hold to the end of such a session by
+	// the leader's clock: less than nothing if a hold has outlived it.
+	Least time.Duration
 
 	// Jumped reports that the clock of a server jumped, so times say nothing, and only tokens were judged.
 	Jumped bool
@@ -51,21 +52,20 @@ func (s Servers) Passed() bool {
 // rounding is the resolution of the times in the logs.
 const rounding = time.Millisecond
 
-// ReadServers judges a history by the folders of the transaction logs of all voting servers. They must begin with the first
-// transaction.
-func ReadServers(events []history.Event, dirs []string) (Servers, error) {
+// ReadStays returns the contenders in the folders of the transaction logs of all voting servers. The logs must begin with the
+// first transaction.
+func ReadStays(dirs []string) ([]*txnlog.Stay, error) {
 	queues := txnlog.NewQueues(nil)
 	for x, err := range txnlog.Committed(dirs, 0) {
 		if err != nil {
-			return Servers{}, err
+			return nil, err
 		}
 		queues.Apply(x)
 	}
-	stays := queues.Stays()
-	if len(stays) == 0 {
-		return Servers{}, errors.New("the logs have no contenders")
+	if len(queues.Stays()) == 0 {
+		return nil, errors.New("the logs have no contenders")
 	}
-	return JudgeServers(events, stays), nil
+	return queues.Stays(), nil
 }
 
 // JudgeServers judges a history by the contenders of the servers' logs.

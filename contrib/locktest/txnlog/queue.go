@@ -16,15 +16,16 @@ import (
 type Stay struct {
 	Name    string // of the lock: the last part of the parent's path, decoded
 	Path    string // of the znode
-	Session int64
-	Zxid    int64 // of the transaction that made it
+	Session int64  // that it ends with
+	Zxid    int64  // of the transaction that made it
 
 	Shared  bool // it holds together with others that are shared; a writer's znode may have become one
-	Permits int  // how many hold together; 0: it is no permit
+	Permits int  // how many hold together; 0: it wants the whole lock
 
-	Created time.Time
+	Created time.Time // when the znode was made
 	Turn    time.Time // when no contender ahead excluded it any more; zero: never
 	Gone    time.Time // when the znode was deleted; zero: it is still there
+	Closed  bool      // it was deleted because its client has closed its session
 	Expired bool      // it was deleted because the ensemble has expired its session
 	By      int64     // the session whose transaction deleted it
 
@@ -70,7 +71,7 @@ func (q *Queues) Stays() []*Stay { return q.stays }
 
 // Apply applies a transaction.
 func (q *Queues) Apply(x Txn) {
-	expired := x.Request == 0 && slices.ContainsFunc(x.Ops, func(o Op) bool { return o.Kind == CloseSession })
+	ends := slices.ContainsFunc(x.Ops, func(o Op) bool { return o.Kind == CloseSession })
 	changed := make(map[string]bool)
 	for _, z := range q.tree.Apply(x) {
 		parent := path.Dir(z.Path)
@@ -79,7 +80,7 @@ func (q *Queues) Apply(x Txn) {
 		if i < 0 {
 			continue
 		}
-		of[i].Gone, of[i].Expired, of[i].By = x.Time, expired, x.Session
+		of[i].Gone, of[i].Closed, of[i].Expired, of[i].By = x.Time, ends && x.Request != 0, ends && x.Request == 0, x.Session
 		if q.queues[parent] = slices.Delete(of, i, i+1); len(q.queues[parent]) == 0 {
 			delete(q.queues, parent)
 		}
@@ -125,7 +126,7 @@ func (q *Queues) enter(z *Znode) bool {
 	if err != nil {
 		return false
 	}
-	permits, _ := strconv.Atoi(m[2]) // "" is no permit
+	permits, _ := strconv.Atoi(m[2]) // "" is 0
 	s := &Stay{
 		Name: name, Path: z.Path, Session: z.Owner, Zxid: z.Zxid, Created: z.Created, Data: z.Data,
 		Shared: m[1] == "__READ__" || m[1] == "__rlock__" || lowered(z.Data), Permits: permits,

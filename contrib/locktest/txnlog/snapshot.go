@@ -5,16 +5,24 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"time"
 )
 
-// Snapshot returns the tree of the oldest snapshot of a server's folder from which its logs go on, and no tree if there is
-// none that is whole: then the logs must begin with the first transaction. The folder is the server's dataDir. A snapshot is
-// written while transactions go on, so it may have some that are newer than its zxid; they change nothing when they are
-// applied again. Compressed snapshots are left out.
-func Snapshot(dir string, first int64) (*Tree, error) {
+// Start returns the tree with which the logs of a server's folder begin: that of the oldest snapshot from which they go on,
+// or an empty one if there is none. Then a znode that is older than the logs is missing in it. The folder is the server's
+// dataDir; if its logs are elsewhere, copy both into one folder. A snapshot is written while transactions go on, so the
+// tree may have some that are newer than its Zxid; they change nothing when they are applied again. Compressed snapshots
+// are not read.
+func Start(dir string) (*Tree, error) {
+	first := int64(0)
+	for t, err := range Transactions(dir, 0) {
+		if err != nil {
+			return nil, err
+		}
+		first = t.Zxid
+		break
+	}
 	all, err := files(dir, "snapshot.")
 	if err != nil {
 		return nil, err
@@ -28,15 +36,7 @@ func Snapshot(dir string, first int64) (*Tree, error) {
 			return t, err
 		}
 	}
-	return nil, nil
-}
-
-// First returns the zxid of the oldest transaction in the logs of a folder.
-func First(dir string) (int64, error) {
-	for t, err := range Transactions(dir, 0) {
-		return t.Zxid, err
-	}
-	return 0, fmt.Errorf("%s has no transactions: %w", dir, fs.ErrNotExist)
+	return &Tree{Zxid: max(first-1, 0)}, nil
 }
 
 // tree reads a snapshot.

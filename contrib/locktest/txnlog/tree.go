@@ -8,8 +8,8 @@ import (
 
 // Znode is a znode at some moment.
 type Znode struct {
-	Path    string
-	Data    []byte
+	Path    string    // from the root
+	Data    []byte    // nil: it has none
 	Owner   int64     // the session of an ephemeral one; 0: it is persistent
 	Zxid    int64     // of the transaction that has made it
 	Created time.Time // of the leader's wall clock

@@ -9,29 +9,29 @@ import (
 // Kind is what an operation of a transaction does.
 type Kind uint8
 
-// The kinds of operations. Other is one that changes neither znodes nor sessions, such as a check.
+// The kinds of operations.
 const (
-	Other Kind = iota
-	CreateSession
-	CloseSession
-	Create
-	Delete
-	SetData
-	Failed // the transaction was refused, and changed nothing
+	Other         Kind = iota // changes neither znodes nor sessions, such as a check
+	CreateSession             // begins a session
+	CloseSession              // ends a session, with its ephemeral znodes
+	Create                    // makes a znode
+	Delete                    // deletes a znode
+	SetData                   // changes the data of a znode
+	Failed                    // changes nothing, nor does another operation of its transaction, which was refused
 )
 
 // Txn is a transaction.
 type Txn struct {
-	Zxid    int64
+	Zxid    int64     // the transaction's id, which rises
 	Session int64     // which has asked for it; of CreateSession and CloseSession, which they are about
 	Request int32     // its number in the session; 0 of the end of a session that the ensemble has expired
 	Time    time.Time // of the leader's wall clock
-	Ops     []Op
+	Ops     []Op      // one, or all those of a transaction of several
 }
 
 // Op is an operation of a transaction.
 type Op struct {
-	Kind      Kind
+	Kind      Kind          // what it does
 	Path      string        // of Create, Delete and SetData
 	Data      []byte        // of Create and SetData
 	Ephemeral bool          // of Create: the znode ends with the session

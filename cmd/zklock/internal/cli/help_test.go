@@ -43,7 +43,7 @@ func TestHelpOfEachCommand(t *testing.T) {
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	visit(root, nil)
-	for _, want := range []string{"run", "elect", "ls", "who", "top", "watch", "release", "revoke", "reap", "doctor", "page", "completion bash"} {
+	for _, want := range []string{"run", "elect", "ls", "who", "top", "watch", "history", "release", "revoke", "reap", "doctor", "page", "completion bash"} {
 		if !slices.Contains(names, want) {
 			t.Errorf("there is no command %q in %q", want, names)
 		}

@@ -244,10 +244,11 @@ func judgeLogs(events []history.Event, dirs []string) (*judge.Servers, error) {
 	if len(dirs) == 0 || !slices.ContainsFunc(events, func(e history.Event) bool { return e.Kind == history.Session }) {
 		return nil, nil
 	}
-	s, err := judge.ReadServers(events, dirs)
+	stays, err := judge.ReadStays(dirs)
 	if err != nil {
 		return nil, fmt.Errorf("the servers' logs: %w", err)
 	}
+	s := judge.JudgeServers(events, stays)
 	return &s, nil
 }
 
