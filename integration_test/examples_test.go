@@ -50,6 +50,8 @@ var commands = map[string]string{
 	"zklock elect --label 10.0.0.7:8080 billing -- ./bill": "TestElectRunsItsCommandAgain",
 	"zklock elect --observe billing":                       "TestElectObservesTheLeaders",
 	"zklock page":                                          "TestPageServesTheLocks",
+	"zklock history --log zk1 orders/42":                   "TestHistoryIsWhatItsClientsSaw",
+	"zklock history --log zk1 --log zk2 --log zk3 -o json": "TestHistoryIsWhatItsClientsSaw",
 	"zklock top":                                           "TestTopShowsTheNamesAndLeavesTheTerminal",
 	"zklock doctor":                                        "TestCommandsOfTheDocsWork",
 	"go run ./examples/leader":                             "TestReadmeCommandsWork",

@@ -233,7 +233,7 @@ func TestImportsRequireLittle(t *testing.T) {
 		direct, indirect []string
 	}{
 		{"..", []string{"github.com/go-zookeeper/zk"}, nil},
-		{"../cmd/zklock", []string{"github.com/spf13/cobra", module},
+		{"../cmd/zklock", []string{"github.com/spf13/cobra", module, module + "/contrib/locktest"},
 			[]string{"github.com/go-zookeeper/zk", "github.com/inconshreveable/mousetrap", "github.com/spf13/pflag"}},
 	} {
 		cmd := exec.CommandContext(t.Context(), "go", "mod", "edit", "-json")

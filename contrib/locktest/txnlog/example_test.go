@@ -23,7 +23,7 @@ func ExampleTransactions() {
 	// 0xe ends session 0x10001a375640002, which has asked for it: true
 }
 
-// Who held and waited for which name, from the logs of all servers of an ensemble of one.
+// The holders and waiters of each name, from the logs of all servers of an ensemble of one.
 func ExampleNewQueues() {
 	start, err := txnlog.Start("testdata")
 	if err != nil {

@@ -21,9 +21,9 @@ func (a *app) historyCommand() *cobra.Command {
 	var logs []string
 	cmd := &cobra.Command{
 		Use:   "history --log DIR [NAME]",
-		Short: "Show who held and waited for locks, from the servers' files",
-		Long: `Show who held and waited for the locks of an ensemble, or for one of them, from the transaction logs
-and snapshots of its servers, after the fact. DIR is a copy of a server's dataDir, or the folder itself,
+		Short: "Show past holders and waiters, from the files of servers",
+		Long: `Show which processes held the locks of an ensemble, or one of them, and waited for them, from the
+transaction logs and snapshots of its servers, after the fact. DIR is a copy of a server's dataDir, or the folder itself,
 which is only read; if the server has a dataLogDir, copy the files of both into one folder. No server
 needs to run, and no URL is needed.
 

@@ -43,7 +43,7 @@ func TestHistorySaysWhatTheFilesLack(t *testing.T) {
 	e := memdriver.New()
 	defer e.Close()
 	broken := t.TempDir()
-	if err := os.WriteFile(filepath.Join(broken, "log.1"), []byte("this is no log of a server"), 0o666); err != nil {
+	if err := os.WriteFile(filepath.Join(broken, "log.1"), []byte("not a log of ZooKeeper at all"), 0o666); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
