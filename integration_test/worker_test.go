@@ -24,7 +24,7 @@ const workerEnv = "ZKLOCK_TEST_WORKER"
 
 // task is the work of a worker process.
 type task struct {
-	Role   string   // contend, hold, lead, panic, mix, refuse, chaos, cycle, once, every, mortal, philosopher or service
+	Role   string   // contend, hold, lead, panic, mix, refuse, chaos, liar, cycle, once, every, mortal, philosopher or service
 	URL    string   // the client's URL
 	URLs   []string // for refuse and service
 	Name   string   // the lock's name; for service: http or grpc
@@ -39,6 +39,7 @@ type task struct {
 	Register string // for mix: the address of the register that the locks protect
 
 	Chaos *chaosTask // for chaos
+	Liar  *liarTask  // for liar
 	Once  *onceTask  // for once
 
 	Mortal *mortalTask // for mortal
@@ -103,6 +104,9 @@ func (w *worker) run() error {
 		return w.refuse()
 	case "chaos":
 		serving.Main(openChaos(w.task))
+		os.Exit(0) // locktest expects no report
+	case "liar":
+		serving.Main(openLiar(w.task.Liar))
 		os.Exit(0) // locktest expects no report
 	case "once":
 		return w.once()

@@ -136,10 +136,15 @@ func (c *client) give(ctx context.Context, p *process, l *lock) {
 }
 
 // work reads the register, pauses, and writes to it if the worker still holds the lock, or reads it again if the lock is shared. A long pause has
-// checks in between, as long work looks now and then. What is lost is given up. It reports whether the lock was kept.
+// checks in between, as long work looks now and then; one that lasts as long as it can looks often, since its newest check
+// shows until when the library believed in the hold. What is lost is given up. It reports whether the lock was kept.
 func (c *client) work(ctx context.Context, p *process, l *lock, hold time.Duration) (kept bool) {
 	c.run.registers.access(history.Read, p, l)
-	for step := min(hold/2+1, c.run.config.TTL/4); hold > 0; hold -= step {
+	step := min(hold/2+1, c.run.config.TTL/4)
+	if hold > math.MaxInt64/2 {
+		step = c.run.config.TTL / 40
+	}
+	for ; hold > 0; hold -= step {
 		if !pause(ctx, min(step, hold)) || !c.holds(ctx, p, l) {
 			return false
 		}
