@@ -241,6 +241,51 @@ func TestLoadOnServersWithALowLimit(t *testing.T) {
 	release(t, held)
 }
 
+// A client with many watches sets them again when its connection comes back, in requests that servers with a low
+// jute.maxbuffer read. Otherwise they would cut each new connection, until the session has expired.
+func TestWatchesOnServersWithALowLimit(t *testing.T) {
+	t.Parallel()
+	ensemble.Require(t)
+	const names = 150
+	e := ensemble.Start(t, ensemble.Config{JavaOptions: []string{"-Djute.maxbuffer=65536"}})
+	p, err := proxy.New(e.Server(0).Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Close() })
+	holder := dial(t, e.Hosts(), quick("pool_max_sessions", "1"))
+	waiting := dial(t, p.Addr(), quick("pool_max_sessions", "1"))
+	var held []*zklock.Lock
+	got := make(chan error, names)
+	for i := range names {
+		name := fmt.Sprint(i, strings.Repeat("x", 490))
+		held = append(held, acquire(t, holder.Mutex(name)))
+		go func() {
+			l, err := waiting.Mutex(name).Acquire(within(t))
+			if err == nil {
+				err = l.Release(within(t))
+			}
+			got <- err
+		}()
+	}
+	wait.Until(t, "each waiter watches its own node and that of the holder", func() bool {
+		stats, err := e.Server(0).Stats()
+		return err == nil && stats["watch_count"] >= 3*names // the holder watches its own
+	})
+	p.KillConns()
+	for _, l := range held {
+		release(t, l)
+	}
+	for range names {
+		if err := <-got; err != nil {
+			t.Errorf("a waiter: %s", strings.ReplaceAll(err.Error(), "x", ""))
+		}
+	}
+	if st := waiting.Stats(); st.Reconnects > 4 || st.SessionsLost > 0 { // a busy machine may cost one more
+		t.Errorf("%d connections and %d sessions were lost, want one connection and no session", st.Reconnects, st.SessionsLost)
+	}
+}
+
 // Names, access lists, sets, labels and data of random sizes on servers whose limits leave no room: the client
 // knows these limits, so no connection is lost under a request, no caller gets another one's error, and the servers
 // survive the end of a session that is full.
