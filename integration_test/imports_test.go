@@ -78,7 +78,7 @@ var importRules = map[string]imports{
 	"internal/naming":          {ours: []string{"zklock"}},
 	"interceptors/protolock":   {ours: []string{"zklock", "internal/naming", "interceptors/lockpb"}, foreign: []string{"google.golang.org/protobuf"}},
 	"internal/served":          {ours: []string{"zklock"}},
-	"internal/verdict":         {ours: []string{"zklock", "zklock/fence"}},
+	"internal/verdict":         {ours: []string{"zklock", "zklock/fence", "internal/served"}},
 	"contrib/connectlock":      {ours: []string{"zklock", "zklock/fence", "internal/callers", "internal/holding", "internal/naming", "internal/served", "internal/verdict", "interceptors/"}, foreign: []string{"connectrpc.com/connect", "google.golang.org/protobuf", "google.golang.org/genproto"}},
 	"contrib/gocronlock":       {ours: []string{"zklock", "zklock/election", "zklock/once"}, foreign: []string{"github.com/go-co-op/gocron/v2"}},
 	"contrib/kerberos":         {ours: []string{"zklock", "zklock/zkdriver", "internal/netcontrol"}, foreign: []string{"github.com/jcmturner/gokrb5/v8", "github.com/go-zookeeper/zk"}},

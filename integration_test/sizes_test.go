@@ -1,11 +1,13 @@
 package integration_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -22,8 +24,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
-// wideName returns one of the names that take most in a path: 512 bytes, of which nearly all are written as three.
-func wideName(i int) string { return strings.Repeat("ä", 250) + fmt.Sprintf("%012d", i) }
+// wide is most of one of the names that take most room in a path: each of its bytes is written as three.
+var wide = strings.Repeat("ä", 250)
 
 // restart stops and starts one server after the other.
 func restart(t *testing.T, e *ensemble.Ensemble) {
@@ -41,55 +43,76 @@ func restart(t *testing.T, e *ensemble.Ensemble) {
 	}
 }
 
+// fill acquires as many locks as the task has rounds, all at once. Then it waits for its parent, and closes its client.
+func (w *worker) fill(ctx context.Context, c *zklock.Client, stdin *bufio.Reader) error {
+	var refused atomic.Int64
+	var callers sync.WaitGroup
+	for i := range w.task.Rounds {
+		callers.Go(func() {
+			_, err := c.Mutex(w.task.Name + fmt.Sprintf("%012d", i)).Acquire(ctx)
+			switch {
+			case errors.Is(err, zklock.ErrTooManyWaiters) && strings.Contains(err.Error(), "pool_max_sessions"):
+				refused.Add(1)
+			case err != nil:
+				w.print(report{What: "error", Err: fmt.Sprintf("acquire: %.200v", err)})
+			}
+		})
+	}
+	callers.Wait()
+	w.print(report{What: "full", From: refused.Load()})
+	_, _ = stdin.ReadString('\n')
+	return c.Close()
+}
+
 // ZooKeeper's servers write all paths of a session's ephemeral nodes into the transaction that ends it, and
-// stop for good if they cannot read that (ZOOKEEPER-4306). A client that holds as much as it can, and dies,
-// must not do that to them; nor one that is closed.
+// stop for good if they cannot read that (ZOOKEEPER-4306). A process that holds as much as it can, and is
+// killed, must not do that to them; nor one that closes its client.
 func TestServersSurviveAFullClient(t *testing.T) {
 	long.Test(t, "thousands of long names on three servers, which restart")
 	ensemble.Require(t)
-	for _, end := range []string{"dies", "closes"} {
-		t.Run(end, func(t *testing.T) {
+	for _, c := range []struct {
+		what, stem string
+		names      int
+		sessions   int
+		killed     bool
+	}{
+		{"killed with names of two-byte letters", wide, 1_600, 1, true}, // paths of 2.5 MB
+		{"killed with names of 500 bytes in two sessions", strings.Repeat("x", 488), 12_000, 2, true},
+		{"closed", wide, 1_600, 1, false},
+	} {
+		t.Run(c.what, func(t *testing.T) {
 			e := ensemble.Start(t, ensemble.Config{Servers: 3})
-			p, err := proxy.New(e.Server(0).Addr())
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = p.Close() })
-			full := dial(t, p.Addr(), quick("session_timeout", "5s", "pool_max_sessions", "1"))
+			full := startWorker(t, task{Role: "fill", Name: c.stem, Rounds: c.names, URL: ensemble.URL(e.Hosts(), rootOf(t), quick("pool_max_sessions", fmt.Sprint(c.sessions)))})
 			other := dial(t, e.Hosts(), quick())
-			const many = 1_500 // with paths of 2.4 MB
-			var refused atomic.Int64
-			var callers sync.WaitGroup
-			for i := range many {
-				callers.Go(func() {
-					_, err := full.Mutex(wideName(i)).Acquire(within(t))
-					switch {
-					case errors.Is(err, zklock.ErrTooManyWaiters) && strings.Contains(err.Error(), "pool_max_sessions"):
-						refused.Add(1)
-					case err != nil:
-						t.Errorf("acquire: %v", err)
-					}
-				})
+			full.await("ready")
+			full.start()
+			refused := full.await("full").From
+			t.Logf("%d of %d acquisitions were refused", refused, c.names)
+			if refused == 0 || refused == int64(c.names) {
+				t.Errorf("%d of %d acquisitions were refused, want some", refused, c.names)
 			}
-			callers.Wait()
-			t.Logf("%d of %d acquisitions were refused", refused.Load(), many)
-			if n := refused.Load(); n == 0 || n == many {
-				t.Errorf("%d of %d acquisitions were refused, want some", n, many)
-			}
-			if end == "closes" {
-				if err := full.Close(); err != nil {
+			if c.killed {
+				if err := full.cmd.Process.Signal(os.Kill); err != nil {
 					t.Fatal(err)
 				}
 			} else {
-				p.Refuse()
-				p.Cut()
-				p.KillConns()
+				full.start()
+				full.await("done")
 			}
 			for i := range 20 {
-				release(t, acquire(t, other.Mutex(wideName(i*many/20))))
+				release(t, acquire(t, other.Mutex(c.stem+fmt.Sprintf("%012d", i*c.names/20))))
 			}
+			wait.Until(t, "all znodes of the sessions have gone", func() bool {
+				text, err := e.Server(0).FourLetter("mntr")
+				return err == nil && strings.Contains(text, "zk_ephemerals_count\t0\n")
+			})
 			restart(t, e)
 			release(t, acquire(t, other.Mutex("after")))
+			for _, s := range e.Servers() {
+				if s.Logged("Unreasonable length") {
+					t.Errorf("%v could not read a transaction:\n%s", s, s.Log())
+				}
+			}
 		})
 	}
 }
@@ -154,10 +177,15 @@ func TestRescueOfStoppedServers(t *testing.T) {
 		if err := s.Stop(); err != nil {
 			t.Fatal(err)
 		}
-		if s != leader { // its log still has that transaction, and no snapshot is newer
-			if err := s.Wipe(); err != nil {
-				t.Fatal(err)
+		for _, other := range e.Servers() { // they have all that was committed, before s forgets it
+			if other != s {
+				if err := other.AwaitServing(); err != nil {
+					t.Fatalf("%v\n%s", err, other.Log())
+				}
 			}
+		}
+		if err := s.Wipe(); err != nil {
+			t.Fatal(err)
 		}
 		s.SetJavaOptions()
 		if err := s.Start(); err != nil {
@@ -211,6 +239,51 @@ func TestLoadOnServersWithALowLimit(t *testing.T) {
 		t.Errorf("a request that is too large by itself: %.300v, after %d lost connections; want ErrUnavailable, jute.maxbuffer and 3", err, lost)
 	}
 	release(t, held)
+}
+
+// A client with many watches sets them again when its connection comes back, in requests that servers with a low
+// jute.maxbuffer read. Otherwise they would cut each new connection, until the session has expired.
+func TestWatchesOnServersWithALowLimit(t *testing.T) {
+	t.Parallel()
+	ensemble.Require(t)
+	const names = 150
+	e := ensemble.Start(t, ensemble.Config{JavaOptions: []string{"-Djute.maxbuffer=65536"}})
+	p, err := proxy.New(e.Server(0).Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Close() })
+	holder := dial(t, e.Hosts(), quick("pool_max_sessions", "1"))
+	waiting := dial(t, p.Addr(), quick("pool_max_sessions", "1"))
+	var held []*zklock.Lock
+	got := make(chan error, names)
+	for i := range names {
+		name := fmt.Sprint(i, strings.Repeat("x", 490))
+		held = append(held, acquire(t, holder.Mutex(name)))
+		go func() {
+			l, err := waiting.Mutex(name).Acquire(within(t))
+			if err == nil {
+				err = l.Release(within(t))
+			}
+			got <- err
+		}()
+	}
+	wait.Until(t, "each waiter watches its own node and that of the holder", func() bool {
+		stats, err := e.Server(0).Stats()
+		return err == nil && stats["watch_count"] >= 3*names // the holder watches its own
+	})
+	p.KillConns()
+	for _, l := range held {
+		release(t, l)
+	}
+	for range names {
+		if err := <-got; err != nil {
+			t.Errorf("a waiter: %s", strings.ReplaceAll(err.Error(), "x", ""))
+		}
+	}
+	if st := waiting.Stats(); st.Reconnects > 4 || st.SessionsLost > 0 { // a busy machine may cost one more
+		t.Errorf("%d connections and %d sessions were lost, want one connection and no session", st.Reconnects, st.SessionsLost)
+	}
 }
 
 // Names, access lists, sets, labels and data of random sizes on servers whose limits leave no room: the client

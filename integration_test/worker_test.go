@@ -24,11 +24,11 @@ const workerEnv = "ZKLOCK_TEST_WORKER"
 
 // task is the work of a worker process.
 type task struct {
-	Role   string   // contend, hold, lead, panic, mix, refuse, chaos, liar, cycle, once, every, mortal, philosopher or service
+	Role   string   // contend, hold, fill, lead, panic, mix, refuse, chaos, liar, cycle, once, every, mortal, philosopher or service
 	URL    string   // the client's URL
 	URLs   []string // for refuse and service
-	Name   string   // the lock's name; for service: http or grpc
-	Rounds int      // for contend: how often it acquires the lock
+	Name   string   // the lock's name; for fill: how the names begin; for service: http or grpc
+	Rounds int      // for contend: how often it acquires the lock; for fill: how many locks it acquires
 	Guard  string   // for contend: a file that exists while a worker holds the lock
 
 	For time.Duration // for mix, cycle and philosopher: how long it runs
@@ -47,8 +47,8 @@ type task struct {
 
 // report is one line that a worker prints.
 type report struct {
-	What  string // ready, waiting, held, lost, gave, beat, mixing, refused, progress, idle, cycled, takes, has, gives, failed, begun, ran, violation, call, done, error
-	From  int64  // monotonic; beat: when the request was sent; gave: when the lock was acquired; begun and ran: the slot, in seconds
+	What  string // ready, waiting, held, full, lost, gave, beat, mixing, refused, progress, idle, cycled, takes, has, gives, failed, begun, ran, violation, call, done, error
+	From  int64  // monotonic; beat: when the request was sent; gave: when the lock was acquired; full: how many were refused; begun and ran: the slot, in seconds
 	At    int64  // monotonic; when the line was printed
 	Token zklock.Token
 	Err   string
@@ -139,6 +139,8 @@ func (w *worker) run() error {
 		return w.panic(ctx, c)
 	case "hold":
 		return w.hold(ctx, c, stdin)
+	case "fill":
+		return w.fill(ctx, c, stdin)
 	case "lead":
 		return w.lead(ctx, c, stdin)
 	case "mix":

@@ -127,8 +127,9 @@ func WithCode(code codes.Code) Option {
 
 // WithRetryDelay sets the delay in the RetryInfo of calls that were not served and may
 // be made again. The delay is d plus a random part of up to half of d. So clients that
-// were refused together do not come back together. The default is 1 s; zero or less
-// leaves the RetryInfo out.
+// were refused together do not come back together. If a [zklock.BusyError] has a longer estimate,
+// that takes the place of d, up to a minute. The default is 1 s; zero or less leaves the
+// RetryInfo out.
 func WithRetryDelay(d time.Duration) Option { return optionFunc(func(c *config) { c.retryDelay = d }) }
 
 // WithAcquire adds options for acquiring a call's lock:

@@ -86,17 +86,17 @@ func (c *config) refuse(ctx context.Context, call Call, err error) error {
 		// The status does not describe the error, so it is logged.
 		c.logger.ErrorContext(ctx, "interceptors: acquiring the lock of a call failed", "method", call.FullMethod, "error", err)
 	}
-	return &statusError{statusWith(v, c.retryDelay), err}
+	return &statusError{statusWith(v, c.retryDelay, err), err}
 }
 
-// statusWith returns a verdict as a status, which contains no names of locks or servers.
-func statusWith(v verdict.Verdict, retryDelay time.Duration) *status.Status {
+// statusWith returns the verdict for err as a status, which contains no names of locks or servers.
+func statusWith(v verdict.Verdict, retryDelay time.Duration, err error) *status.Status {
 	s := status.New(codes.Code(v.Code), v.Text)
 	if v.Reason == "" {
 		return s
 	}
 	details := []protoadapt.MessageV1{&errdetails.ErrorInfo{Reason: v.Reason, Domain: Domain}}
-	if delay := v.RetryAfter(retryDelay); delay > 0 {
+	if delay := v.RetryAfter(retryDelay, err); delay > 0 {
 		details = append(details, &errdetails.RetryInfo{RetryDelay: durationpb.New(delay)})
 	}
 	if with, err := s.WithDetails(details...); err == nil { // fails only for code OK
@@ -106,7 +106,7 @@ func statusWith(v verdict.Verdict, retryDelay time.Duration) *status.Status {
 }
 
 // lost returns the error of a call whose lock was lost.
-func lost(cause error) error { return &statusError{statusWith(verdict.Lost, 0), cause} }
+func lost(cause error) error { return &statusError{statusWith(verdict.Lost, 0, cause), cause} }
 
 // statusOf returns the status that the server would send for a handler's error.
 func statusOf(err error) *status.Status {

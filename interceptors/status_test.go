@@ -77,6 +77,28 @@ func TestRetryDelayIsJitteredAndNeverShorter(t *testing.T) {
 	}
 }
 
+// A call that is refused since its wait would be too long comes back after the estimate, but within a minute or so.
+func TestRetryDelayHasTheEstimate(t *testing.T) {
+	for _, c := range []struct{ estimate, delay, want time.Duration }{
+		{20 * time.Second, time.Second, 20 * time.Second},
+		{20 * time.Second, 40 * time.Second, 40 * time.Second},
+		{time.Hour, time.Second, time.Minute},
+		{time.Hour, 2 * time.Minute, 2 * time.Minute},
+		{time.Hour, 0, 0},
+	} {
+		everyKind(t, func(t *testing.T, call caller) {
+			pick := func(context.Context, interceptors.Call) zklock.Acquirer {
+				return zklock.Refuse(&zklock.BusyError{Wait: c.estimate})
+			}
+			there, _ := call(t.Context(), pick, interceptors.WithRetryDelay(c.delay))
+			wantStatus(t, there, codes.Aborted, interceptors.ReasonContended)
+			if got := retryDelay(there); got < c.want || got > c.want+c.want/2 {
+				t.Errorf("an estimate of %v, WithRetryDelay(%v): RetryInfo of %v, want between %v and %v", c.estimate, c.delay, got, c.want, c.want+c.want/2)
+			}
+		})
+	}
+}
+
 func TestErrorsOfAcquire(t *testing.T) {
 	for _, c := range []struct {
 		err    error

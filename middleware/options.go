@@ -159,7 +159,8 @@ func WithStatus(code int) Option {
 // WithRetryAfter sets the Retry-After header of responses to requests that were
 // not served and may be sent again. The header is d, rounded up to whole seconds,
 // plus a random part of up to half of that. So clients that were refused together
-// do not come back together. The default is 1 s; zero or less leaves the header out.
+// do not come back together. If a [zklock.BusyError] has a longer estimate, the header has
+// that, up to a minute. The default is 1 s; zero or less leaves the header out.
 func WithRetryAfter(d time.Duration) Option {
 	return optionFunc(func(c *config) { c.retryAfter = d })
 }

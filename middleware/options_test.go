@@ -47,6 +47,26 @@ func TestRetryAfterIsJitteredAndNeverShorter(t *testing.T) {
 	})
 }
 
+// A request that is refused since its wait would be too long comes back after the estimate, but within a minute or so.
+func TestRetryAfterHasTheEstimate(t *testing.T) {
+	for _, c := range []struct {
+		estimate, delay time.Duration
+		least, most     int
+	}{
+		{19500 * time.Millisecond, time.Second, 20, 30},
+		{20 * time.Second, 40 * time.Second, 40, 60},
+		{time.Hour, time.Second, 60, 90},
+		{time.Hour, 2 * time.Minute, 120, 180},
+	} {
+		pick := func(*http.Request) zklock.Acquirer { return zklock.Refuse(&zklock.BusyError{Wait: c.estimate}) }
+		rec := do(middleware.New(pick, middleware.WithRetryAfter(c.delay))(never(t)), httptest.NewRequest("GET", "/", nil))
+		wantProblem(t, rec, 423, middleware.ReasonContended)
+		if n, err := strconv.Atoi(rec.Header().Get("Retry-After")); err != nil || n < c.least || n > c.most {
+			t.Errorf("an estimate of %v, WithRetryAfter(%v): Retry-After %d, %v; want between %d and %d", c.estimate, c.delay, n, err, c.least, c.most)
+		}
+	}
+}
+
 func TestFailOpenServesWithoutALockOnlyWithoutAnEnsemble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -127,11 +127,7 @@ func (c *config) fail(w http.ResponseWriter, r *http.Request, err error) {
 		c.logger.ErrorContext(r.Context(), "middleware: acquiring the lock of a request failed", "method", r.Method, "pattern", r.Pattern, "error", err)
 	}
 	if p.retry && c.retryAfter > 0 {
-		delay := c.retryAfter
-		if busy := new(zklock.BusyError); errors.As(err, &busy) {
-			delay = max(delay, busy.Wait)
-		}
-		w.Header().Set("Retry-After", strconv.FormatInt(retryAfter(delay), 10))
+		w.Header().Set("Retry-After", strconv.FormatInt(retryAfter(served.RetryAfter(c.retryAfter, err)), 10))
 	}
 	if c.errorHandler != nil {
 		c.errorHandler(w, r, err)

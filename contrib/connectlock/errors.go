@@ -107,7 +107,7 @@ func verdictError(v verdict.Verdict, retryDelay time.Duration, cause error) *con
 	if v.Reason != "" {
 		details = append(details, &errdetails.ErrorInfo{Reason: v.Reason, Domain: verdict.Domain})
 	}
-	if delay := v.RetryAfter(retryDelay); delay > 0 {
+	if delay := v.RetryAfter(retryDelay, cause); delay > 0 {
 		details = append(details, &errdetails.RetryInfo{RetryDelay: durationpb.New(delay)})
 	}
 	return newError(connect.Code(v.Code), v.Text, cause, details...)

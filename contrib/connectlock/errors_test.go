@@ -35,6 +35,23 @@ func TestReasons(t *testing.T) {
 	}
 }
 
+// A call that is refused since its wait would be too long comes back after the estimate, but within a minute or so.
+func TestRetryDelayHasTheEstimate(t *testing.T) {
+	for _, c := range []struct{ estimate, delay, want time.Duration }{
+		{20 * time.Second, time.Second, 20 * time.Second},
+		{time.Hour, time.Second, time.Minute},
+		{time.Hour, 0, 0},
+	} {
+		pick := func(context.Context, connectlock.Call) zklock.Acquirer {
+			return zklock.Refuse(&zklock.BusyError{Wait: c.estimate})
+		}
+		err := within(t.Context(), connectlock.HandlerInterceptor(pick, connectlock.WithRetryDelay(c.delay)), nil)
+		if got := retryDelay(err); got < c.want || got > c.want+c.want/2 || !errors.Is(err, zklock.ErrBusy) {
+			t.Errorf("an estimate of %v, WithRetryDelay(%v): %v with RetryInfo of %v, want between %v and %v", c.estimate, c.delay, err, got, c.want, c.want+c.want/2)
+		}
+	}
+}
+
 // Each reason why a call does not get its lock has its code, its reason and its RetryInfo.
 func TestRefusals(t *testing.T) {
 	unreachable := func(_ *testing.T, _ *zklock.Client, e *memdriver.Ensemble) { e.Partition(memdriver.AroundClients(0)) }

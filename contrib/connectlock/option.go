@@ -113,8 +113,9 @@ func WithCode(code connect.Code) Option {
 }
 
 // WithRetryDelay sets the delay in the RetryInfo of calls that were not served and may be made
-// again. The delay is d plus a random part of up to half of d. The default is 1 s; zero or less
-// leaves the RetryInfo out.
+// again. The delay is d plus a random part of up to half of d. If a [zklock.BusyError] has a longer
+// estimate, that takes the place of d, up to a minute. The default is 1 s; zero or less leaves the
+// RetryInfo out.
 func WithRetryDelay(d time.Duration) Option { return option(func(c *config) { c.retryDelay = d }) }
 
 // WithMaxHold cancels the handler's context, or on a client the call's, d after the lock was

@@ -1,5 +1,5 @@
-// Package served is shared by the adapters for servers. It finds out until when a request may wait for its lock, and
-// whether a response still belongs to the adapter.
+// Package served is shared by the adapters for servers. It finds out until when a request may wait for its lock,
+// whether a response still belongs to the adapter, and when a client shall come again.
 package served
 
 import (

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/served"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/fence"
 )
@@ -96,11 +97,12 @@ func ended(ctx context.Context, unavailable bool) Verdict {
 	return v
 }
 
-// RetryAfter returns the delay of the error's RetryInfo: retryDelay plus a random part of up to
-// half of that. It is 0 if the error has none.
-func (v Verdict) RetryAfter(retryDelay time.Duration) time.Duration {
+// RetryAfter returns the delay of the RetryInfo of a call that failed with err: retryDelay, or the estimate of err
+// if that is longer, plus a random part of up to half of that. It is 0 if the error has none.
+func (v Verdict) RetryAfter(retryDelay time.Duration, err error) time.Duration {
 	if !v.Retry || retryDelay <= 0 {
 		return 0
 	}
-	return retryDelay + rand.N(retryDelay/2+1)
+	delay := served.RetryAfter(retryDelay, err)
+	return delay + rand.N(delay/2+1)
 }

@@ -7,10 +7,12 @@ import (
 )
 
 const (
-	// maxSetWatches bounds one request that sets watches again, as ZooKeeper's own
-	// client does. It is far below the servers' default limit, which may be
-	// configured lower.
-	maxSetWatches = 128 << 10
+	// maxSetWatches bounds one request that sets watches again, unless one path is longer.
+	// The server cuts the connection of a request that is larger than its jute.maxbuffer. As
+	// these requests come first on each connection, the session could never connect again.
+	// No server that carries locks has a lower limit than this. The requests do not wait for
+	// each other, so more of them cost little.
+	maxSetWatches = 4 << 10
 
 	// setWatchesXid is the xid of the first such request of a connection; the xids of
 	// further ones go down from it. The client's own xids start at 1, and the
@@ -69,7 +71,7 @@ func setWatchesFrame(xid int32, since int64, lists *[watchLists][]string) []byte
 	frame = binary.BigEndian.AppendUint32(frame, uint32(xid))
 	frame = binary.BigEndian.AppendUint32(frame, opSetWatch)
 	frame = binary.BigEndian.AppendUint64(frame, uint64(since))
-	taken, size := 0, 0
+	taken, size := 0, len(frame)-prefixLen+4*len(lists)
 	for i, paths := range lists {
 		n := 0
 		for n < len(paths) && (taken == 0 || size+4+len(paths[n]) <= maxSetWatches) {

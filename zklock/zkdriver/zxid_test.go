@@ -13,7 +13,7 @@ import (
 // that here too.
 func TestWatchesAreSetFromWhatWasSeen(t *testing.T) {
 	const (
-		watches = 300 // with paths so long that they are set in two requests
+		watches = 10 // with paths so long that they are set in two requests
 		newest  = 0x20
 	)
 	type seen struct{ connect, watches uint64 }
