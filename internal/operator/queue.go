@@ -15,6 +15,8 @@ type Lock struct {
 	Path       string      `json:"path"`
 	Error      string      `json:"error,omitempty"` // why the queue is not known
 	Contenders []Contender `json:"contenders"`
+	LastSlot   string      `json:"last_slot,omitempty"`    // that has run under the name: see package once
+	SlotSince  Millis      `json:"last_slot_at,omitempty"` // when that was recorded
 }
 
 // Contender is a contender as JSON. Session ids and zxids are strings: they exceed the integers

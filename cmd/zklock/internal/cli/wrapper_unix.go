@@ -22,6 +22,7 @@ type wrapper struct {
 	path    string   // of the command's file
 	command []string // its name first
 	names   []string // of the locks
+	slot    string   // that the command runs for; "" if for none
 }
 
 // wrapper finds the command, and opens the client. It makes no request.
@@ -79,7 +80,7 @@ func (w *wrapper) run(lock *zklock.Lock) (run.Result, error) {
 	defer w.reportRevocation(lock)()
 	result, err := run.Run(run.Config{
 		Command: run.Command{Path: w.path, Args: w.command,
-			Env: run.Environment(strings.Join(w.names, "\n"), strings.Join(paths, "\n"), lock.Token().String())},
+			Env: run.Environment(run.Variables{Names: strings.Join(w.names, "\n"), Paths: strings.Join(paths, "\n"), Token: lock.Token().String(), Slot: w.slot})},
 		Lease: lock, Timing: timing, Signals: w.signals, Log: w.messages.printf, LogNow: w.messages.printNow, Sessions: sessions, Revoked: lock.Revoked(),
 	})
 	if err != nil {
