@@ -61,14 +61,16 @@ func (t *turn) record() error {
 	return <-t.done
 }
 
-// giveUp releases the lock and leaves the slot open.
-func (t *turn) giveUp() {
+// giveUp releases the lock and leaves the slot open. It reports whether the release was confirmed in time.
+func (t *turn) giveUp() bool {
 	t.job <- errJobFailed
 	late := time.NewTimer(releaseTime)
 	defer late.Stop()
 	select {
 	case <-t.done:
-	case <-late.C: // the end of the session releases it
+		return true
+	case <-late.C:
+		return false
 	}
 }
 
@@ -99,7 +101,7 @@ func (a *app) runOnce(ctx context.Context, f runFlags, name, slot string, comman
 	w.slot = slot
 	t := newTurn(w.client, name, slot)
 	f.exitCode, f.quiet = exitNotAcquired, false // -E and -q are about the slot
-	lock, err := f.acquire(ctx, w.client, w.signals, []string{name}, command[0], t.acquire, func(*zklock.Lock) { t.giveUp() })
+	lock, err := f.acquire(ctx, w.client, w.signals, []string{name}, command[0], t.acquire, func(*zklock.Lock) { w.pending = !t.giveUp() })
 	if errors.Is(err, errSlotHasRun) {
 		text, isLater := t.why(ctx, time.Now())
 		return &failure{code: w.flags.exitCode, err: errors.New(text), silent: w.flags.quiet && !isLater}
@@ -113,7 +115,8 @@ func (a *app) runOnce(ctx context.Context, f runFlags, name, slot string, comman
 		code, err = w.outcome(lock, result)
 	}
 	if code != exitOK || err != nil {
-		t.giveUp()
+		w.messages.mute()
+		w.pending = !t.giveUp()
 		return cmp.Or(err, exit(code))
 	}
 	if err := t.record(); err != nil {

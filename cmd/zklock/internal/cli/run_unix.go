@@ -202,17 +202,15 @@ func (a *app) run(ctx context.Context, f runFlags, names, command []string) erro
 		return err
 	}
 	defer w.close()
-	lock, err := f.acquire(ctx, w.client, w.signals, names, command[0], f.acquirer(w.client, names).Acquire, func(lock *zklock.Lock) { a.release(lock, true) })
+	lock, err := f.acquire(ctx, w.client, w.signals, names, command[0], f.acquirer(w.client, names).Acquire, w.release)
 	if err != nil {
 		return err
 	}
-	quiet := false
-	defer func() { a.release(lock, quiet) }()
+	defer w.release(lock)
 	result, err := w.run(lock)
 	if err != nil {
 		return err
 	}
-	quiet = result.Lost // the exit code says more than a release that is not confirmed
 	code, err := w.outcome(lock, result)
 	return cmp.Or(err, exit(code))
 }
@@ -223,6 +221,7 @@ func (w *wrapper) outcome(lock *zklock.Lock, result run.Result) (int, error) {
 	case result.Signal != nil:
 		return run.SignalCode(result.Signal), nil
 	case result.Lost:
+		w.quiet = true
 		return exitLost, fail(exitLost, lost(lock))
 	}
 	return run.ExitCode(result.Status), nil
@@ -338,17 +337,3 @@ func holding(client *zklock.Client, names []string, said string) (text string) {
 
 // holdingTime bounds the reading of queues for a message. A signal in it ends nothing earlier.
 const holdingTime = 2 * time.Second
-
-// releaseTime bounds the wait for the confirmation of a release. Afterwards the session is
-// closed, and with it the node goes.
-const releaseTime = 10 * time.Second
-
-// release gives the locks back, after the last process of the command has ended. It prints a
-// message if the ensemble does not confirm that, and quiet is not set.
-func (a *app) release(lock *zklock.Lock, quiet bool) {
-	ctx, cancel := context.WithTimeout(context.Background(), releaseTime)
-	defer cancel()
-	if err := lock.Release(ctx); err != nil && !quiet && !errors.Is(err, zklock.ErrLost) {
-		a.messages.printf("%s", strings.TrimPrefix(err.Error(), "zklock: "))
-	}
-}
