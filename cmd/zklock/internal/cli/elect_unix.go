@@ -171,11 +171,11 @@ func (c *candidacy) lead(t *election.Term) error {
 	case result.Signal != nil:
 		c.end(ended(run.SignalCode(result.Signal)))
 	case result.Ended && result.Lost:
-		c.end(fail(exitLost, lost(t.Lock)))
+		c.end(fail(exitLost, lost(t.Lock, result)))
 	case result.Ended:
 		c.end(ended(run.ExitCode(result.Status)))
 	case result.Lost:
-		c.messages.printf("the command is dead, and the candidate stands again: %s", strings.TrimPrefix(lost(t.Lock).Error(), "zklock: "))
+		c.messages.printf("the command is dead, and the candidate stands again: %s", strings.TrimPrefix(lost(t.Lock, result).Error(), "zklock: "))
 	default:
 		c.messages.printf("the command has ended with %d: the candidate resigns, and stands again", run.ExitCode(result.Status))
 	}

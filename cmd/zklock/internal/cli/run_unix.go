@@ -222,17 +222,17 @@ func (w *wrapper) outcome(lock *zklock.Lock, result run.Result) (int, error) {
 		return run.SignalCode(result.Signal), nil
 	case result.Lost:
 		w.quiet = true
-		return exitLost, fail(exitLost, lost(lock))
+		return exitLost, fail(exitLost, lost(lock, result))
 	}
 	return run.ExitCode(result.Status), nil
 }
 
 // lost returns the error for a lock that was lost while the command ran.
-func lost(lock *zklock.Lock) error {
+func lost(lock *zklock.Lock, result run.Result) error {
 	if err := lock.Err(); err != nil {
 		return err
 	}
-	return fmt.Errorf("%w: its lease was not renewed in time for the command to end", zklock.ErrLost)
+	return fmt.Errorf("%w: the ensemble did not renew its lease; the command got TERM, and has ended with %d while the lock was still held", zklock.ErrLost, run.ExitCode(result.Status))
 }
 
 // startFailure returns the error for a command that cannot be started.
