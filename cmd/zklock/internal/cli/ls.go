@@ -160,7 +160,6 @@ type lister struct {
 	slots bool // there is a column for them
 	table *table
 	n     int
-	now   time.Time
 }
 
 func newLister(w io.Writer, f format, slots bool) *lister {
@@ -171,7 +170,7 @@ func newLister(w io.Writer, f format, slots bool) *lister {
 	if f == formatWide {
 		title = append(title, "LABEL", "NODE", "SESSION", "PATH")
 	}
-	return &lister{w: w, f: f, slots: slots, table: newTable(w, title...), now: time.Now()}
+	return &lister{w: w, f: f, slots: slots, table: newTable(w, title...)}
 }
 
 func (l *lister) add(n listed) error {
@@ -207,19 +206,19 @@ func (l *lister) end() error {
 
 // row returns the row of a name.
 func (l *lister) row(n listed) []string {
-	s := summarize(n.LockInfo)
+	s, now := summarize(n.LockInfo), time.Now() // and not the time of the call: the answer may have taken long
 	mode, since, longest := "-", "-", "-"
 	if s.holder != nil {
-		mode, since = s.holder.Mode.String(), age(s.holder.Since, l.now)
+		mode, since = s.holder.Mode.String(), age(s.holder.Since, now)
 	}
 	if s.waiter != nil {
-		longest = age(s.waiter.Since, l.now)
+		longest = age(s.waiter.Since, now)
 	}
 	columns := []string{operator.Escape(n.Name), mode, s.owner(), since, s.waiting(), longest}
 	if l.slots {
 		slot, ran := "-", "-"
 		if n.slot != nil && n.slot.Slot != "" {
-			slot, ran = operator.Escape(n.slot.Slot), age(n.slot.Recorded, l.now)+" ago"
+			slot, ran = operator.Escape(n.slot.Slot), age(n.slot.Recorded, now)+" ago"
 		}
 		columns = append(columns, slot, ran)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/zklock/go-zklock/internal/memcontrol"
 	"github.com/zklock/go-zklock/internal/operator"
 	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/memdriver"
 	"github.com/zklock/go-zklock/zklock/once"
 )
@@ -80,6 +81,60 @@ func TestLsShowsSlots(t *testing.T) {
 		if err := json.Unmarshal([]byte(out), &got); err != nil || len(got) != 1 || got[0].LastSlot != "2026-11-22" || len(got[0].Contenders) != 1 ||
 			got[0].SlotSince != operator.MillisOf(time.Now().Add(-time.Hour)) {
 			t.Errorf("%v: %s", err, out)
+		}
+	})
+}
+
+// slowConnector makes sessions whose lists take four seconds.
+type slowConnector struct{ driver.Connector }
+
+func (c slowConnector) Connect(ctx context.Context, timeout time.Duration) (driver.Session, error) {
+	s, err := c.Connector.Connect(ctx, timeout)
+	return slowSession{s}, err
+}
+
+type slowSession struct{ driver.Session }
+
+func (s slowSession) Children(ctx context.Context, path string) ([]string, driver.Stat, error) {
+	time.Sleep(4 * time.Second)
+	return s.Session.Children(ctx, path)
+}
+
+// TestLsShowsAgesOfTheMomentItPrints: an answer that takes seconds makes no age too small, in any order.
+func TestLsShowsAgesOfTheMomentItPrints(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		defer e.Close()
+		hold(t, client(t, e).Mutex("x"))
+		began := time.Now()
+		open := func(cfg zklock.Config, opts ...zklock.Option) (*zklock.Client, error) {
+			cfg.Connector, cfg.ConnectTimeout = slowConnector{e.Connector()}, time.Minute
+			return zklock.OpenConfig(cfg, opts...)
+		}
+		for _, args := range []string{"ls", "ls --sort age"} {
+			var out, stderr strings.Builder
+			code := execute(t.Context(), strings.Fields(args), &out, &stderr, env("mem://"), open)
+			if want := " " + time.Since(began).String() + " "; code != 0 || !strings.Contains(squeeze(out.String()), want) {
+				t.Errorf("%s: %d, %q, %q, want the age%s", args, code, out.String(), stderr.String(), want)
+			}
+		}
+	})
+}
+
+// TestTopShowsAgesOfTheMomentItPrints: the same for the screen of top.
+func TestTopShowsAgesOfTheMomentItPrints(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		defer e.Close()
+		c, err := zklock.OpenConnector(slowConnector{e.Connector()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		hold(t, c.Mutex("x"))
+		o := look(t.Context(), c, "", 10, &operator.Holds{})
+		if text := strings.Join(o.lines(200), "\n"); !strings.Contains(text, "asked 8s ago") || !o.at.Equal(time.Now()) {
+			t.Errorf("at %v, now %v:\n%s", o.at, time.Now(), text)
 		}
 	})
 }

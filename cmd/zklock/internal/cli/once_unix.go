@@ -75,10 +75,11 @@ func (t *turn) giveUp() bool {
 }
 
 // why says which slot has run.
-func (t *turn) why(ctx context.Context, now time.Time) (text string, isLater bool) {
+func (t *turn) why(ctx context.Context) (text string, isLater bool) {
 	ctx, cancel := context.WithTimeout(ctx, holdingTime)
 	defer cancel()
 	for s, err := range t.client.Slots(ctx, t.name) {
+		now := time.Now()
 		switch {
 		case err != nil, s.Name != t.name:
 			continue
@@ -103,7 +104,7 @@ func (a *app) runOnce(ctx context.Context, f runFlags, name, slot string, comman
 	f.exitCode, f.quiet = exitNotAcquired, false // -E and -q are about the slot
 	lock, err := f.acquire(ctx, w.client, w.signals, []string{name}, command[0], t.acquire, func(*zklock.Lock) { w.pending = !t.giveUp() })
 	if errors.Is(err, errSlotHasRun) {
-		text, isLater := t.why(ctx, time.Now())
+		text, isLater := t.why(ctx)
 		return &failure{code: w.flags.exitCode, err: errors.New(text), silent: w.flags.quiet && !isLater}
 	}
 	if err != nil {

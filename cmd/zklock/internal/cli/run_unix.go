@@ -322,14 +322,13 @@ func (f *runFlags) acquire(ctx context.Context, client *zklock.Client, signals *
 func holding(client *zklock.Client, names []string, said string) (text string) {
 	ctx, cancel := context.WithTimeout(context.Background(), holdingTime)
 	defer cancel()
-	now := time.Now()
 	for _, name := range names {
 		queue, err := client.Contenders(ctx, name)
 		if err != nil {
 			continue // what the acquisition has said is enough
 		}
 		if held := operator.Show(name, "", queue, nil).Holders(); len(held) > 0 && !strings.Contains(said, "held by "+held[0].Named()) {
-			text += fmt.Sprintf("; %s holds %q, %s", held[0].Named(), name, held[0].Lasts(now))
+			text += fmt.Sprintf("; %s holds %q, %s", held[0].Named(), name, held[0].Lasts(time.Now()))
 		}
 	}
 	return text
