@@ -53,7 +53,7 @@ var heir *guard
 // timeout. The command is dead, so that no other process needs to end first. Without files, or if it fails, the
 // sessions expire.
 func Bequeath(files []*os.File) {
-	if len(files) > 0 {
+	if len(files) > 0 && heir == nil {
 		heir, _ = forkCloser(noGroup, files)
 	}
 }
