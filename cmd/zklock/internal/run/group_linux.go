@@ -169,7 +169,7 @@ func members(guard int, groups ...int) (bool, error) {
 		if err != nil {
 			continue
 		}
-		// One call tells the processes of other groups, which are nearly all. To read a file of each takes ten.
+		// One call finds the group of a process. Nearly all are in other groups, and to read a file of each takes ten calls.
 		of, err := syscall.Getpgid(pid)
 		if read = read || err == nil; err != nil || pid == guard || !slices.Contains(groups, of) {
 			continue
