@@ -99,13 +99,13 @@ var importRules = map[string]imports{
 	"examples/":                {ours: []string{""}, foreign: []string{""}},
 
 	"zklock/internal/simulation": {}, // it has tests only
-	"cmd/zklock":                 {ours: []string{"cmd/zklock/internal/", "contrib/locktest/txnlog", "internal/operator", "internal/sessiondir", "zklock", "zklock/election", "zklock/inspect", "zklock/zkdriver", "internal/netcontrol"}, foreign: []string{"github.com/spf13/cobra"}},
+	"cmd/zklock":                 {ours: []string{"cmd/zklock/internal/", "contrib/locktest/txnlog", "internal/operator", "internal/sessiondir", "zklock", "zklock/election", "zklock/inspect", "zklock/once", "zklock/zkdriver", "internal/netcontrol"}, foreign: []string{"github.com/spf13/cobra"}},
 	"cmd/zklock/zklock-kerberos": {ours: []string{""}, foreign: []string{""}},
 	"cmd/zklock/internal/run":    {ours: []string{"cmd/zklock/internal/tty"}},
 	"cmd/zklock/internal/doctor": {ours: []string{"zklock"}},
 	"cmd/zklock/internal/tty":    {},
 	"cmd/zklock/internal/screen": {ours: []string{"cmd/zklock/internal/tty"}},
-	"cmd/zklock/internal/cli":    {ours: []string{"cmd/zklock/internal/", "contrib/locktest/txnlog", "internal/operator", "internal/sessiondir", "zklock", "zklock/election", "zklock/inspect", "zklock/zkdriver", "internal/netcontrol"}, foreign: []string{"github.com/spf13/cobra"}},
+	"cmd/zklock/internal/cli":    {ours: []string{"cmd/zklock/internal/", "contrib/locktest/txnlog", "internal/operator", "internal/sessiondir", "zklock", "zklock/election", "zklock/inspect", "zklock/once", "zklock/zkdriver", "internal/netcontrol"}, foreign: []string{"github.com/spf13/cobra"}},
 }
 
 // rule finds the rule for a package: the package's rule, or that of a folder above it.

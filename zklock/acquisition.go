@@ -20,11 +20,10 @@ type acquisition struct {
 	client *shared
 
 	// Set by options.
-	rejoins   bool // Reenter
-	async     bool // WithAsyncRelease
-	revocable bool
-	deadlock  atomic.Pointer[DeadlockError] // set by the detector's goroutine, which ends the wait with it
-	nested    bool                          // it waits, and its context carries locks; used as the fields below are
+	rejoins  bool                          // Reenter
+	async    bool                          // WithAsyncRelease
+	deadlock atomic.Pointer[DeadlockError] // set by the detector's goroutine, which ends the wait with it
+	nested   bool                          // it waits, and its context carries locks; used as the fields below are
 
 	// Used by the requester's goroutine only, or as the comment says.
 	waitCtx context.Context // what the Wait hook returned; nil until the request waits for other contenders

@@ -62,6 +62,11 @@ type Contender struct {
 	// candidates and its leader do: see [WithCandidacy]. It is false for contenders of another dialect.
 	Candidacy bool
 
+	// Revocable reports whether the acquisition that is described has [WithRevocable]: the holder gets the
+	// request of a [Client.Revoke]. Others go on as if there were none, and false may also mean that it is not known:
+	// of a node that may be kept, and of another library's.
+	Revocable bool
+
 	// Revoked is the reason that an operator has given when asking the holder to give the lock
 	// back; "" if none has asked. See [Client.Revoke].
 	Revoked string
@@ -82,7 +87,7 @@ func contenderOf(e place.Entry) Contender {
 	if late := time.Duration(d.Late(e.Created)) * time.Millisecond; late >= leastLate {
 		c.Late = late
 	}
-	c.Candidacy = d.Candidacy
+	c.Candidacy, c.Revocable = d.Candidacy, d.Revocable
 	c.Foreign = d.Revoked == queue.CuratorRevokes && !e.Ours()
 	if d.Since > 0 {
 		c.Since = time.UnixMilli(d.Since)

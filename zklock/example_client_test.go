@@ -13,6 +13,7 @@ import (
 
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/memdriver"
+	"github.com/zklock/go-zklock/zklock/once"
 )
 
 // A program changes what its URL says, and sets what only code can set.
@@ -153,6 +154,33 @@ func ExampleClient_Locks() {
 	// Output:
 	// orders/42 1 import of orders/42
 	// orders/43 1 import of orders/43
+}
+
+// An operator lists which days have run: see package once.
+func ExampleClient_Slots() {
+	client, err := zklock.Open("mem://")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer client.Close()
+
+	ctx := context.Background()
+	for _, day := range []string{"2026-11-21", "2026-11-22"} {
+		if _, err := once.Do(ctx, client, "nightly-report", day, func(context.Context) error { return nil }); err != nil {
+			fmt.Println(err)
+			return
+		}
+	}
+	for s, err := range client.Slots(ctx, "nightly") {
+		if err != nil {
+			fmt.Println(err)
+			continue // the error may be about one name
+		}
+		fmt.Println(s.Name, s.Slot, s.Path, s.Token.IsZero(), s.Recorded.IsZero())
+	}
+	// Output:
+	// nightly-report 2026-11-22 /zklock/~nightly-report false false
 }
 
 // An operator's tool shows the deadlocks that exist.

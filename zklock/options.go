@@ -162,7 +162,9 @@ func WithAsyncRelease() AcquireOption { return acquireOption(func(a *acquisition
 // not read the queue node anyway because the acquisition has waited or the lock is held for long.
 // Without the option the client learns of a request only when it reads the node for another
 // reason, and then does not pass the node on.
-func WithRevocable() AcquireOption { return acquireOption(func(a *acquisition) { a.revocable = true }) }
+func WithRevocable() AcquireOption {
+	return acquireOption(func(a *acquisition) { a.Origin.Revocable = true })
+}
 
 // WithCandidacy says that the acquisition is meant to wait for long, and the lock to be held for
 // long. Examples are the candidates of an election and its leader, or a worker and the process that

@@ -47,13 +47,14 @@ func TestCommandsOfTheDocsWork(t *testing.T) {
 		}
 	}
 	want := map[string]string{
-		"zklock run nightly-report -- ./report --all":                "report --all of nightly-report\n",
-		"zklock run --try nightly-report -- ./report --all":          "report --all of nightly-report\n",
-		"zklock run --try -q -E 0 nightly-report -- ./report":        "report of nightly-report\n",
-		"zklock run --wait 30s orders/42 customers/7 -- ./move":      "orders/42 customers/7\n",
-		"zklock run --shared prices -- ./read-prices":                "prices\n",
-		"zklock run --permits 3 downloads -- ./download":             "downloaded\n",
-		"zklock run --shell nightly-report -- './report | ./upload'": "uploaded of nightly-report\n",
+		"zklock run --every 24h nightly-report -- ./report --all": "report --all of nightly-report\n",
+		`zklock run --once "$(date -u +%F)" invoices -- ./report`: "report of invoices\n",
+		"zklock run reports -- ./report --all":                    "report --all of reports\n",
+		"zklock run --try -q -E 0 reports -- ./report":            "report of reports\n",
+		"zklock run --wait 30s orders/42 customers/7 -- ./move":   "orders/42 customers/7\n",
+		"zklock run --shared prices -- ./read-prices":             "prices\n",
+		"zklock run --permits 3 downloads -- ./download":          "downloaded\n",
+		"zklock run --shell reports -- './report | ./upload'":     "uploaded of reports\n",
 	}
 	shown := map[string]string{ // with a lock that is held
 		"zklock ls":                    "orders/42  exclusive",

@@ -15,6 +15,8 @@ type Lock struct {
 	Path       string      `json:"path"`
 	Error      string      `json:"error,omitempty"` // why the queue is not known
 	Contenders []Contender `json:"contenders"`
+	LastSlot   string      `json:"last_slot,omitempty"`    // that has run under the name: see package once
+	SlotSince  Millis      `json:"last_slot_at,omitempty"` // when that was recorded
 }
 
 // Contender is a contender as JSON. Session ids and zxids are strings: they exceed the integers
@@ -32,6 +34,7 @@ type Contender struct {
 	Kept      bool     `json:"kept"`
 	Candidacy bool     `json:"candidacy,omitempty"` // it waits and holds for long on purpose: a leader or a candidate
 	Foreign   bool     `json:"foreign"`
+	Revocable bool     `json:"revocable,omitempty"` // its program gets requests to give the lock back
 	Revoked   string   `json:"revoked"`
 	Late      int64    `json:"late_seconds,omitempty"` // how much later than it was sent its node was created; 0: less than 5, or not known
 	Stray     bool     `json:"stray,omitempty"`        // no lock and no waiter of the client that shows it owns the node, which is its own
@@ -166,7 +169,7 @@ func Show(name, path string, queue []zklock.Contender, holds *Holds) Lock {
 			waits[n] = queue[at].Node
 		}
 		l.Contenders[i] = Contender{Node: c.Node, Zxid: Hex(c.Zxid), Session: Hex(c.Session), Host: c.Host, PID: c.PID,
-			Label: c.Label, Trace: c.Trace, Mode: c.Mode.String(), Held: c.Held, Kept: c.Kept, Candidacy: c.Candidacy, Foreign: c.Foreign, Revoked: c.Revoked,
+			Label: c.Label, Trace: c.Trace, Mode: c.Mode.String(), Held: c.Held, Kept: c.Kept, Candidacy: c.Candidacy, Foreign: c.Foreign, Revocable: c.Revocable, Revoked: c.Revoked,
 			Late: int64(c.Late / time.Second), Stray: c.Stray,
 			Since: MillisOf(c.Since), Waits: waits, One: one}
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/zklock/go-zklock/internal/operator"
@@ -54,7 +55,7 @@ func (i *inspector) servePage(w http.ResponseWriter, r *http.Request) {
 	if r.FormValue("format") == "text" {
 		kind = "text/plain; charset=utf-8"
 		p.writeText(&b)
-	} else if err := pageTemplate.Execute(&b, p); err != nil {
+	} else if err := pageTemplate().Execute(&b, p); err != nil {
 		fail(w, http.StatusInternalServerError, err)
 		return
 	}
@@ -115,28 +116,31 @@ func (p page) Does() string {
 	return text + "; waiting for what it holds: " + thousands(p.Behind)
 }
 
-var pageTemplate = template.Must(template.New("page.html").Funcs(template.FuncMap{
-	"name":       func(name string) string { return link("name", name) },
-	"host":       func(c operator.Contender) string { return link("host", c.Host) },
-	"process":    func(c operator.Contender) string { return link("host", c.Host, "pid", strconv.Itoa(c.PID)) },
-	"session":    func(c operator.Contender) string { return link("session", c.Session) },
-	"age":        func(m operator.Millis) string { return m.Age(time.Now(), false) },
-	"clock":      func(t time.Time) string { return t.Format("15:04:05") },
-	"breakable":  breakable,
-	"revocation": operator.Revocation,
-	"place":      place,
-	"blockers":   blockers,
-	"add":        func(a, b int) int { return a + b },
-	"count":      thousands,
-	"pages":      pages,
-	"manyRows":   func() int { return manyRows },
-	"fewRows":    func() int { return fewRows },
-	"many":       many,
-	"sorts": func() []struct{ By, Title string } {
-		return []struct{ By, Title string }{{"name", "Name"}, {"", "Held by"}, {"age", "Held"}, {"waiters", "Waiting processes"}, {"wait", "Longest wait"}}
-	},
-	"named": func(name string, c operator.Contender) part { return part{Name: name, Contender: c} },
-}).ParseFS(static, "static/page.html"))
+// pageTemplate is parsed for the first page: the command zklock imports this package, and starts three times for each run.
+var pageTemplate = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("page.html").Funcs(template.FuncMap{
+		"name":       func(name string) string { return link("name", name) },
+		"host":       func(c operator.Contender) string { return link("host", c.Host) },
+		"process":    func(c operator.Contender) string { return link("host", c.Host, "pid", strconv.Itoa(c.PID)) },
+		"session":    func(c operator.Contender) string { return link("session", c.Session) },
+		"age":        func(m operator.Millis) string { return m.Age(time.Now(), false) },
+		"clock":      func(t time.Time) string { return t.Format("15:04:05") },
+		"breakable":  breakable,
+		"revocation": operator.Revocation,
+		"place":      place,
+		"blockers":   blockers,
+		"add":        func(a, b int) int { return a + b },
+		"count":      thousands,
+		"pages":      pages,
+		"manyRows":   func() int { return manyRows },
+		"fewRows":    func() int { return fewRows },
+		"many":       many,
+		"sorts": func() []struct{ By, Title string } {
+			return []struct{ By, Title string }{{"name", "Name"}, {"", "Held by"}, {"age", "Held"}, {"waiters", "Waiting processes"}, {"wait", "Longest wait"}}
+		},
+		"named": func(name string, c operator.Contender) part { return part{Name: name, Contender: c} },
+	}).ParseFS(static, "static/page.html"))
+})
 
 // pages returns how many pages the rows found fill.
 func pages(rows, found int) int { return (found + rows - 1) / rows }

@@ -1,9 +1,7 @@
 package once
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -31,19 +29,10 @@ type ledger struct {
 
 // page is the content of a ledger.
 type page struct {
-	// Slot is the highest slot that has run; "" if none has.
-	Slot string `json:"slot"`
-
-	// Token is the token of the lock under which the ledger was written last. It is for
-	// operators.
-	Token zklock.Token `json:"token"`
-
+	queue.Page
 	version int32 // of the znode's data
 	missing bool  // there is no znode
 }
-
-// mark begins the data of each ledger. The rest of the data is a page in JSON.
-var mark = []byte("zklock ledger ")
 
 // pathOf returns the path of the ledger of a name.
 func pathOf(c *zklock.Client, name string) string {
@@ -60,12 +49,11 @@ func (l ledger) read(ctx context.Context) (page, error) {
 	case err != nil:
 		return page{}, err
 	}
-	p := page{version: n.Stat.Version}
-	data, ok := bytes.CutPrefix(n.Data, mark)
-	if !ok || json.Unmarshal(data, &p) != nil {
+	content, ok := queue.DecodePage(n.Data)
+	if !ok {
 		return page{}, fmt.Errorf("%w: %s is not a ledger, so another program has written it", zklock.ErrConflict, l.path)
 	}
-	return p, nil
+	return page{Page: content, version: n.Stat.Version}, nil
 }
 
 // open reads the ledger, and creates it with the slot first if it is missing. So a client that may not create it
@@ -77,7 +65,7 @@ func (l ledger) open(ctx context.Context, first string) (page, error) {
 	}
 	err = l.change(ctx, &now, func() bool { return !now.missing }, func() driver.Op { return l.create(first) })
 	if err == nil && now.missing {
-		now = page{Slot: first} // as it was created
+		now = page{Page: queue.Page{Slot: first}} // as it was created
 	}
 	return now, err
 }
@@ -112,8 +100,7 @@ func (l ledger) create(slot string) driver.Op {
 
 // encode returns the data of a ledger.
 func (l ledger) encode(slot string) []byte {
-	data, _ := json.Marshal(page{Slot: slot, Token: l.lock.Token()}) // impossible to fail for texts
-	return append(bytes.Clone(mark), data...)
+	return queue.Page{Slot: slot, Token: l.lock.Token().String()}.Encode()
 }
 
 // change changes the ledger by the operation op, which is for the page now. If the outcome of that

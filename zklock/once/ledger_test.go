@@ -65,6 +65,52 @@ func TestLedgersAndLocksDoNotMeet(t *testing.T) {
 	}
 }
 
+// Slots lists the ledgers of a prefix in the order of their names, in every dialect. An error about one name does
+// not hide the others.
+func TestSlots(t *testing.T) {
+	for _, dialect := range dialects {
+		t.Run(dialect, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e := memdriver.New()
+				c, s := connect(t, e.Connector(), "dialect", dialect), plain(t, e)
+				slots := func(prefix string) (found []string) {
+					for s, err := range c.Slots(t.Context(), prefix) {
+						var of *zklock.Error
+						switch {
+						case err == nil && (s.Token.IsZero() || time.Since(s.Recorded) > time.Hour):
+							t.Errorf("%+v has no token, or no time", s)
+						case err == nil:
+							found = append(found, s.Name+" "+s.Slot)
+						case errors.Is(err, zklock.ErrConflict) && errors.As(err, &of):
+							found = append(found, of.Name+" fails")
+						default:
+							t.Error(err)
+						}
+					}
+					return found
+				}
+				if got := slots(""); len(got) > 0 {
+					t.Errorf("without a root: %q", got)
+				}
+				do(t, c, "reports/b", "1", nil, true)
+				do(t, c, "reports/a b", "7", nil, true)
+				do(t, c, "other", "x", nil, true)
+				do(t, c, "reports/b", "2", nil, true)
+				do(t, c, "reports/c", "1", nil, true)
+				if _, err := s.Set(t.Context(), "/zklock/~reports%2Fc", []byte("mine"), driver.AnyVersion); err != nil {
+					t.Fatal(err)
+				}
+				if got := fmt.Sprint(slots("reports/")); got != "[reports/a b 7 reports/b 2 reports/c fails]" {
+					t.Errorf("Slots returned %s", got)
+				}
+				if got := fmt.Sprint(slots("")); got != "[other x reports/a b 7 reports/b 2 reports/c fails]" {
+					t.Errorf("Slots of all names returned %s", got)
+				}
+			})
+		})
+	}
+}
+
 // Forget makes slots run again. It waits for a job that is running.
 func TestForget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -95,7 +95,7 @@ func (p *Place) describe(d *queue.Data, waiting *Origin) (dataTurn uint32) {
 	if o == nil || dataTurn > 0 && p.dataTurn == dataTurn || p.keepable && !p.others {
 		return 0
 	}
-	d.Label, d.Trace, d.Keep = o.Label, o.Trace, false
+	d.Label, d.Trace, d.Revocable, d.Keep = o.Label, o.Trace, o.Revocable, false
 	d.Asked(o.Since)
 	return dataTurn
 }
@@ -124,7 +124,7 @@ func (p *Place) Relabel(d *queue.Data) {
 	p.Desk.mu.Lock()
 	defer p.Desk.mu.Unlock()
 	if d.Label = o.Label; p.hold != h || p.dataTurn != p.turn {
-		d.Trace = o.Trace
+		d.Trace, d.Revocable = o.Trace, o.Revocable
 		d.Asked(o.Since)
 	}
 }

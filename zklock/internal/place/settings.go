@@ -129,6 +129,7 @@ func NewShared(cfg *Settings) *Shared { return &Shared{cfg: cfg} }
 type Origin struct {
 	Label, Trace string // WithLabel's label, and the trace context that the Inject hook returned
 	Since        int64  // when the request began, in milliseconds since the Unix epoch
+	Revocable    bool   // its caller gets requests to give the lock back
 }
 
 // parentMark is the data of a lock's znode that this library has created, and may overwrite. A

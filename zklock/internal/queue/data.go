@@ -30,6 +30,7 @@ type Data struct {
 	Revoked string `json:"revoked,omitempty"` // the reason with which the holder is asked to give the lock back; see Revoke
 
 	Candidacy bool `json:"candidacy,omitempty"` // the wait and the hold are meant to be long, as those of an election
+	Revocable bool `json:"revocable,omitempty"` // its caller gets requests to give the lock back
 }
 
 // Encode returns d as JSON of at most maxNodeData bytes. It truncates texts that are too

@@ -218,19 +218,10 @@ func (d *Dialect) Encode(name string) string {
 	return encodeName(name)
 }
 
-// LedgerMark begins the name of a ledger, a znode below the root where package once notes what has
-// run. No lock's znode is a ledger, or above or below one: Encode never writes the mark, and
-// CheckName refuses it at the beginning of a name that is a path.
-const LedgerMark = "~"
-
 // WaitsName is the name, below the root, of the register of long nested waits: see package deadlock. No
 // lock's znode is the register, or below it: a percent sign that Encode writes is before two hexadecimal
 // digits, and CheckName refuses the name as the beginning of one that is a path.
 const WaitsName = "%waits"
-
-// Ledger returns the name, below the root, of the ledger of a lock. It is one segment in all
-// dialects.
-func Ledger(name string) string { return LedgerMark + encodeName(name) }
 
 // Below returns the name of the lock whose znode is the child node of the znode of above,
 // which is "" for the root. ok is false if the child neither belongs to a lock nor is above

@@ -75,6 +75,9 @@ func TestRevokeTakesTheVeryNode(t *testing.T) {
 		t.Errorf("%d, %q, %q", code, out, stderr)
 	}
 	<-l.Revoked()
+	if _, out, _ := command(t, e, "who", "-o", "wide", "x"); !strings.Contains(squeeze(out), " yes maintenance -") {
+		t.Errorf("the wide table is %s", out)
+	}
 	if queue, err = c.Contenders(t.Context(), "x"); err != nil || queue[0].Revoked != "maintenance" || !queue[0].Held {
 		t.Errorf("%+v, %v", queue, err)
 	}

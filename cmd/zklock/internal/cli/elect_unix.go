@@ -115,7 +115,23 @@ func (a *app) elect(ctx context.Context, f runFlags, name string, command []stri
 	// mistake does not end by itself.
 	err = w.client.Ping(ctx)
 	if err == nil {
-		err = c.election.Run(ctx, func(_ context.Context, t *election.Term) error {
+		err = c.stand(ctx, stop)
+	} else {
+		stop()
+	}
+	var reason *failure
+	if errors.As(context.Cause(ctx), &reason) {
+		return reason
+	}
+	return failed(err)
+}
+
+// stand runs the election. Once the candidacy has ended, it waits for the resignation no longer than releaseTime:
+// the command is dead then, or was never started.
+func (c *candidacy) stand(ctx context.Context, stop func()) error {
+	ended := make(chan error, 1)
+	go func() {
+		err := c.election.Run(ctx, func(_ context.Context, t *election.Term) error {
 			stop()
 			if ctx.Err() != nil {
 				return nil // a signal has come in between
@@ -125,13 +141,24 @@ func (a *app) elect(ctx context.Context, f runFlags, name string, command []stri
 			stop = c.listen(ctx)
 			return err
 		})
+		stop()
+		ended <- err
+	}()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
 	}
-	stop()
-	var reason *failure
-	if errors.As(context.Cause(ctx), &reason) {
-		return reason
+	c.messages.mute()
+	late := time.NewTimer(releaseTime)
+	defer late.Stop()
+	select {
+	case err := <-ended:
+		return err
+	case <-late.C:
+		c.pending = true
+		return nil // ctx has the reason
 	}
-	return failed(err)
 }
 
 // lead runs the command for one term. It ends the candidacy if the command's end says that the
@@ -144,11 +171,11 @@ func (c *candidacy) lead(t *election.Term) error {
 	case result.Signal != nil:
 		c.end(ended(run.SignalCode(result.Signal)))
 	case result.Ended && result.Lost:
-		c.end(fail(exitLost, lost(t.Lock)))
+		c.end(fail(exitLost, lost(t.Lock, result)))
 	case result.Ended:
 		c.end(ended(run.ExitCode(result.Status)))
 	case result.Lost:
-		c.messages.printf("the command is dead, and the candidate stands again: %s", strings.TrimPrefix(lost(t.Lock).Error(), "zklock: "))
+		c.messages.printf("the command is dead, and the candidate stands again: %s", strings.TrimPrefix(lost(t.Lock, result).Error(), "zklock: "))
 	default:
 		c.messages.printf("the command has ended with %d: the candidate resigns, and stands again", run.ExitCode(result.Status))
 	}

@@ -18,6 +18,7 @@ const (
 	exitLost          = 76
 	exitRights        = 77
 	exitConfiguration = 78 // a bad URL, from a flag or the environment; a session directory; an ensemble that is not as locks need it
+	exitSlotHasRun    = 79 // the default of -E with --once or --every
 	exitFailure       = 125
 	exitNotExecutable = 126
 	exitNotFound      = 127
@@ -27,13 +28,14 @@ const (
 const exitTable = `Exit codes:
   0-255  the command's own
   128+n  signal n has ended the command, or the wait for the lock
-  75     not acquired (-E sets another one)
+  75     not acquired (-E sets another one, but for run --once or --every)
   76     the lock was lost, or TERM was sent because the lease was not renewed
   64     usage, a bad lock name included
   69     the ensemble cannot be reached
   77     rights are missing
   78     configuration: the URL or its session directory, an ensemble without the root, that grants
          too short sessions or that was set back, a name in use as another kind of lock
+  79     run --once or --every: the slot has run before (-E sets another one)
   125    zklock itself has failed
   126    the command cannot be executed
   127    the command was not found`
@@ -93,6 +95,7 @@ var codes = []struct {
 	{zklock.ErrConflict, exitConfiguration},
 	{zklock.ErrTooManyWaiters, exitNotAcquired},
 	{zklock.ErrNotAcquired, exitNotAcquired},
+	{errSlotHasRun, exitSlotHasRun},
 	{zklock.ErrLost, exitLost},
 }
 

@@ -2,7 +2,9 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -26,6 +28,9 @@ processes have waited for the longest time. PREFIX is one of the name. ASKED is 
 first holder asked for the lock: it may have waited for a part of that. LONGEST WAIT is the same for
 the first waiter. WAITERS are processes: requests that wait behind another one of their process are
 not in the queue. All by the clocks of both machines.
+
+A name under which "zklock run --once" or package once runs jobs is listed as well while it is not in
+use: LAST SLOT is the slot that has run last, and RAN the time since that was recorded.
 
 The leader of an election and its candidates hold and wait for long on purpose. They are shown as
 such, and no order but that of the names puts them first.`,
@@ -58,34 +63,73 @@ such, and no order but that of the names puts them first.`,
 // isRootMissing reports whether an error says that there are no names, because there is no root.
 func isRootMissing(err error) bool { return zklock.Reason(err) == "root_missing" }
 
-// list writes the names in use. In the order of their names, each is written when it has been read: a
-// list of any length takes little memory. Names that may not be read are reported at its end.
+// list writes the names in use, and those that have a slot. In the order of their names, each is written when
+// it has been read: a list of any length takes little memory. Names that may not be read are reported at its end.
 func (a *app) list(ctx context.Context, c *zklock.Client, prefix string, f format, by order) error {
-	out := bufio.NewWriter(a.out)
-	l := newLister(out, f)
 	var first error
-	var all []zklock.LockInfo // only if they are to be sorted
-	for info, err := range c.Locks(ctx, prefix) {
+	report := func(err error) {
+		switch {
+		case isRootMissing(err):
+		case first == nil:
+			first = err
+		default:
+			a.messages.printf("%v", err)
+		}
+	}
+	var slots []zklock.SlotInfo
+	locks := c.Locks(ctx, prefix)
+	for s, err := range c.Slots(ctx, prefix) {
+		var of *zklock.Error
+		switch {
+		case err == nil:
+			slots = append(slots, s)
+		case errors.As(err, &of) && of.Name == "":
+			locks = func(yield func(zklock.LockInfo, error) bool) { yield(zklock.LockInfo{}, err) } // they would fail as well
+		default:
+			report(err)
+		}
+	}
+	out := bufio.NewWriter(a.out)
+	l := newLister(out, f, len(slots) > 0)
+	var all []listed // only if they are to be sorted
+	add := func(n listed) error {
+		if orders[by] == nil {
+			return l.add(n)
+		}
+		all = append(all, n)
+		return nil
+	}
+	// addIdle adds the names with slots that are not in use, up to the name next.
+	addIdle := func(next string, last bool) error {
+		for len(slots) > 0 && (last || slots[0].Name < next) {
+			s := &slots[0]
+			slots = slots[1:]
+			if err := add(listed{LockInfo: zklock.LockInfo{Name: s.Name, Path: c.Mutex(s.Name).Path()}, slot: s}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for info, err := range locks {
 		if err != nil {
-			if isRootMissing(err) {
-				continue
-			}
-			if first == nil {
-				first = err
-			} else {
-				a.messages.printf("%v", err)
-			}
+			report(err)
 			continue
 		}
-		if orders[by] != nil {
-			all = append(all, info)
-		} else if err := l.add(info); err != nil {
+		err := addIdle(info.Name, false)
+		n := listed{LockInfo: info}
+		if len(slots) > 0 && slots[0].Name == info.Name {
+			n.slot, slots = &slots[0], slots[1:]
+		}
+		if err := cmp.Or(err, add(n)); err != nil {
 			return written(err)
 		}
 	}
+	if err := addIdle("", true); err != nil {
+		return written(err)
+	}
 	by.sort(all)
-	for _, info := range all {
-		if err := l.add(info); err != nil {
+	for _, n := range all {
+		if err := l.add(n); err != nil {
 			return written(err)
 		}
 	}
@@ -103,24 +147,33 @@ func (a *app) list(ctx context.Context, c *zklock.Client, prefix string, f forma
 	return failed(first)
 }
 
+// listed is a name of a list.
+type listed struct {
+	zklock.LockInfo
+	slot *zklock.SlotInfo // nil: none has run under the name
+}
+
 // lister writes names in one of the formats.
 type lister struct {
 	w     io.Writer
 	f     format
+	slots bool // there is a column for them
 	table *table
 	n     int
-	now   time.Time
 }
 
-func newLister(w io.Writer, f format) *lister {
+func newLister(w io.Writer, f format, slots bool) *lister {
 	title := []string{"NAME", "MODE", "HOLDER", "ASKED", "WAITERS", "LONGEST WAIT"}
+	if slots {
+		title = append(title, "LAST SLOT", "RAN")
+	}
 	if f == formatWide {
 		title = append(title, "LABEL", "NODE", "SESSION", "PATH")
 	}
-	return &lister{w: w, f: f, table: newTable(w, title...), now: time.Now()}
+	return &lister{w: w, f: f, slots: slots, table: newTable(w, title...)}
 }
 
-func (l *lister) add(info zklock.LockInfo) error {
+func (l *lister) add(n listed) error {
 	l.n++
 	if l.f == formatJSON {
 		separator := ","
@@ -130,9 +183,13 @@ func (l *lister) add(info zklock.LockInfo) error {
 		if _, err := io.WriteString(l.w, separator); err != nil {
 			return err
 		}
-		return writeJSON(l.w, operator.Show(info.Name, info.Path, info.Contenders, nil))
+		shown := operator.Show(n.Name, n.Path, n.Contenders, nil)
+		if n.slot != nil {
+			shown.LastSlot, shown.SlotSince = n.slot.Slot, operator.MillisOf(n.slot.Recorded)
+		}
+		return writeJSON(l.w, shown)
 	}
-	return l.table.row(row(info, l.now, l.f == formatWide)...)
+	return l.table.row(l.row(n)...)
 }
 
 func (l *lister) end() error {
@@ -148,8 +205,8 @@ func (l *lister) end() error {
 }
 
 // row returns the row of a name.
-func row(info zklock.LockInfo, now time.Time, wide bool) []string {
-	s := summarize(info)
+func (l *lister) row(n listed) []string {
+	s, now := summarize(n.LockInfo), time.Now() // and not the time of the call: the answer may have taken long
 	mode, since, longest := "-", "-", "-"
 	if s.holder != nil {
 		mode, since = s.holder.Mode.String(), age(s.holder.Since, now)
@@ -157,13 +214,20 @@ func row(info zklock.LockInfo, now time.Time, wide bool) []string {
 	if s.waiter != nil {
 		longest = age(s.waiter.Since, now)
 	}
-	columns := []string{operator.Escape(info.Name), mode, s.owner(), since, s.waiting(), longest}
-	if !wide {
+	columns := []string{operator.Escape(n.Name), mode, s.owner(), since, s.waiting(), longest}
+	if l.slots {
+		slot, ran := "-", "-"
+		if n.slot != nil && n.slot.Slot != "" {
+			slot, ran = operator.Escape(n.slot.Slot), age(n.slot.Recorded, now)+" ago"
+		}
+		columns = append(columns, slot, ran)
+	}
+	if l.f != formatWide {
 		return columns
 	}
 	label, id, session := "-", "-", "-"
 	if h := s.holder; h != nil {
 		label, id, session = dash(h.Label), node(*h), operator.Hex(h.Session)
 	}
-	return append(columns, label, id, session, operator.Escape(info.Path))
+	return append(columns, label, id, session, operator.Escape(n.Path))
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -12,7 +13,9 @@ import (
 	"github.com/zklock/go-zklock/internal/memcontrol"
 	"github.com/zklock/go-zklock/internal/operator"
 	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/memdriver"
+	"github.com/zklock/go-zklock/zklock/once"
 )
 
 func TestLsListsTheNamesInUse(t *testing.T) {
@@ -42,6 +45,96 @@ func TestLsListsTheNamesInUse(t *testing.T) {
 		var got []operator.Lock
 		if err := json.Unmarshal([]byte(out), &got); err != nil || len(got) != 2 || got[1].Name != "prices" || len(got[1].Contenders) != 2 {
 			t.Errorf("%v: %s", err, out)
+		}
+	})
+}
+
+// TestLsShowsSlots: names under which jobs run once are listed with the slot that has run last, whether they are in use
+// or not, in all orders.
+func TestLsShowsSlots(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		defer e.Close()
+		c := queued(t, e)
+		for name, slot := range map[string]string{"nightly": "2026-11-22", "a\\b": "7", "orders/42x": "8"} {
+			if _, err := once.Do(t.Context(), c, name, slot, func(context.Context) error { return nil }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(time.Hour)
+		hold(t, c.Mutex("nightly"))
+		const title = "NAME MODE HOLDER ASKED WAITERS LONGEST WAIT LAST SLOT RAN\n"
+		const orders, nightly = "orders/42 exclusive web-3/812 1h0m5s 1 1h0m5s - -\n", "nightly exclusive web-3/812 0s 0 - 2026-11-22 1h0m0s ago\n"
+		const a, x = "a\\\\b - - - 0 - 7 1h0m0s ago\n", "orders/42x - - - 0 - 8 1h0m0s ago\n"
+		for args, want := range map[string]string{
+			"ls":             title + a + nightly + orders + x,
+			"ls orders/":     title + orders + x,
+			"ls --sort wait": title + orders + a + nightly + x,
+			"ls orders/42x":  title + x,
+		} {
+			if code, out, stderr := command(t, e, strings.Fields(args)...); code != 0 || squeeze(out)+"\n" != want || stderr != "" {
+				t.Errorf("%s: %d, %q, %q\nwant %q", args, code, squeeze(out), stderr, want)
+			}
+		}
+		_, out, _ := command(t, e, "ls", "-o", "json", "nightly")
+		var got []operator.Lock
+		if err := json.Unmarshal([]byte(out), &got); err != nil || len(got) != 1 || got[0].LastSlot != "2026-11-22" || len(got[0].Contenders) != 1 ||
+			got[0].SlotSince != operator.MillisOf(time.Now().Add(-time.Hour)) {
+			t.Errorf("%v: %s", err, out)
+		}
+	})
+}
+
+// slowConnector makes sessions whose lists take four seconds.
+type slowConnector struct{ driver.Connector }
+
+func (c slowConnector) Connect(ctx context.Context, timeout time.Duration) (driver.Session, error) {
+	s, err := c.Connector.Connect(ctx, timeout)
+	return slowSession{s}, err
+}
+
+type slowSession struct{ driver.Session }
+
+func (s slowSession) Children(ctx context.Context, path string) ([]string, driver.Stat, error) {
+	time.Sleep(4 * time.Second)
+	return s.Session.Children(ctx, path)
+}
+
+// TestLsShowsAgesOfTheMomentItPrints: an answer that takes seconds makes no age too small, in any order.
+func TestLsShowsAgesOfTheMomentItPrints(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		defer e.Close()
+		hold(t, client(t, e).Mutex("x"))
+		began := time.Now()
+		open := func(cfg zklock.Config, opts ...zklock.Option) (*zklock.Client, error) {
+			cfg.Connector, cfg.ConnectTimeout = slowConnector{e.Connector()}, time.Minute
+			return zklock.OpenConfig(cfg, opts...)
+		}
+		for _, args := range []string{"ls", "ls --sort age"} {
+			var out, stderr strings.Builder
+			code := execute(t.Context(), strings.Fields(args), &out, &stderr, env("mem://"), open)
+			if want := " " + time.Since(began).String() + " "; code != 0 || !strings.Contains(squeeze(out.String()), want) {
+				t.Errorf("%s: %d, %q, %q, want the age%s", args, code, out.String(), stderr.String(), want)
+			}
+		}
+	})
+}
+
+// TestTopShowsAgesOfTheMomentItPrints: the same for the screen of top.
+func TestTopShowsAgesOfTheMomentItPrints(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		defer e.Close()
+		c, err := zklock.OpenConnector(slowConnector{e.Connector()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		hold(t, c.Mutex("x"))
+		o := look(t.Context(), c, "", 10, &operator.Holds{})
+		if text := strings.Join(o.lines(200), "\n"); !strings.Contains(text, "asked 8s ago") || !o.at.Equal(time.Now()) {
+			t.Errorf("at %v, now %v:\n%s", o.at, time.Now(), text)
 		}
 	})
 }

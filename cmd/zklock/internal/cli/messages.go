@@ -16,9 +16,14 @@ import (
 type messages struct {
 	w     io.Writer
 	lines backlog.Queue
+	least slog.LevelVar // of what logger prints
 }
 
-func newMessages(w io.Writer) *messages { return &messages{w: w} }
+func newMessages(w io.Writer) *messages {
+	m := &messages{w: w}
+	m.least.Set(slog.LevelWarn)
+	return m
+}
 
 // printf writes a line.
 func (m *messages) printf(format string, args ...any) {
@@ -49,10 +54,13 @@ func (m *messages) Write(p []byte) (int, error) {
 func (m *messages) close() { m.lines.Flush(backlog.Patience) }
 
 // logger returns a logger for package zklock. It prints warnings and errors.
-func (m *messages) logger() *slog.Logger { return m.loggerFrom(slog.LevelWarn) }
+func (m *messages) logger() *slog.Logger { return m.loggerFrom(&m.least) }
+
+// mute ends what logger prints: from here on the program says itself what happens.
+func (m *messages) mute() { m.least.Set(slog.LevelError + 1) }
 
 // loggerFrom returns a logger that prints what has that level or a higher one.
-func (m *messages) loggerFrom(level slog.Level) *slog.Logger {
+func (m *messages) loggerFrom(level slog.Leveler) *slog.Logger {
 	return slog.New(slog.NewTextHandler(m, &slog.HandlerOptions{
 		Level: level,
 		ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -20,8 +21,9 @@ func (a *app) revokeCommand() *cobra.Command {
 		Short: "Ask a holder to give a lock back",
 		Long: `Ask a holder to give a lock back. The request is written into the node of the holder, with a reason for
 its log. The holder decides: "zklock run" and "zklock elect" send TERM to their command, once. A
-program learns of it if it acquires with WithRevocable. Any other holder keeps the lock, and so
-does one that ignores the request: "zklock release" is the last resort.
+program learns of it if it acquires with WithRevocable: "zklock who -o wide" shows which holders do.
+Any other holder keeps the lock, and revoke says so; and so does one that ignores the request:
+"zklock release" is the last resort.
 
 NODE@ZXID is the node as zklock who prints it. If the queue does not have that very node, nothing
 is written, and the exit code is 1. It is also 1 if the holder belongs to a library that cannot be
@@ -40,11 +42,30 @@ asked. A waiter is asked as soon as it holds the lock.`,
 				return err
 			}
 			defer c.Close()
-			return failed(revoke(cmd.Context(), c, args[0], node, zxid, reason))
+			if err := revoke(cmd.Context(), c, args[0], node, zxid, reason); err != nil {
+				return failed(err)
+			}
+			a.reportEffect(cmd.Context(), c, args[0], node)
+			return nil
 		},
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "a text for the holder's log")
 	return cmd
+}
+
+// reportEffect says what a request that was written does, if it does not reach the holder.
+func (a *app) reportEffect(ctx context.Context, c *zklock.Client, name, node string) {
+	queue, err := c.Contenders(ctx, name)
+	at := slices.IndexFunc(queue, func(c zklock.Contender) bool { return c.Node == node })
+	if err != nil || at < 0 {
+		return // it has left
+	}
+	switch revocable(queue[at]) {
+	case "no":
+		a.messages.printf("the request is written, but the program of %s does not look for one: it acquires without WithRevocable, and keeps the lock until it releases it", owner(queue[at]))
+	case "?":
+		a.messages.printf("the request is written, and whether the program of %s looks for one is not known", owner(queue[at]))
+	}
 }
 
 // revoke asks a holder to give the lock back, if its node has that zxid.

@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -75,7 +76,15 @@ zklock may not kill (sudo). The program timeout makes a group of its own: use "t
 or put timeout in front of zklock.
 
 The command finds in its environment ZKLOCK_NAME and ZKLOCK_PATH, the names and their znodes, one
-a line in the order given, and ZKLOCK_TOKEN, the fencing token.
+a line in the order given, ZKLOCK_TOKEN, the fencing token, and ZKLOCK_SLOT, the slot, if there is one.
+
+--once SLOT is for a job that several hosts start at the same time, such as by cron. A lock alone is
+not enough for that: the host that is late finds the lock free, and runs the job again. With --once,
+a command that has ended with 0 is recorded together with the slot, and that slot and those before it do
+not run again: zklock waits while another host runs the job, and then exits with 79. If that host fails or
+dies, this one runs the command. A slot is a text, and slots are compared byte by byte: pass what rises
+with time, such as "$(date -u +%F)". --every 24h is the same with a slot that zklock computes. "zklock ls"
+shows the last slot of each name.
 
 zklock asks for a session timeout of 30s, unless the URL sets one.
 
@@ -83,12 +92,14 @@ zklock asks for a session timeout of 30s, unless the URL sets one.
 
 func (a *app) runCommand() *cobra.Command {
 	var f runFlags
+	var slots slotFlags
 	cmd := &cobra.Command{
 		Use:   "run NAME [NAME...] -- COMMAND [ARGUMENT...]",
 		Short: "Run a command under a lock",
 		Long:  runHelp,
 		Example: `  zklock run nightly-report -- ./report --all
-  zklock run --try -q -E 0 nightly-report -- ./report   # nothing to do if another one runs
+  zklock run --every 24h --zone Europe/Berlin -q -E 0 nightly-report -- ./report   # once a day, on one of several hosts
+  zklock run --try -q -E 0 sync -- ./sync               # nothing to do if another one runs
   zklock run --shell orders/42 -- 'dump | upload'
   zklock run --permits 3 downloads -- ./download`,
 		DisableFlagsInUseLine: true,
@@ -102,6 +113,18 @@ func (a *app) runCommand() *cobra.Command {
 			if cmd.Flags().Changed("permits") && f.permits < 1 {
 				return usage("--permits wants a number of 1 or more")
 			}
+			slot, err := slots.slot(cmd, time.Now())
+			switch {
+			case err != nil:
+				return err
+			case slot != "" && (len(names) > 1 || f.shared || f.permits > 0 || f.candidate):
+				return usage("--once and --every take one name, and no --shared, --permits or --candidate")
+			case slot != "":
+				if !cmd.Flags().Changed("exit-code") {
+					f.exitCode = exitSlotHasRun
+				}
+				return a.runOnce(cmd.Context(), f, names[0], slot, command)
+			}
 			return a.run(cmd.Context(), f, names, command)
 		},
 	}
@@ -111,9 +134,10 @@ func (a *app) runCommand() *cobra.Command {
 	flags.DurationVar(&f.wait, "wait", 0, "how long to wait for the lock; 0 is --try (default: without end)")
 	flags.BoolVar(&f.try, "try", false, "do not wait for the lock")
 	flags.BoolVar(&f.candidate, "candidate", false, "the wait and the command are meant to take long, as those of a service and its standby: lists show a candidate and a leader")
-	flags.BoolVarP(&f.quiet, "quiet", "q", false, "print nothing if the lock was not acquired")
+	flags.BoolVarP(&f.quiet, "quiet", "q", false, "print nothing if the lock was not acquired; with --once or --every, if the slot has run")
 	flags.StringVar(&f.label, "label", "", "what others read of the holder (default: the name of the command)")
-	flags.IntVarP(&f.exitCode, "exit-code", "E", exitNotAcquired, "the exit code if the lock was not acquired")
+	flags.IntVarP(&f.exitCode, "exit-code", "E", exitNotAcquired, "the exit code if the lock was not acquired; with --once or --every, if the slot has run")
+	slots.addTo(cmd)
 	f.addCommonTo(cmd)
 	return cmd
 }
@@ -178,31 +202,37 @@ func (a *app) run(ctx context.Context, f runFlags, names, command []string) erro
 		return err
 	}
 	defer w.close()
-	lock, err := f.acquire(ctx, w.client, w.signals, names, command[0])
+	lock, err := f.acquire(ctx, w.client, w.signals, names, command[0], f.acquirer(w.client, names).Acquire, w.release)
 	if err != nil {
 		return err
 	}
-	quiet := false
-	defer func() { a.release(lock, quiet) }()
+	defer w.release(lock)
 	result, err := w.run(lock)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case result.Signal != nil:
-		return exit(run.SignalCode(result.Signal))
-	case result.Lost:
-		quiet = true // the exit code says more than a release that is not confirmed
-		return fail(exitLost, lost(lock))
 	}
-	return exit(run.ExitCode(result.Status))
+	code, err := w.outcome(lock, result)
+	return cmp.Or(err, exit(code))
+}
+
+// outcome returns the exit code for the end of a command. The error, of a lock that was lost, has it.
+func (w *wrapper) outcome(lock *zklock.Lock, result run.Result) (int, error) {
+	switch {
+	case result.Signal != nil:
+		return run.SignalCode(result.Signal), nil
+	case result.Lost:
+		w.quiet = true
+		return exitLost, fail(exitLost, lost(lock, result))
+	}
+	return run.ExitCode(result.Status), nil
 }
 
 // lost returns the error for a lock that was lost while the command ran.
-func lost(lock *zklock.Lock) error {
+func lost(lock *zklock.Lock, result run.Result) error {
 	if err := lock.Err(); err != nil {
 		return err
 	}
-	return fmt.Errorf("%w: its lease was not renewed in time for the command to end", zklock.ErrLost)
+	return fmt.Errorf("%w: the ensemble did not renew its lease; the command got TERM, and has ended with %d while the lock was still held", zklock.ErrLost, run.ExitCode(result.Status))
 }
 
 // startFailure returns the error for a command that cannot be started.
@@ -233,8 +263,10 @@ func (f *runFlags) acquirer(client *zklock.Client, names []string) zklock.Acquir
 	return zklock.All(each...)
 }
 
-// acquire acquires the locks. A signal ends the wait.
-func (f *runFlags) acquire(ctx context.Context, client *zklock.Client, signals *run.Signals, names []string, command string) (*zklock.Lock, error) {
+// acquire acquires the locks, by a call of take. A signal ends the wait, and giveBack gets locks that were acquired
+// meanwhile.
+func (f *runFlags) acquire(ctx context.Context, client *zklock.Client, signals *run.Signals, names []string, command string,
+	take func(context.Context, ...zklock.AcquireOption) (*zklock.Lock, error), giveBack func(*zklock.Lock)) (*zklock.Lock, error) {
 	label := f.label
 	if label == "" {
 		label = filepath.Base(command)
@@ -253,9 +285,8 @@ func (f *runFlags) acquire(ctx context.Context, client *zklock.Client, signals *
 		err  error
 	}
 	acquired := make(chan outcome, 1)
-	acquirer := f.acquirer(client, names)
 	go func() {
-		lock, err := acquirer.Acquire(ctx, opts...)
+		lock, err := take(ctx, opts...)
 		acquired <- outcome{lock, err}
 	}()
 	for {
@@ -278,9 +309,7 @@ func (f *runFlags) acquire(ctx context.Context, client *zklock.Client, signals *
 			}
 			cancel()
 			if o := <-acquired; o.err == nil {
-				release, cancel := context.WithTimeout(context.Background(), releaseTime)
-				defer cancel()
-				_ = o.lock.Release(release) // Close does it at the latest
+				giveBack(o.lock)
 			}
 			return nil, exit(run.SignalCode(sig))
 		}
@@ -293,14 +322,13 @@ func (f *runFlags) acquire(ctx context.Context, client *zklock.Client, signals *
 func holding(client *zklock.Client, names []string, said string) (text string) {
 	ctx, cancel := context.WithTimeout(context.Background(), holdingTime)
 	defer cancel()
-	now := time.Now()
 	for _, name := range names {
 		queue, err := client.Contenders(ctx, name)
 		if err != nil {
 			continue // what the acquisition has said is enough
 		}
 		if held := operator.Show(name, "", queue, nil).Holders(); len(held) > 0 && !strings.Contains(said, "held by "+held[0].Named()) {
-			text += fmt.Sprintf("; %s holds %q, %s", held[0].Named(), name, held[0].Lasts(now))
+			text += fmt.Sprintf("; %s holds %q, %s", held[0].Named(), name, held[0].Lasts(time.Now()))
 		}
 	}
 	return text
@@ -308,17 +336,3 @@ func holding(client *zklock.Client, names []string, said string) (text string) {
 
 // holdingTime bounds the reading of queues for a message. A signal in it ends nothing earlier.
 const holdingTime = 2 * time.Second
-
-// releaseTime bounds the wait for the confirmation of a release. Afterwards the session is
-// closed, and with it the node goes.
-const releaseTime = 10 * time.Second
-
-// release gives the locks back, after the last process of the command has ended. It prints a
-// message if the ensemble does not confirm that, and quiet is not set.
-func (a *app) release(lock *zklock.Lock, quiet bool) {
-	ctx, cancel := context.WithTimeout(context.Background(), releaseTime)
-	defer cancel()
-	if err := lock.Release(ctx); err != nil && !quiet && !errors.Is(err, zklock.ErrLost) {
-		a.messages.printf("%s", strings.TrimPrefix(err.Error(), "zklock: "))
-	}
-}

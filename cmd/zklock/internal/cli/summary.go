@@ -103,22 +103,22 @@ func (o *order) addTo(cmd *cobra.Command) {
 }
 
 // sort sorts names, which are in byte order. It does nothing if that is the order.
-func (o order) sort(all []zklock.LockInfo) {
+func (o order) sort(all []listed) {
 	compare := orders[o]
 	if compare == nil {
 		return
 	}
 	type pair struct {
-		zklock.LockInfo
+		listed
 		summary
 	}
 	pairs := make([]pair, len(all))
 	for i, info := range all {
-		pairs[i] = pair{info, summarize(info)}
+		pairs[i] = pair{info, summarize(info.LockInfo)}
 	}
 	slices.SortStableFunc(pairs, func(a, b pair) int { return compare(a.summary, b.summary) })
 	for i, p := range pairs {
-		all[i] = p.LockInfo
+		all[i] = p.listed
 	}
 }
 

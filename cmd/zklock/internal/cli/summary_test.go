@@ -14,11 +14,14 @@ func TestOrderBySecondHolder(t *testing.T) {
 		return zklock.Contender{Held: true, Candidacy: candidacy, Since: time.Now().Add(-age)}
 	}
 	for _, by := range []order{"age", "waiters"} {
-		all := []zklock.LockInfo{
+		var all []listed
+		for _, info := range []zklock.LockInfo{
 			{Name: "leader", Contenders: []zklock.Contender{held(4*time.Hour, true)}},
 			{Name: "mutex", Contenders: []zklock.Contender{held(time.Hour, false)}},
 			{Name: "stuck", Contenders: []zklock.Contender{held(4*time.Hour, true), held(2*time.Hour, false)}},
 			{Name: "young first", Contenders: []zklock.Contender{held(time.Minute, false), held(3*time.Hour, false)}},
+		} {
+			all = append(all, listed{LockInfo: info})
 		}
 		by.sort(all)
 		if all[0].Name != "young first" || all[1].Name != "stuck" || all[2].Name != "mutex" || all[3].Name != "leader" {

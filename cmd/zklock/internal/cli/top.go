@@ -43,7 +43,7 @@ type overviewRow struct {
 
 // look reads the names in use. It keeps as many rows as are shown, and a few more.
 func look(ctx context.Context, c *zklock.Client, prefix string, limit int, holds *operator.Holds) overview {
-	o := overview{limit: limit, holds: holds, at: time.Now()}
+	o := overview{limit: limit, holds: holds}
 	began := holds.Begin()
 	for info, err := range c.Locks(ctx, prefix) {
 		if err != nil {
@@ -54,12 +54,14 @@ func look(ctx context.Context, c *zklock.Client, prefix string, limit int, holds
 			}
 			continue
 		}
+		o.at = time.Now() // what was read may have taken long
 		o.add(info)
 	}
 	if o.problem == nil {
 		holds.End(began)
 	}
 	o.trim()
+	o.at = time.Now()
 	return o
 }
 

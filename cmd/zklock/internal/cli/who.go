@@ -27,7 +27,8 @@ func (a *app) whoCommand() *cobra.Command {
 the process asked for the lock, by the clocks of both machines: a holder may have waited for a part
 of that. A state of "keeps" means that the process may keep the lock between uses; "leader" and
 "candidate" are those of an election, or of another acquisition that is meant to last. REVOKED, with
-the reason, is there if a contender was asked to give the lock back.
+the reason, is there if a contender was asked to give the lock back. With -o wide, REVOCABLE says whether
+its program looks for such a request; "?" is not known.
 
 Deadlocks that the name is in are below the queue. They exist for a moment only, since one of their waits
 fails, unless their clients cannot look for them.
@@ -137,7 +138,7 @@ func writeQueue(w io.Writer, queue []zklock.Contender, now time.Time, wide bool)
 	revoked := !wide && slices.ContainsFunc(queue, func(c zklock.Contender) bool { return c.Revoked != "" })
 	switch {
 	case wide:
-		title = append(title, "SESSION", "REVOKED", "TRACE")
+		title = append(title, "SESSION", "REVOCABLE", "REVOKED", "TRACE")
 	case revoked:
 		title = append(title, "REVOKED")
 	}
@@ -146,7 +147,7 @@ func writeQueue(w io.Writer, queue []zklock.Contender, now time.Time, wide bool)
 		row := []string{state(c), c.Mode.String(), age(c.Since, now), owner(c), dash(c.Label), node(c)}
 		switch {
 		case wide:
-			row = append(row, operator.Hex(c.Session), dash(c.Revoked), dash(c.Trace))
+			row = append(row, operator.Hex(c.Session), revocable(c), dash(c.Revoked), dash(c.Trace))
 		case revoked:
 			row = append(row, dash(c.Revoked))
 		}
@@ -155,6 +156,17 @@ func writeQueue(w io.Writer, queue []zklock.Contender, now time.Time, wide bool)
 		}
 	}
 	return t.end()
+}
+
+// revocable returns whether the program of a contender gets requests to give the lock back.
+func revocable(c zklock.Contender) string {
+	switch {
+	case c.Revocable:
+		return "yes"
+	case c.Foreign || c.Kept:
+		return "?"
+	}
+	return "no"
 }
 
 // maxIndent limits the indentation of a tree: a queue of writers is as deep as it is long.

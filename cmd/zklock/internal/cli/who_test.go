@@ -39,9 +39,9 @@ func TestWhoShowsTheQueue(t *testing.T) {
 			{"", "STATE MODE ASKED PROCESS LABEL NODE\n" +
 				"holds exclusive 5s web-3/812 POST /pay\\x1b[2J " + node(queue[0]) + "\n" +
 				"waits exclusive 5s web-4 - " + node(queue[1])},
-			{"-o wide", "STATE MODE ASKED PROCESS LABEL NODE SESSION REVOKED TRACE\n" +
-				"holds exclusive 5s web-3/812 POST /pay\\x1b[2J " + node(queue[0]) + " " + operator.Hex(queue[0].Session) + " - -\n" +
-				"waits exclusive 5s web-4 - " + node(queue[1]) + " " + operator.Hex(queue[1].Session) + " - -"},
+			{"-o wide", "STATE MODE ASKED PROCESS LABEL NODE SESSION REVOCABLE REVOKED TRACE\n" +
+				"holds exclusive 5s web-3/812 POST /pay\\x1b[2J " + node(queue[0]) + " " + operator.Hex(queue[0].Session) + " no - -\n" +
+				"waits exclusive 5s web-4 - " + node(queue[1]) + " " + operator.Hex(queue[1].Session) + " no - -"},
 			{"--tree", "web-3/812 holds exclusive, POST /pay\\x1b[2J, 5s\nweb-4 waits exclusive, -, 5s"},
 		} {
 			code, out, stderr := command(t, e, append([]string{"who", "orders/42"}, strings.Fields(f.flags)...)...)
@@ -177,8 +177,12 @@ func TestWhoShowsARevocation(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if code, _, stderr := command(t, e, "revoke", "x", node(queue[0]), "--reason", "maintenance"); code != 0 {
-			t.Fatalf("%d, %s", code, stderr)
+		if _, out, _ := command(t, e, "who", "-o", "wide", "x"); !strings.Contains(squeeze(out), " no - -") {
+			t.Errorf("who does not say that the holder cannot be asked: %s", out)
+		}
+		code, out, stderr := command(t, e, "revoke", "x", node(queue[0]), "--reason", "maintenance")
+		if code != 0 || out != "" || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, "does not look for one") {
+			t.Fatalf("revoke of a holder without WithRevocable: %d, %q, %q", code, out, stderr)
 		}
 		if _, out, _ := command(t, e, "who", "x"); !strings.Contains(out, "REVOKED") || !strings.Contains(out, "maintenance") {
 			t.Errorf("%s", out)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/zklock/go-zklock/cmd/zklock/internal/run"
 	"github.com/zklock/go-zklock/internal/sessiondir"
@@ -19,9 +20,14 @@ type wrapper struct {
 	flags   runFlags
 	client  *zklock.Client
 	signals *run.Signals
-	path    string   // of the command's file
-	command []string // its name first
-	names   []string // of the locks
+	path    string        // of the command's file
+	command []string      // its name first
+	names   []string      // of the locks
+	slot    string        // that the command runs for; "" if for none
+	timeout time.Duration // of the session that is asked for
+
+	pending bool // the ensemble has not confirmed a release in time
+	quiet   bool // close prints nothing: the exit code says more
 }
 
 // wrapper finds the command, and opens the client. It makes no request.
@@ -43,13 +49,45 @@ func (a *app) wrapper(f runFlags, names, command []string) (*wrapper, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &wrapper{app: a, flags: f, client: client, signals: signals, path: path, command: command, names: names}, nil
+	return &wrapper{app: a, flags: f, client: client, signals: signals, path: path, command: command, names: names, timeout: cfg.SessionTimeout}, nil
 }
 
-// close closes the client.
+// releaseTime bounds the wait for the confirmation of a release, and that for the end of the session. The exit code of
+// the command matters more: a supervisor that waits for it kills this process at last.
+const releaseTime = 2 * time.Second
+
+// release gives the locks back, after the last process of the command has ended.
+func (w *wrapper) release(lock *zklock.Lock) {
+	w.messages.mute()
+	ctx, cancel := context.WithTimeout(context.Background(), releaseTime)
+	defer cancel()
+	if err := lock.Release(ctx); err != nil && !errors.Is(err, zklock.ErrLost) {
+		w.pending = true
+	}
+}
+
+// close closes the client. If the servers do not answer, it leaves the session to another process, and to its
+// expiry: see run.Bequeath.
 func (w *wrapper) close() {
-	if err := w.client.Close(); err != nil {
-		w.messages.printf("%v", err)
+	w.messages.mute()
+	if !w.pending {
+		closed := make(chan error, 1)
+		go func() { closed <- w.client.Close() }()
+		late := time.NewTimer(releaseTime)
+		defer late.Stop()
+		select {
+		case err := <-closed:
+			if err != nil {
+				w.messages.printf("%v", err)
+			}
+			return
+		case <-late.C:
+		}
+	}
+	sessions, _ := sessiondir.Held()
+	run.Bequeath(sessions) // they are open until this process ends
+	if !w.quiet {
+		w.messages.printf("the servers do not answer, so the end of the session is not confirmed: its names are free about %v after they answer again, at the latest", w.timeout)
 	}
 }
 
@@ -79,7 +117,7 @@ func (w *wrapper) run(lock *zklock.Lock) (run.Result, error) {
 	defer w.reportRevocation(lock)()
 	result, err := run.Run(run.Config{
 		Command: run.Command{Path: w.path, Args: w.command,
-			Env: run.Environment(strings.Join(w.names, "\n"), strings.Join(paths, "\n"), lock.Token().String())},
+			Env: run.Environment(run.Variables{Names: strings.Join(w.names, "\n"), Paths: strings.Join(paths, "\n"), Token: lock.Token().String(), Slot: w.slot})},
 		Lease: lock, Timing: timing, Signals: w.signals, Log: w.messages.printf, LogNow: w.messages.printNow, Sessions: sessions, Revoked: lock.Revoked(),
 	})
 	if err != nil {

@@ -22,7 +22,7 @@ func IsCloser() bool { return len(os.Args) == 3 && os.Args[0] == closerName }
 func BeCloser(end func(files []*os.File)) {
 	group, err := strconv.Atoi(os.Args[1])
 	n, bad := strconv.Atoi(os.Args[2])
-	if err != nil || bad != nil || group <= 1 {
+	if err != nil || bad != nil || group < 0 || group == 1 {
 		os.Exit(1) // a person has started it
 	}
 	beHelper(closerName)
@@ -33,12 +33,29 @@ func BeCloser(end func(files []*os.File)) {
 	awaitWrapper()
 	// The guard does the same, if it lives. Since the group gets KILL before the look, one look is
 	// enough: see isEmpty.
-	_ = syscall.Kill(-group, syscall.SIGKILL)
-	for pause := time.Millisecond; !isDeserted(group); pause = min(2*pause, lastPoll) {
-		time.Sleep(pause)
+	if group != noGroup {
+		_ = syscall.Kill(-group, syscall.SIGKILL)
+		for pause := time.Millisecond; !isDeserted(group); pause = min(2*pause, lastPoll) {
+			time.Sleep(pause)
+		}
 	}
 	end(files)
 	os.Exit(0)
+}
+
+// noGroup is the group of a closer whose command is dead.
+const noGroup = 0
+
+// heir is the closer of Bequeath. The pipe to it must not be closed before the end of this process.
+var heir *guard
+
+// Bequeath starts a process that ends the sessions of files once this process has ended, for at most a session
+// timeout. The command is dead, so that no other process needs to end first. Without files, or if it fails, the
+// sessions expire.
+func Bequeath(files []*os.File) {
+	if len(files) > 0 && heir == nil {
+		heir, _ = forkCloser(noGroup, files)
+	}
 }
 
 // isDeserted reports whether a group that has got KILL has no live process any longer.

@@ -3,9 +3,9 @@
 package run
 
 import (
-	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"syscall"
 )
 
@@ -264,25 +264,22 @@ type Command struct {
 	Env  []string
 }
 
-// Environment returns this process's environment with the names and paths of the locks, in
-// the order given, and their token. They replace those of an outer run.
-func Environment(names, paths, token string) []string {
-	set := map[string]string{"ZKLOCK_NAME": names, "ZKLOCK_PATH": paths, "ZKLOCK_TOKEN": token}
-	var env []string
-	for _, pair := range os.Environ() {
-		name := pair
-		for i := range pair {
-			if pair[i] == '=' && i > 0 {
-				name = pair[:i]
-				break
-			}
-		}
-		if _, replaced := set[name]; !replaced {
-			env = append(env, pair)
-		}
-	}
-	for _, name := range []string{"ZKLOCK_NAME", "ZKLOCK_PATH", "ZKLOCK_TOKEN"} {
-		env = append(env, fmt.Sprintf("%s=%s", name, set[name]))
-	}
-	return env
+// Environment returns this process's environment with the variables of a run in place of those of an outer
+// one. A variable that is empty is left out.
+func Environment(set Variables) []string {
+	ours := []string{"ZKLOCK_NAME=" + set.Names, "ZKLOCK_PATH=" + set.Paths, "ZKLOCK_TOKEN=" + set.Token, "ZKLOCK_SLOT=" + set.Slot}
+	env := slices.DeleteFunc(os.Environ(), func(pair string) bool {
+		return slices.ContainsFunc(ours, func(our string) bool {
+			name, _, _ := strings.Cut(our, "=")
+			return strings.HasPrefix(pair, name+"=")
+		})
+	})
+	return append(env, slices.DeleteFunc(ours, func(our string) bool { return strings.HasSuffix(our, "=") })...)
+}
+
+// Variables are what a command learns of its locks.
+type Variables struct {
+	Names, Paths string // one a line, in the order given
+	Token        string
+	Slot         string // that the command runs for; "" if it runs for none
 }

@@ -213,3 +213,18 @@ func TestNextCommandInheritsNoIgnoredSignal(t *testing.T) {
 		}
 	}
 }
+
+// TestLookReadsNoFileOfOtherGroups: a look at the processes of the machine costs one call for each of them, and reads
+// no file: those take ten calls, and memory.
+func TestLookReadsNoFileOfOtherGroups(t *testing.T) {
+	before, _ := filepath.Glob("/proc/[0-9]*")
+	allocations := testing.AllocsPerRun(3, func() {
+		if some, err := members(0, 1<<22+1); some || err != nil { // no process has this number
+			t.Errorf("members: %v, %v", some, err)
+		}
+	})
+	after, _ := filepath.Glob("/proc/[0-9]*")
+	if most := 2*float64(max(len(before), len(after))) + 200; allocations > most {
+		t.Errorf("%v allocations for %d processes, want %v at most", allocations, len(after), most)
+	}
+}
