@@ -202,7 +202,7 @@ func (l *leadership) propose(tx *txn) {
 	}
 	l.srv.log = append(l.srv.log, tx)
 	l.proposals = append(l.proposals, tx)
-	tx.acks = 1 << l.srv.index
+	l.srv.disk.store(func() { l.acknowledged(tx, l.srv) }) // without a majority, or flushed at once, that commits nothing
 	for _, link := range l.learners {
 		link.propose(tx)
 	}

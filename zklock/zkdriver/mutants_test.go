@@ -174,8 +174,8 @@ var _ = []mutant.Mutant{
 	{
 		Name:   "connection-made-again-and-again",
 		Breaks: "the connection to a single slow server is made again for as long as the server is slow",
-		In:     (*session).remake,
-		Find:   "!s.strained.Swap(true)",
+		In:     (*session).mayRemake,
+		Find:   "!s.strained.$Load()",
 		Put:    "true",
 		Tests:  []string{"TestForgottenConnectionIsMadeAgainOnce"},
 	},

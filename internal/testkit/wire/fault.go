@@ -87,6 +87,12 @@ func (n *Network) Stopped(server int, stopped bool) {
 	n.change(server, func(h *host) { h.stopped = stopped })
 }
 
+// Arrivals returns when each connection to a server was made, and how many of them asked for its status only.
+func (n *Network) Arrivals(server int) (at []time.Time, asked int) {
+	n.change(server, func(h *host) { at, asked = slices.Clone(h.arrivals), h.asked })
+	return at, asked
+}
+
 // Off makes a server refuse new connections, or ends that.
 func (n *Network) Off(server int, off bool) {
 	n.change(server, func(h *host) { h.off = off })

@@ -213,6 +213,7 @@ func read(r io.Reader) ([]byte, error) {
 // answerWord answers a four-letter word, and closes the connection. A server that is cut off answers
 // when that ends.
 func (c *Conn) answerWord(word string) {
+	c.net.change(c.host.index, func(h *host) { h.asked++ })
 	mode, cut, _ := c.net.control.Server(c.host.index)
 	for ; cut; mode, cut, _ = c.net.control.Server(c.host.index) {
 		_ = c.server.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
