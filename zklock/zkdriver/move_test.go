@@ -16,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/memcontrol"
 	"github.com/zklock/go-zklock/internal/testkit/wire"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
@@ -260,7 +261,14 @@ func TestSilentLeaderCostsNoLockAtAnyInstant(t *testing.T) {
 	for phase := range 40 {
 		synctest.Test(t, func(t *testing.T) {
 			w := newTriad(t, 2*time.Second)
-			client, _ := w.open(t, 0, 0, zklock.Hooks{}) // the defaults
+			leader := wire.Addr(w.e.Leader())
+			var over atomic.Bool
+			defer over.Store(true)
+			client, _ := w.open(t, 0, 0, zklock.Hooks{Session: func(e zklock.SessionEvent) { // the defaults
+				if e.Silent > 0 && e.Server != leader && !over.Load() {
+					t.Errorf("phase %d: left %s as silent, and the leader is %s", phase, e.Server, leader)
+				}
+			}})
 			l, err := client.Mutex("held").Acquire(t.Context())
 			if err != nil {
 				t.Fatal(err)
@@ -277,6 +285,33 @@ func TestSilentLeaderCostsNoLockAtAnyInstant(t *testing.T) {
 			<-time.After(l.SessionTimeout())
 			if !l.Valid() {
 				t.Errorf("phase %d: %v, want the lock to be held", phase, l.Err())
+			}
+		})
+	}
+}
+
+// With the defaults, a lock that was granted right before the ensemble stops answering lasts as long as one that is held
+// for long, although its session was idle: the silence of a leader costs no such lock either.
+func TestFreshLockLastsAsLongAsOthers(t *testing.T) {
+	for phase := range 40 {
+		synctest.Test(t, func(t *testing.T) {
+			w := newTriad(t, 2*time.Second)
+			client, _ := w.open(t, 0, 0, zklock.Hooks{})
+			if err := client.Ping(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			<-time.After(time.Duration(phase) * 700 * time.Millisecond)
+			l, err := client.Mutex("fresh").Acquire(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			granted := time.Now()
+			for i := range 3 {
+				defer w.stop(i)()
+			}
+			<-l.Done()
+			if lasted := time.Since(granted); lasted < 18*time.Second {
+				t.Errorf("phase %d: the lock has lasted %v, want 18s at least", phase, lasted)
 			}
 		})
 	}
@@ -420,16 +455,21 @@ func TestAddressesChangeOneByOne(t *testing.T) {
 	})
 }
 
-// A server that pauses for a second, or is far away, is not left: with the default settings sessions stay where they
-// are, whatever they do.
+// A server that pauses for a second, is far away, or needs a second for its disk, is not left: with the default settings
+// sessions stay where they are, whatever they do.
 func TestSlowServersKeepTheirSessions(t *testing.T) {
 	for what, c := range map[string]struct {
 		distance time.Duration // one way
 		pause    time.Duration
+		flush    [3]time.Duration
 	}{
-		"pauses of a second":    {trip, time.Second},
-		"far away":              {150 * time.Millisecond, 0},
-		"far away, with pauses": {100 * time.Millisecond, 900 * time.Millisecond},
+		"pauses of a second":            {trip, time.Second, [3]time.Duration{}},
+		"far away":                      {300 * time.Millisecond, 0, [3]time.Duration{}},
+		"far away, with pauses":         {100 * time.Millisecond, 900 * time.Millisecond, [3]time.Duration{}},
+		"a slow disk":                   {trip, 0, [3]time.Duration{0, time.Second, 0}},
+		"slow disks":                    {trip, 0, [3]time.Duration{time.Second, time.Second, time.Second}},
+		"very slow disks":               {trip, 0, [3]time.Duration{3 * time.Second, 3 * time.Second, 3 * time.Second}},
+		"far away, and with slow disks": {300 * time.Millisecond, 0, [3]time.Duration{time.Second, time.Second, time.Second}},
 	} {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -446,6 +486,9 @@ func TestSlowServersKeepTheirSessions(t *testing.T) {
 				l, err := client.Mutex("held").Acquire(t.Context())
 				if err != nil {
 					t.Fatal(err)
+				}
+				for i, takes := range c.flush {
+					memcontrol.Of(w.e).Flush(i, takes)
 				}
 				over := make(chan struct{})
 				var calls sync.WaitGroup

@@ -34,8 +34,14 @@ func patience(timeout time.Duration) time.Duration {
 }
 
 // forgotten returns how long a connection may be silent before the session makes another one, if the server answers on
-// others.
-func forgotten(timeout time.Duration) time.Duration { return max(2*patience(timeout), timeout/4) }
+// others. One server of several may be a follower whose leader is silent: at first it looks the same. Where users have
+// the default session timeout, and the servers theirs of syncLimit, it has noticed by the time that this returns.
+func forgotten(timeout time.Duration, servers int) time.Duration {
+	if servers > 1 {
+		return timeout * 2 / 5
+	}
+	return max(2*patience(timeout), timeout/4)
+}
 
 const (
 	// maxPatience bounds the patience for long session timeouts: no call has to wait for much longer than usual. A
@@ -159,17 +165,16 @@ func (s *session) doubt(c *conn, since time.Time) {
 // until a commit was in time: where commits take long, a session that is never left in peace makes no progress.
 func (s *session) limit() time.Duration {
 	if timeout := s.Timeout(); s.strained.Load() {
-		return forgotten(timeout)
+		return forgotten(timeout, 1)
 	}
 	return patience(s.Timeout())
 }
 
 // mayRemake reports whether the session may leave a connection whose server answers on others: a balancer may have
 // another server behind each of them, or a proxy may have lost what is behind this one. A server that is slow looks the
-// same. So the connection must have been silent for a quarter of the session timeout, and the session does it once
-// until a commit was in time.
+// same. So the connection must have been silent for long, and the session does it once until a commit was in time.
 func (s *session) mayRemake(c *conn) (quiet time.Duration, may bool) {
 	since, waits := c.unheard()
 	quiet = time.Since(since)
-	return quiet, waits && quiet >= forgotten(s.Timeout()) && !s.strained.Load()
+	return quiet, waits && quiet >= forgotten(s.Timeout(), len(s.dialer.turns.all())) && !s.strained.Load()
 }

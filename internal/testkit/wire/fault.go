@@ -195,6 +195,33 @@ func (c *Conn) Strike(when Strike) {
 	c.strike = when
 }
 
+// At calls f at the next request other than a ping, before it is executed or before its reply is sent. Then the server
+// goes on. f must not block.
+func (c *Conn) At(when Strike, f func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.strike, c.struck = when, f
+}
+
+// hit breaks the connection, or does what At says. It reports whether the connection lives.
+func (c *Conn) hit() bool {
+	c.mu.Lock()
+	f := c.struck
+	if f != nil {
+		c.strike, c.struck = 0, nil
+	}
+	c.mu.Unlock()
+	if f == nil {
+		c.Reset()
+		return false
+	}
+	f()
+	return true
+}
+
+// Server returns the server's index.
+func (c *Conn) Server() int { return c.host.index }
+
 // Reset breaks the connection for both ends.
 func (c *Conn) Reset() { c.client.reset() }
 

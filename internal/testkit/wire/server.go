@@ -32,6 +32,7 @@ type Conn struct {
 	heard   time.Time // when the client's part of it arrived; guarded by mu
 	waiting []request // without an answer, in order; guarded by mu
 	strike  Strike    // guarded by mu
+	struck  func()    // in place of a break; guarded by mu
 }
 
 // request is a request without an answer.
@@ -101,8 +102,7 @@ func (c *Conn) receive(frame []byte) (goOn bool) {
 	switch {
 	case f.bad && known, !ready:
 		return false
-	case strike == BeforeRequest && r.op != opPing:
-		c.Reset()
+	case strike == BeforeRequest && r.op != opPing && !c.hit():
 		return false
 	case !known:
 		c.send(header(r.xid, 0, codes[driver.ErrUnimplemented])) // the order does not matter: no client here sends it
@@ -137,8 +137,7 @@ func (c *Conn) Answer(a memcontrol.Answer) {
 	c.waiting = c.waiting[1:]
 	strike := c.strike
 	c.mu.Unlock()
-	if strike == BeforeReply && r.op != opPing {
-		c.Reset()
+	if strike == BeforeReply && r.op != opPing && !c.hit() {
 		return
 	}
 	switch {
