@@ -202,7 +202,11 @@ func (l *leadership) propose(tx *txn) {
 	}
 	l.srv.log = append(l.srv.log, tx)
 	l.proposals = append(l.proposals, tx)
-	l.srv.disk.store(func() { l.acknowledged(tx, l.srv) }) // without a majority, or flushed at once, that commits nothing
+	l.srv.disk.store(func() {
+		if l.active {
+			l.acknowledged(tx, l.srv) // at once, if no flush is needed: then it commits nothing
+		}
+	})
 	for _, link := range l.learners {
 		link.propose(tx)
 	}

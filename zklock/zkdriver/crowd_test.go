@@ -34,6 +34,7 @@ func TestCrowdLeavesASilentServer(t *testing.T) {
 		var all sync.WaitGroup
 		var mu sync.Mutex
 		var held []*zklock.Lock
+		clients := make([]*zklock.Client, crowd)
 		for i := range crowd {
 			all.Go(func() {
 				c, err := zklock.OpenConfig(zklock.Config{Connector: w.n.Connector(""), PoolMaxSessions: 1}, zklock.WithLogger(slog.New(slog.DiscardHandler)),
@@ -57,13 +58,14 @@ func TestCrowdLeavesASilentServer(t *testing.T) {
 				}
 				mu.Lock()
 				held = append(held, l)
+				clients[i] = c
 				mu.Unlock()
-				if i%2 == 0 {
-					go func() { _, _ = c.Mutex(fmt.Sprint("held-", (i+1)%crowd)).Acquire(t.Context()) }()
-				}
 			})
 		}
 		all.Wait()
+		for i := 0; i < crowd && !t.Failed(); i += 2 {
+			go func() { _, _ = clients[i].Mutex(fmt.Sprint("held-", (i+1)%crowd)).Acquire(t.Context()) }()
+		}
 		<-time.After(20 * time.Second)
 		others(false)
 		before := memcontrol.Of(w.e).Ops()

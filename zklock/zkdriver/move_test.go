@@ -459,70 +459,78 @@ func TestAddressesChangeOneByOne(t *testing.T) {
 // sessions stay where they are, whatever they do.
 func TestSlowServersKeepTheirSessions(t *testing.T) {
 	for what, c := range map[string]struct {
-		distance time.Duration // one way
+		distance time.Duration // one way, and as much jitter
 		pause    time.Duration
-		flush    [3]time.Duration
+		flush    [3]time.Duration // of a write to the disk
+		full     bool             // the session's server takes no more connections
+		runs     int              // if more than one
 	}{
-		"pauses of a second":            {trip, time.Second, [3]time.Duration{}},
-		"far away":                      {300 * time.Millisecond, 0, [3]time.Duration{}},
-		"far away, with pauses":         {100 * time.Millisecond, 900 * time.Millisecond, [3]time.Duration{}},
-		"a slow disk":                   {trip, 0, [3]time.Duration{0, time.Second, 0}},
-		"slow disks":                    {trip, 0, [3]time.Duration{time.Second, time.Second, time.Second}},
-		"very slow disks":               {trip, 0, [3]time.Duration{3 * time.Second, 3 * time.Second, 3 * time.Second}},
-		"far away, and with slow disks": {300 * time.Millisecond, 0, [3]time.Duration{time.Second, time.Second, time.Second}},
+		"pauses of a second":            {distance: trip, pause: time.Second},
+		"far away":                      {distance: 300 * time.Millisecond},
+		"far away, with pauses":         {distance: 100 * time.Millisecond, pause: 900 * time.Millisecond},
+		"a slow disk":                   {distance: trip, flush: [3]time.Duration{0, time.Second, 0}},
+		"slow disks":                    {distance: trip, flush: [3]time.Duration{time.Second, time.Second, time.Second}},
+		"very slow disks":               {distance: trip, flush: [3]time.Duration{2 * time.Second, 2 * time.Second, 2 * time.Second}},
+		"far away, and with slow disks": {distance: 300 * time.Millisecond, flush: [3]time.Duration{2 * time.Second, 2 * time.Second, 2 * time.Second}, runs: 4},
+		"no room for questions":         {distance: trip, flush: [3]time.Duration{900 * time.Millisecond, 900 * time.Millisecond, 900 * time.Millisecond}, full: true},
 	} {
 		t.Run(what, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newTriad(t, 2*time.Second)
-				for i := range 3 {
-					w.n.Distance(i, c.distance, c.distance, c.distance/3)
-				}
-				var moves atomic.Int32
-				client, log := w.open(t, 0, 0, zklock.Hooks{Session: func(e zklock.SessionEvent) {
-					if e.State == driver.Suspended {
-						moves.Add(1)
+			for range max(c.runs, 1) {
+				synctest.Test(t, func(t *testing.T) {
+					w := newTriad(t, 2*time.Second)
+					for i := range 3 {
+						w.n.Distance(i, c.distance, c.distance, c.distance)
 					}
-				}})
-				l, err := client.Mutex("held").Acquire(t.Context())
-				if err != nil {
-					t.Fatal(err)
-				}
-				for i, takes := range c.flush {
-					memcontrol.Of(w.e).Flush(i, takes)
-				}
-				over := make(chan struct{})
-				var calls sync.WaitGroup
-				calls.Go(func() {
-					for i := 0; ; i++ {
-						select {
-						case <-over:
-							return
-						case <-time.After(100 * time.Millisecond):
+					var moves, server atomic.Int32
+					client, log := w.open(t, 0, 0, zklock.Hooks{Session: func(e zklock.SessionEvent) {
+						if server.Store(int32(seat(t, e.Server))); e.State == driver.Suspended {
+							moves.Add(1)
 						}
-						if x, err := client.Mutex(fmt.Sprint("call-", i%10)).Acquire(t.Context()); err == nil {
-							_ = x.Release(t.Context())
-						} else {
-							t.Error(err)
+					}})
+					l, err := client.Mutex("held").Acquire(t.Context())
+					if err != nil {
+						t.Fatal(err)
+					}
+					for i, takes := range c.flush {
+						memcontrol.Of(w.e).Flush(i, takes)
+					}
+					over := make(chan struct{})
+					w.n.Off(int(server.Load()), c.full)
+					var calls sync.WaitGroup
+					for caller := range 2 {
+						calls.Go(func() {
+							for i := 0; ; i++ {
+								select {
+								case <-over:
+									return
+								case <-time.After(100 * time.Millisecond):
+								}
+								if x, err := client.Mutex(fmt.Sprint(caller, "-call-", i%10)).Acquire(t.Context()); err == nil {
+									_ = x.Release(t.Context())
+								} else {
+									t.Error(err)
+								}
+							}
+						})
+					}
+					for i := range 60 {
+						<-time.After(3 * time.Second)
+						if c.pause > 0 {
+							cut := memdriver.AroundClients(i % 3)
+							w.n.Stopped(i%3, true)
+							w.e.Partition(cut)
+							<-time.After(c.pause)
+							w.e.Heal(cut)
+							w.n.Stopped(i%3, false)
 						}
+					}
+					close(over)
+					calls.Wait()
+					if n := moves.Load(); n > 0 || !l.Valid() {
+						t.Errorf("%d moves, and the lock is valid: %t; the log:\n%s", n, l.Valid(), log())
 					}
 				})
-				for i := range 60 {
-					<-time.After(3 * time.Second)
-					if c.pause > 0 {
-						cut := memdriver.AroundClients(i % 3)
-						w.n.Stopped(i%3, true)
-						w.e.Partition(cut)
-						<-time.After(c.pause)
-						w.e.Heal(cut)
-						w.n.Stopped(i%3, false)
-					}
-				}
-				close(over)
-				calls.Wait()
-				if n := moves.Load(); n > 0 || !l.Valid() {
-					t.Errorf("%d moves, and the lock is valid: %t; the log:\n%s", n, l.Valid(), log())
-				}
-			})
+			}
 		})
 	}
 }

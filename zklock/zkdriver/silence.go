@@ -111,7 +111,8 @@ func (s *session) doubt(c *conn, since time.Time) {
 	rand.Shuffle(len(others), func(i, j int) { others[i], others[j] = others[j], others[i] })
 	ask(c.server)
 	mute := len(others) // without a word so far
-	next, leave, end := time.NewTimer(nextServer), time.NewTimer(time.Hour), time.NewTimer(round)
+	// All clients of a server may have begun to wait at the same instant.
+	next, leave, end := time.NewTimer(nextServer/2+rand.N(round/4)), time.NewTimer(time.Hour), time.NewTimer(round)
 	defer next.Stop()
 	defer leave.Stop()
 	defer end.Stop()
