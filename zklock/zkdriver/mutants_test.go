@@ -181,7 +181,7 @@ var _ = []mutant.Mutant{
 	},
 	{
 		Name:   "server-left-although-it-answers",
-		Breaks: "a server that answers meanwhile is left all the same",
+		Breaks: "a server that answers meanwhile is left",
 		In:     (*session).doubt,
 		Find:   "waits && at.Equal(since)",
 		Put:    "waits || !at.Equal(since)",
