@@ -290,6 +290,40 @@ func TestSilentLeaderCostsNoLockAtAnyInstant(t *testing.T) {
 	}
 }
 
+// A session tries the server that is silent while the others refuse connections, as they may in an election. It does not
+// wait there for the end of the attempt: it asks the others until one answers.
+func TestSilentServerIsNotWaitedForAfterAnElection(t *testing.T) {
+	for phase := range 10 {
+		synctest.Test(t, func(t *testing.T) {
+			w := newTriad(t, 2*time.Second)
+			silent := (w.e.Leader() + 1) % 3
+			others := func(off bool) {
+				for i := range 3 {
+					w.n.Off(i, off && i != silent)
+				}
+			}
+			c := w.n.Connector("")
+			s, err := c.Connect(t.Context(), 30*time.Second)
+			if err != nil {
+				t.Fatal(err)
+			}
+			<-time.After(2 * time.Second)
+			w.stop(silent)
+			others(true)
+			w.n.Of(s.ID()).Reset()
+			<-time.After(2*time.Second + time.Duration(phase)*170*time.Millisecond)
+			others(false)
+			began := time.Now()
+			generation(t, s, 2)
+			if took := time.Since(began); took > 2*time.Second {
+				t.Errorf("phase %d: connected %v after the others serve again, want 2s at most", phase, took)
+			}
+			shut(s)
+			_ = c.Close()
+		})
+	}
+}
+
 // With the defaults, a lock that was granted right before the ensemble stops answering lasts as long as one that is held
 // for long, although its session was idle: the silence of a leader costs no such lock either.
 func TestFreshLockLastsAsLongAsOthers(t *testing.T) {

@@ -212,6 +212,14 @@ var _ = []mutant.Mutant{
 		Tests:  []string{"TestSilentServerIsLeftAfterAnElection"},
 	},
 	{
+		Name:   "attempt-asks-once",
+		Breaks: "an attempt on a silent server takes all of its time, if the others refused connections when it asked",
+		In:     (*dialer).watch,
+		Find:   "!answers && s != server && $sleep(ctx, stallTime)",
+		Put:    "s == anyServer && $sleep(ctx, stallTime)",
+		Tests:  []string{"TestSilentServerIsNotWaitedForAfterAnElection"},
+	},
+	{
 		Name:   "slow-servers-left-in-turns",
 		Breaks: "a session leaves one slow server after the other, and no request is answered",
 		In:     (*session).limit,
