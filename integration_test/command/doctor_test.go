@@ -42,7 +42,7 @@ func TestDoctorFindsAnEnsembleHealthy(t *testing.T) {
 			t.Errorf("nothing of %s:\n%s", s.Addr(), found)
 		}
 	}
-	for _, text := range []string{"follower", "leader", "has container znodes", "30s, as asked for", "500ms is not less", "maxClientCnxns", "a quorum of the servers answers: 3 of the 3 in the URL run; if these are all that vote, 1 can stop", "all that locks need on " + root, "sequence", "clock", "orphans", "foreign"} {
+	for _, text := range []string{"follower", "leader", "has container znodes", "30s, as asked for", "500ms is not less", "maxClientCnxns", "a quorum of the servers answers: 3 of the 3 in the URL run; if these are all that vote, 1 can stop", "all that locks need on " + root, "sequence", "clock", "orphans", "foreign", "a leader that falls silent costs all locks, a follower none"} {
 		if !strings.Contains(found, text) {
 			t.Errorf("nothing of %q:\n%s", text, found)
 		}
@@ -201,6 +201,14 @@ func TestDoctorComparesTheTicks(t *testing.T) {
 		t.Errorf("a server with a longer minSessionTimeout: %d, %q:\n%s", code, end, found)
 	}
 	few := ensemble.Start(t, ensemble.Config{Extra: []string{"maxClientCnxns=9"}})
+	// Without its leader this one commits nothing for five seconds.
+	three := ensemble.Start(t, ensemble.Config{Servers: 3, SyncLimit: 4})
+	for timeout, says := range map[string]string{"6s": "set session_timeout=", "10s": "no server's silence costs a lock"} {
+		code, found, end := examined(t, "zk://"+three.Hosts()+root+"?tick_time=500ms&session_timeout="+timeout)
+		if code != 0 || end != "ok" || !strings.Contains(found, says) || strings.Contains(found, "falls silent costs all locks") != (timeout == "6s") {
+			t.Errorf("session_timeout=%s: %d, %q, want %q:\n%s", timeout, code, end, says, found)
+		}
+	}
 	if code, found, _ := examined(t, "zk://"+few.Hosts()+root+"?session_timeout=6s&tick_time=500ms"); code != 0 || !strings.Contains(found, "only 4 processes of one host") {
 		t.Errorf("few connections: %d\n%s", code, found)
 	}

@@ -40,6 +40,10 @@ type Controls interface {
 	// It goes on answering from its old state. With a d of 0 it catches up at once.
 	Lag(server int, d time.Duration)
 
+	// Flush sets how long a server of several needs to bring its log to the disk, before it acknowledges what is in it.
+	// What arrives meanwhile waits for the next flush. It goes on answering pings and reads.
+	Flush(server int, takes time.Duration)
+
 	// Backup saves what is committed, sessions included. restore stops all servers for as long as
 	// down, a second at least, and starts them with what was saved: later transactions are lost, and
 	// their ids are assigned again. Servers close the connection of a client that has seen a

@@ -2,11 +2,15 @@ package memdriver_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/memcontrol"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
@@ -291,6 +295,50 @@ func TestCloseEnsemble(t *testing.T) {
 		}
 		if err := e.Close(); err != nil {
 			t.Fatal(err)
+		}
+	})
+}
+
+// A transaction is committed once a majority has it on the disk. Transactions that arrive while a flush is under way
+// share the next one, and the end of a leader's term ends what it waits for.
+func TestFlushDelaysCommits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New(memdriver.WithServers(3))
+		defer e.Close()
+		c := e.Connector()
+		defer c.Close()
+		s, err := c.Connect(t.Context(), 10*time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var nodes atomic.Int32
+		took := func(n int) time.Duration {
+			began := time.Now()
+			var all sync.WaitGroup
+			for range n {
+				all.Go(func() {
+					if _, err := s.Create(t.Context(), fmt.Sprint("/n-", nodes.Add(1)), nil, driver.Persistent, driver.OpenACL(driver.PermRead)); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			all.Wait()
+			return time.Since(began)
+		}
+		control := memcontrol.Of(e)
+		control.Flush(e.Leader(), time.Second)
+		if d := took(3); d != 0 {
+			t.Errorf("with one slow disk a commit takes %v, want none", d)
+		}
+		for i := range 3 {
+			control.Flush(i, time.Second)
+		}
+		synctest.Wait()
+		if one, many := took(1), took(10); one < time.Second || one > 2*time.Second || many > 3*time.Second {
+			t.Errorf("with slow disks a commit takes %v, and ten of them %v, want one and two flushes", one, many)
+		}
+		for i := range 3 {
+			control.Flush(i, 0)
 		}
 	})
 }

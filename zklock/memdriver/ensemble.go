@@ -64,7 +64,7 @@ func New(opts ...Option) *Ensemble {
 	e.solo = e.config.servers == 1
 	for i := range e.config.servers {
 		e.servers = append(e.servers, &server{
-			e: e, index: i, tree: newTree(),
+			e: e, index: i, tree: newTree(), disk: disk{e: e},
 			conns:    make(map[*conn]struct{}),
 			sessions: make(map[int64]*conn),
 			watches:  make(map[watched][]*conn),

@@ -202,7 +202,11 @@ func (l *leadership) propose(tx *txn) {
 	}
 	l.srv.log = append(l.srv.log, tx)
 	l.proposals = append(l.proposals, tx)
-	tx.acks = 1 << l.srv.index
+	l.srv.disk.store(func() {
+		if l.active {
+			l.acknowledged(tx, l.srv) // at once, if no flush is needed: then it commits nothing
+		}
+	})
 	for _, link := range l.learners {
 		link.propose(tx)
 	}

@@ -63,7 +63,7 @@ func (k *learner) propose(tx *txn) {
 		s := k.follower
 		s.heard = s.e.clock.now
 		s.log = append(s.log, tx)
-		k.acknowledge(tx)
+		s.disk.store(func() { k.acknowledge(tx) })
 	})
 }
 

@@ -50,6 +50,7 @@ type server struct {
 	search  *event      // while looking: the next try
 	touched map[int64]time.Duration
 
+	disk       disk
 	upAt       time.Time     // when it is up again after a restart
 	maxTimeout time.Duration // the longest session timeout; 0 for 20 ticks
 }

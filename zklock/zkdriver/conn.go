@@ -44,6 +44,8 @@ type conn struct {
 	mu      sync.Mutex
 	pending map[int32]pending // requests without a reply, by xid; guarded by mu
 	pinged  time.Time         // when the oldest ping without a reply was written; zero if there is none; guarded by mu
+	heard   time.Time         // when the newest frame arrived; guarded by mu
+	vouched time.Time         // when the server last answered a question on another connection; guarded by mu
 
 	killed atomic.Bool
 }
@@ -113,6 +115,7 @@ func (c *conn) next() error {
 		if err != nil {
 			return err
 		}
+		c.hear()
 		c.frame = frame
 		if cap(frame) > 1<<20 {
 			c.frame = nil // do not keep the memory that one huge list needed
@@ -172,7 +175,7 @@ func (c *conn) answered(r reply, frame []byte) ([]byte, error) {
 	if !ok {
 		return frame, nil // the client ignores it too
 	}
-	if s := c.session; s.strained.Load() && time.Since(req.at) < patience(s.Timeout()) {
+	if s := c.session; s.strained.Load() && (request{opcode: req.opcode}).commits() && time.Since(req.at) < patience(s.Timeout()) {
 		s.strained.Store(false)
 	}
 	if req.opcode != opSetAuth { // its reply arrives before the watches are set, and shows no state
@@ -297,10 +300,42 @@ func (c *conn) unanswered() {
 	}
 }
 
-// waits reports whether the request that oldest has returned has no answer yet.
-func (c *conn) waits(at time.Time) bool {
-	now, ok := c.oldest()
-	return ok && !now.After(at)
+// hear records that a frame has arrived.
+func (c *conn) hear() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.heard = time.Now()
+}
+
+// vouch records that the server has answered a question.
+func (c *conn) vouch() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.vouched = time.Now()
+}
+
+// unheard returns since when nothing has arrived although a request waits.
+func (c *conn) unheard() (since time.Time, ok bool) {
+	since, ok = c.oldest()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return later(since, c.heard), ok
+}
+
+// silent returns since when the server has given no sign of life, on this connection or another one, although a
+// request waits.
+func (c *conn) silent() (since time.Time, ok bool) {
+	since, ok = c.unheard()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return later(since, c.vouched), ok
+}
+
+func later(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
 }
 
 // kill breaks the connection. Goroutines that read or write on it get an error.

@@ -181,3 +181,12 @@ func (r request) fromUser() bool {
 	}
 	return true
 }
+
+// commits reports whether the quorum takes part in the answer. A server answers everything else from its memory.
+func (r request) commits() bool {
+	switch r.opcode {
+	case opExists, opGetData, opChildren2:
+		return false
+	}
+	return r.fromUser()
+}

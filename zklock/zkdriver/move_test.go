@@ -16,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/memcontrol"
 	"github.com/zklock/go-zklock/internal/testkit/wire"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
@@ -260,7 +261,14 @@ func TestSilentLeaderCostsNoLockAtAnyInstant(t *testing.T) {
 	for phase := range 40 {
 		synctest.Test(t, func(t *testing.T) {
 			w := newTriad(t, 2*time.Second)
-			client, _ := w.open(t, 0, 0, zklock.Hooks{}) // the defaults
+			leader := wire.Addr(w.e.Leader())
+			var over atomic.Bool
+			defer over.Store(true)
+			client, _ := w.open(t, 0, 0, zklock.Hooks{Session: func(e zklock.SessionEvent) { // the defaults
+				if e.Silent > 0 && e.Server != leader && !over.Load() {
+					t.Errorf("phase %d: left %s as silent, and the leader is %s", phase, e.Server, leader)
+				}
+			}})
 			l, err := client.Mutex("held").Acquire(t.Context())
 			if err != nil {
 				t.Fatal(err)
@@ -277,6 +285,67 @@ func TestSilentLeaderCostsNoLockAtAnyInstant(t *testing.T) {
 			<-time.After(l.SessionTimeout())
 			if !l.Valid() {
 				t.Errorf("phase %d: %v, want the lock to be held", phase, l.Err())
+			}
+		})
+	}
+}
+
+// A session tries the server that is silent while the others refuse connections, as they may in an election. It does not
+// wait there for the end of the attempt: it asks the others until one answers.
+func TestSilentServerIsNotWaitedForAfterAnElection(t *testing.T) {
+	for phase := range 10 {
+		synctest.Test(t, func(t *testing.T) {
+			w := newTriad(t, 2*time.Second)
+			silent := (w.e.Leader() + 1) % 3
+			others := func(off bool) {
+				for i := range 3 {
+					w.n.Off(i, off && i != silent)
+				}
+			}
+			c := w.n.Connector("")
+			s, err := c.Connect(t.Context(), 30*time.Second)
+			if err != nil {
+				t.Fatal(err)
+			}
+			<-time.After(2 * time.Second)
+			w.stop(silent)
+			others(true)
+			w.n.Of(s.ID()).Reset()
+			<-time.After(2*time.Second + time.Duration(phase)*170*time.Millisecond)
+			others(false)
+			began := time.Now()
+			generation(t, s, 2)
+			if took := time.Since(began); took > 2*time.Second {
+				t.Errorf("phase %d: connected %v after the others serve again, want 2s at most", phase, took)
+			}
+			shut(s)
+			_ = c.Close()
+		})
+	}
+}
+
+// With the defaults, a lock that was granted right before the ensemble stops answering lasts as long as one that is held
+// for long, although its session was idle: the silence of a leader costs no such lock either.
+func TestFreshLockLastsAsLongAsOthers(t *testing.T) {
+	for phase := range 40 {
+		synctest.Test(t, func(t *testing.T) {
+			w := newTriad(t, 2*time.Second)
+			client, _ := w.open(t, 0, 0, zklock.Hooks{})
+			if err := client.Ping(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			<-time.After(time.Duration(phase) * 700 * time.Millisecond)
+			l, err := client.Mutex("fresh").Acquire(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			granted := time.Now()
+			for i := range 3 {
+				defer w.stop(i)()
+			}
+			<-l.Done()
+			if lasted := time.Since(granted); lasted < 18*time.Second {
+				t.Errorf("phase %d: the lock has lasted %v, want 18s at least", phase, lasted)
 			}
 		})
 	}
@@ -420,66 +489,82 @@ func TestAddressesChangeOneByOne(t *testing.T) {
 	})
 }
 
-// A server that pauses for a second, or is far away, is not left: with the default settings sessions stay where they
-// are, whatever they do.
+// A server that pauses for a second, is far away, or needs a second for its disk, is not left: with the default settings
+// sessions stay where they are, whatever they do.
 func TestSlowServersKeepTheirSessions(t *testing.T) {
 	for what, c := range map[string]struct {
-		distance time.Duration // one way
+		distance time.Duration // one way, and as much jitter
 		pause    time.Duration
+		flush    [3]time.Duration // of a write to the disk
+		full     bool             // the session's server takes no more connections
+		runs     int              // if more than one
 	}{
-		"pauses of a second":    {trip, time.Second},
-		"far away":              {150 * time.Millisecond, 0},
-		"far away, with pauses": {100 * time.Millisecond, 900 * time.Millisecond},
+		"pauses of a second":            {distance: trip, pause: time.Second},
+		"far away":                      {distance: 300 * time.Millisecond},
+		"far away, with pauses":         {distance: 100 * time.Millisecond, pause: 900 * time.Millisecond},
+		"a slow disk":                   {distance: trip, flush: [3]time.Duration{0, time.Second, 0}},
+		"slow disks":                    {distance: trip, flush: [3]time.Duration{time.Second, time.Second, time.Second}},
+		"very slow disks":               {distance: trip, flush: [3]time.Duration{2 * time.Second, 2 * time.Second, 2 * time.Second}},
+		"far away, and with slow disks": {distance: 300 * time.Millisecond, flush: [3]time.Duration{2 * time.Second, 2 * time.Second, 2 * time.Second}, runs: 4},
+		"no room for questions":         {distance: trip, flush: [3]time.Duration{900 * time.Millisecond, 900 * time.Millisecond, 900 * time.Millisecond}, full: true},
 	} {
 		t.Run(what, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newTriad(t, 2*time.Second)
-				for i := range 3 {
-					w.n.Distance(i, c.distance, c.distance, c.distance/3)
-				}
-				var moves atomic.Int32
-				client, log := w.open(t, 0, 0, zklock.Hooks{Session: func(e zklock.SessionEvent) {
-					if e.State == driver.Suspended {
-						moves.Add(1)
+			for range max(c.runs, 1) {
+				synctest.Test(t, func(t *testing.T) {
+					w := newTriad(t, 2*time.Second)
+					for i := range 3 {
+						w.n.Distance(i, c.distance, c.distance, c.distance)
 					}
-				}})
-				l, err := client.Mutex("held").Acquire(t.Context())
-				if err != nil {
-					t.Fatal(err)
-				}
-				over := make(chan struct{})
-				var calls sync.WaitGroup
-				calls.Go(func() {
-					for i := 0; ; i++ {
-						select {
-						case <-over:
-							return
-						case <-time.After(100 * time.Millisecond):
+					var moves, server atomic.Int32
+					client, log := w.open(t, 0, 0, zklock.Hooks{Session: func(e zklock.SessionEvent) {
+						if server.Store(int32(seat(t, e.Server))); e.State == driver.Suspended {
+							moves.Add(1)
 						}
-						if x, err := client.Mutex(fmt.Sprint("call-", i%10)).Acquire(t.Context()); err == nil {
-							_ = x.Release(t.Context())
-						} else {
-							t.Error(err)
+					}})
+					l, err := client.Mutex("held").Acquire(t.Context())
+					if err != nil {
+						t.Fatal(err)
+					}
+					for i, takes := range c.flush {
+						memcontrol.Of(w.e).Flush(i, takes)
+					}
+					over := make(chan struct{})
+					w.n.Off(int(server.Load()), c.full)
+					var calls sync.WaitGroup
+					for caller := range 2 {
+						calls.Go(func() {
+							for i := 0; ; i++ {
+								select {
+								case <-over:
+									return
+								case <-time.After(100 * time.Millisecond):
+								}
+								if x, err := client.Mutex(fmt.Sprint(caller, "-call-", i%10)).Acquire(t.Context()); err == nil {
+									_ = x.Release(t.Context())
+								} else {
+									t.Error(err)
+								}
+							}
+						})
+					}
+					for i := range 60 {
+						<-time.After(3 * time.Second)
+						if c.pause > 0 {
+							cut := memdriver.AroundClients(i % 3)
+							w.n.Stopped(i%3, true)
+							w.e.Partition(cut)
+							<-time.After(c.pause)
+							w.e.Heal(cut)
+							w.n.Stopped(i%3, false)
 						}
+					}
+					close(over)
+					calls.Wait()
+					if n := moves.Load(); n > 0 || !l.Valid() {
+						t.Errorf("%d moves, and the lock is valid: %t; the log:\n%s", n, l.Valid(), log())
 					}
 				})
-				for i := range 60 {
-					<-time.After(3 * time.Second)
-					if c.pause > 0 {
-						cut := memdriver.AroundClients(i % 3)
-						w.n.Stopped(i%3, true)
-						w.e.Partition(cut)
-						<-time.After(c.pause)
-						w.e.Heal(cut)
-						w.n.Stopped(i%3, false)
-					}
-				}
-				close(over)
-				calls.Wait()
-				if n := moves.Load(); n > 0 || !l.Valid() {
-					t.Errorf("%d moves, and the lock is valid: %t; the log:\n%s", n, l.Valid(), log())
-				}
-			})
+			}
 		})
 	}
 }

@@ -69,7 +69,7 @@ type session struct {
 	slots    chan struct{}        // limits calls
 	flight   sync.WaitGroup       // requests that were written and whose callers still wait
 	doubting atomic.Bool          // doubt runs
-	strained atomic.Bool          // remake has ended a connection, and no request was answered in time since
+	strained atomic.Bool          // doubt has ended a connection, and no commit was in time since
 	workers  workers
 	watches  watches
 

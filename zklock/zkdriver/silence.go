@@ -18,7 +18,7 @@ import (
 // server for its status, on a connection of its own, and then the other servers. It leaves the server when all of this
 // is so:
 //
-//   - the request has waited for the whole patience, and waits still;
+//   - a request has waited for the whole patience, and nothing else has arrived meanwhile;
 //   - the server has not answered the question, and has had as long for it as the server that did;
 //   - another server has answered, and serves clients. Else there is no better one, such as in an election.
 //
@@ -33,9 +33,15 @@ func patience(timeout time.Duration) time.Duration {
 	return min(max(timeout/8, minPatience), maxPatience, timeout/4)
 }
 
-// forgotten returns how long a request may wait for its answer from the only server before the session makes another
-// connection.
-func forgotten(timeout time.Duration) time.Duration { return max(2*patience(timeout), timeout/4) }
+// forgotten returns how long a connection may be silent before the session makes another one, if the server answers on
+// others. One server of several may be a follower whose leader is silent: at first it looks the same. Where users have
+// the default session timeout, and the servers theirs of syncLimit, it has noticed by the time that this returns.
+func forgotten(timeout time.Duration, servers int) time.Duration {
+	if servers > 1 {
+		return timeout * 2 / 5
+	}
+	return max(2*patience(timeout), timeout/4)
+}
 
 const (
 	// maxPatience bounds the patience for long session timeouts: no call has to wait for much longer than usual. A
@@ -57,12 +63,12 @@ func (e *errSilent) Error() string {
 	return fmt.Sprintf("the server was silent for %v, and another one serves", e.quiet.Round(100*time.Millisecond))
 }
 
-// errForgotten is the reason why the session has made a new connection to its only server.
+// errForgotten is the reason why the session has left a connection whose server answers on others.
 type errForgotten struct{ quiet time.Duration }
 
 // Error implements error.
 func (e *errForgotten) Error() string {
-	return fmt.Sprintf("the connection was silent for %v, and the server answers on another one", e.quiet.Round(100*time.Millisecond))
+	return fmt.Sprintf("the connection was silent for %v, and the server answers on others", e.quiet.Round(100*time.Millisecond))
 }
 
 // isSilence reports whether a connection was given up because its server did not answer.
@@ -80,16 +86,19 @@ type word struct {
 	answers, serves bool
 }
 
-// doubt asks about the server of a connection whose oldest request was written at that time, and leaves the server if
-// it is silent and another one serves. Where a URL has one server, that may be a balancer in front of many: then the
-// session leaves a connection on which a request has waited for a quarter of the session timeout, once, if it hears on
-// another one that the server serves: the only server may be slow. It may do so again when requests are answered in time.
-func (s *session) doubt(c *conn, at time.Time) {
+// doubt asks about the server of a connection that has given no sign of life since then, although a request waits. It
+// leaves the server if it is silent and another one serves. And it leaves a connection on which nothing has arrived for
+// long, if its server serves on another connection: see remake.
+func (s *session) doubt(c *conn, since time.Time) {
 	defer s.doubting.Store(false)
-	limit, begun := patience(s.Timeout()), time.Now()
-	ctx, cancel := context.WithTimeout(s.life, max(limit, time.Until(at.Add(forgotten(s.Timeout())))))
-	defer cancel()
 	servers := s.dialer.turns.all()
+	if _, may := s.mayRemake(c); len(servers) == 1 && !may {
+		return // no answer would change anything
+	}
+	limit, begun := s.limit(), time.Now()
+	round := patience(s.Timeout())
+	ctx, cancel := context.WithCancel(s.life)
+	defer cancel()
 	heard := make(chan word, len(servers))
 	ask := func(server string) {
 		s.dialer.watching.Go(func() {
@@ -100,22 +109,26 @@ func (s *session) doubt(c *conn, at time.Time) {
 	}
 	others := slices.DeleteFunc(slices.Clone(servers), func(server string) bool { return server == c.server })
 	rand.Shuffle(len(others), func(i, j int) { others[i], others[j] = others[j], others[i] })
-	only := len(others) == 0
-	if only && time.Since(at) < forgotten(s.Timeout()) {
-		return // no answer would change anything
-	}
 	ask(c.server)
-	next, leave := time.NewTimer(nextServer), time.NewTimer(time.Hour)
+	mute := len(others) // without a word so far
+	// All clients of a server may have begun to wait at the same instant.
+	next, leave, end := time.NewTimer(nextServer/2+rand.N(round/4)), time.NewTimer(time.Hour), time.NewTimer(round)
 	defer next.Stop()
 	defer leave.Stop()
+	defer end.Stop()
 	found := false // another server serves
-	for {
+	for !c.killed.Load() {
 		select {
 		case w := <-heard:
+			if !w.own {
+				mute--
+			}
 			switch {
 			case w.own && w.answers:
-				if w.serves && only {
-					s.remake(c, at)
+				c.vouch()
+				if quiet, may := s.mayRemake(c); may && w.serves {
+					s.strained.Store(true)
+					c.kill(&errForgotten{quiet})
 				}
 				return
 			case w.own:
@@ -124,7 +137,7 @@ func (s *session) doubt(c *conn, at time.Time) {
 				// The server has as long for its answer as the other one had, and half of the patience at least.
 				found = true
 				until := begun.Add(max(limit/2, 2*time.Since(w.asked)))
-				leave.Reset(max(time.Until(until), time.Until(at.Add(limit))))
+				leave.Reset(max(time.Until(until), time.Until(since.Add(limit))))
 			}
 		case <-next.C:
 			if len(others) > 0 && !found {
@@ -133,20 +146,36 @@ func (s *session) doubt(c *conn, at time.Time) {
 				next.Reset(nextServer)
 			}
 		case <-leave.C:
-			if c.waits(at) {
-				c.kill(&errSilent{time.Since(at)})
+			if at, waits := c.silent(); waits && at.Equal(since) {
+				s.strained.Store(true)
+				c.kill(&errSilent{time.Since(since)})
 			}
 			return
+		case <-end.C:
+			if !found && (mute == 0 || time.Since(begun) >= 2*round) {
+				return // the next doubt asks them again
+			}
+			end.Reset(round)
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// remake leaves the connection of a server that answers on others.
-func (s *session) remake(c *conn, at time.Time) {
-	quiet := time.Since(at)
-	if quiet >= forgotten(s.Timeout()) && c.waits(at) && !s.strained.Swap(true) {
-		c.kill(&errForgotten{quiet})
+// limit returns how long the session waits for a sign of life of its server. After it has left one it waits for longer,
+// until a commit was in time: where commits take long, a session that is never left in peace makes no progress.
+func (s *session) limit() time.Duration {
+	if timeout := s.Timeout(); s.strained.Load() {
+		return forgotten(timeout, 1)
 	}
+	return patience(s.Timeout())
+}
+
+// mayRemake reports whether the session may leave a connection whose server answers on others: a balancer may have
+// another server behind each of them, or a proxy may have lost what is behind this one. A server that is slow looks the
+// same. So the connection must have been silent for long, and the session does it once until a commit was in time.
+func (s *session) mayRemake(c *conn) (quiet time.Duration, may bool) {
+	since, waits := c.unheard()
+	quiet = time.Since(since)
+	return quiet, waits && quiet >= forgotten(s.Timeout(), len(s.dialer.turns.all())) && !s.strained.Load()
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"io"
 	"os"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -17,6 +18,7 @@ type suspect struct {
 	first, second *peer
 	sessions      [2]atomic.Int32
 	unanswered    chan func()   // answers the first request
+	event         func()        // has the suspect send an event of a watch
 	asked         chan struct{} // a question for the status has arrived at second
 }
 
@@ -50,6 +52,7 @@ func suspected(t *testing.T, first, second func(*link)) *suspect {
 					return
 				}
 				l.greet(sid)
+				s.event = func() { l.event(3, "/changed") }
 				if r, ok := l.read(); ok {
 					s.unanswered <- func() { l.succeed(r) }
 				}
@@ -165,8 +168,151 @@ func TestServerThatAnswersMeanwhileIsNotLeft(t *testing.T) {
 	}
 }
 
+// A server that answers no question, as one that takes no more connections, is not left while anything arrives from it.
+func TestServerThatSendsEventsIsNotLeft(t *testing.T) {
+	t.Parallel()
+	p := suspected(t, nil, answer)
+	s, done := p.connect(t)
+	reply := recv(t, p.unanswered)
+	slow := time.NewTimer(3 * time.Second)
+	for events := time.NewTicker(200 * time.Millisecond); ; {
+		select {
+		case <-events.C:
+			p.event()
+			continue
+		case <-slow.C: // what makes the server slow
+			events.Stop()
+		}
+		break
+	}
+	reply()
+	if err := recv(t, done); err != nil {
+		t.Errorf("%v, want the answer", err)
+	}
+	if g, _ := s.Conn(); g != 1 {
+		t.Errorf("the session is on its connection number %d, want the first one", g)
+	}
+}
+
+// A session that has asked in vain for a server that serves asks again: the others may have had an election.
+func TestSilentServerIsLeftAfterAnElection(t *testing.T) {
+	t.Parallel()
+	var elected atomic.Bool
+	p := suspected(t, nil, func(l *link) {
+		if elected.Load() {
+			answer(l)
+		} else {
+			outOfService(l)
+		}
+	})
+	s, done := p.connect(t)
+	for range 2 {
+		recv(t, p.asked)
+	}
+	elected.Store(true)
+	at := time.Now()
+	matches(t, recv(t, done), driver.ErrConnLoss)
+	if took := time.Since(at); took > 6*time.Second { // the next question is due after a tenth of that
+		t.Errorf("the server was left %v after the election", took)
+	}
+	if err := s.Sync(within(t, 10*time.Second), "/"); err != nil {
+		t.Error(err)
+	}
+}
+
+// Servers that have no room for questions and need long for commits look silent, one after the other. A session that has
+// left one waits for longer at the next, until a commit was in time: else no request would ever be answered.
+func TestSlowServersAreNotLeftInTurns(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var at *peer // where the session is
+	var peers [2]*peer
+	var moves atomic.Int32
+	script := func(n int) func(*link) {
+		return func(l *link) {
+			switch begin(l) {
+			case status:
+				mu.Lock()
+				full := at == peers[n]
+				mu.Unlock()
+				if !full {
+					answer(l)
+				}
+			case session:
+				l.timeout = 40 * time.Second
+				l.greet(sid)
+				moves.Add(1)
+				mu.Lock()
+				at = peers[n]
+				mu.Unlock()
+				for {
+					r, ok := l.read()
+					if !ok {
+						return
+					}
+					if r.op == opSync {
+						<-time.After(2 * time.Second) // what makes the server slow
+					}
+					l.succeed(r)
+				}
+			}
+		}
+	}
+	mu.Lock()
+	for n := range peers {
+		peers[n] = newPeer(t, script(n))
+	}
+	mu.Unlock()
+	u := peers[0].url()
+	u.Hosts = append(u.Hosts, peers[1].addr())
+	s := connect(t, u)
+	answered := 0
+	for range 4 {
+		if s.Sync(within(t, 20*time.Second), "/") == nil {
+			answered++
+		}
+	}
+	if n := moves.Load(); answered < 3 || n > 2 {
+		t.Errorf("%d of 4 requests were answered, on %d connections, want 3 on 2", answered, n)
+	}
+}
+
+// A proxy may lose what is behind a connection, and go on with new ones. So the session makes a new connection, if the
+// server answers on others.
+func TestForgottenConnectionIsLeft(t *testing.T) {
+	t.Parallel()
+	var first atomic.Bool
+	script := func(l *link) {
+		switch begin(l) {
+		case status:
+			answer(l)
+		case session:
+			l.timeout = 8 * time.Second
+			if first.Swap(true) {
+				l.work()
+				return
+			}
+			l.greet(sid)
+			_, _ = io.Copy(io.Discard, l)
+		}
+	}
+	a, b := newPeer(t, script), newPeer(t, script)
+	u := a.url()
+	u.Hosts = append(u.Hosts, b.addr())
+	s := connect(t, u)
+	at := time.Now()
+	matches(t, s.Sync(within(t, 20*time.Second), "/"), driver.ErrConnLoss)
+	if took := time.Since(at); took > 5*time.Second { // the client of go-zookeeper gives it up after 5.3s
+		t.Errorf("the connection was left after %v, want 3.2s", took)
+	}
+	if err := s.Sync(within(t, 10*time.Second), "/"); err != nil {
+		t.Error(err)
+	}
+}
+
 // A balancer may have a silent server behind a connection, and others behind new ones. The session makes a new
-// connection to the only address that it has, once: if requests wait on that one, too, all are slow.
+// connection to the only address that it has, once: if requests wait on that one, too, all are slow. Answers from a
+// server's memory, such as that to the watches that are set again, show nothing of its commits.
 func TestForgottenConnectionIsMadeAgainOnce(t *testing.T) {
 	t.Parallel()
 	var sessions atomic.Int32
@@ -177,27 +323,31 @@ func TestForgottenConnectionIsMadeAgainOnce(t *testing.T) {
 			answer(l)
 		case session:
 			sessions.Add(1)
+			l.timeout = 12 * time.Second
 			l.greet(sid)
 			for {
 				r, ok := l.read()
 				if !ok {
 					return
 				}
-				if r.op == opClose {
+				if r.op != opSync {
 					l.succeed(r)
-					return
+					continue
 				}
 				waiting <- func() { l.succeed(r) }
 			}
 		}
 	})
 	s := connect(t, p.url())
+	if _, _, err := s.Watch(within(t, 10*time.Second), "/"); err != nil {
+		t.Fatal(err)
+	}
 	matches(t, s.Sync(within(t, 20*time.Second), "/"), driver.ErrConnLoss)
 	recv(t, waiting)
 	done := make(chan error, 1)
 	go func() { done <- s.Sync(within(t, 30*time.Second), "/") }()
 	reply := recv(t, waiting)
-	<-time.After(4 * time.Second) // what makes the server slow
+	<-time.After(5 * time.Second) // what makes the server slow
 	reply()
 	if err := recv(t, done); err != nil {
 		t.Errorf("%v, want the answer", err)

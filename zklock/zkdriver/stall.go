@@ -67,26 +67,33 @@ func (d *dialer) watch(a *attempt, server string) {
 	ctx, cancel := context.WithCancel(a.ctx)
 	defer cancel()
 	servers := d.turns.all()
-	own, other := make(chan struct{}, len(servers)), make(chan struct{}, len(servers))
+	own, other := make(chan struct{}, len(servers)), make(chan time.Duration, len(servers)) // how long the answer took
 	for _, s := range servers {
 		asking.Go(func() {
-			// The others may have no quorum yet. Attempts on them end at once, and this server has its next turn soon.
-			switch answers, _ := d.ask(ctx, s); {
+			// The others may have no quorum yet. Attempts on them end at once, and this server has its next turn soon. In an
+			// election they may refuse connections for a while.
+			at := asked
+			answers, _ := d.ask(ctx, s)
+			for !answers && s != server && sleep(ctx, stallTime) {
+				at = time.Now()
+				answers, _ = d.ask(ctx, s)
+			}
+			switch {
 			case s == server && answers:
 				own <- struct{}{}
 			case answers:
-				other <- struct{}{}
+				other <- time.Since(at)
 			}
 		})
 	}
+	var took time.Duration
 	select {
 	case <-own:
 		return // it is slow, and does not hang
 	case <-a.ctx.Done():
 		return
-	case <-other:
+	case took = <-other:
 	}
-	took := time.Since(asked)
 	late := time.NewTimer(max(took, stallTime-stallAfter-took))
 	defer late.Stop()
 	select {

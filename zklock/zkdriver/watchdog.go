@@ -19,7 +19,7 @@ func (s *session) watchdog() (next time.Duration) {
 	s.mu.Lock()
 	c, up, timeout := s.conn, s.up, s.timeout
 	s.mu.Unlock()
-	wait := max(patience(timeout)/2, 10*time.Millisecond)
+	wait := max(s.limit()/2, 10*time.Millisecond)
 	if !up {
 		return wait
 	}
@@ -27,13 +27,16 @@ func (s *session) watchdog() (next time.Duration) {
 	if !ok {
 		return wait
 	}
-	switch quiet := time.Since(at); {
-	case quiet > timeout*2/3:
+	if time.Since(at) > timeout*2/3 {
 		c.kill(errStuck)
+		return wait
+	}
+	since, _ := c.silent()
+	switch quiet := time.Since(since); {
 	case quiet < wait:
 		return wait - quiet
 	case !s.doubting.Swap(true):
-		s.dialer.watching.Go(func() { s.doubt(c, at) })
+		s.dialer.watching.Go(func() { s.doubt(c, since) })
 	}
 	return wait
 }

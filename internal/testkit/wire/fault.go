@@ -87,6 +87,12 @@ func (n *Network) Stopped(server int, stopped bool) {
 	n.change(server, func(h *host) { h.stopped = stopped })
 }
 
+// Arrivals returns when each connection to a server was made, and how many of them asked for its status only.
+func (n *Network) Arrivals(server int) (at []time.Time, asked int) {
+	n.change(server, func(h *host) { at, asked = slices.Clone(h.arrivals), h.asked })
+	return at, asked
+}
+
 // Off makes a server refuse new connections, or ends that.
 func (n *Network) Off(server int, off bool) {
 	n.change(server, func(h *host) { h.off = off })
@@ -188,6 +194,33 @@ func (c *Conn) Strike(when Strike) {
 	defer c.mu.Unlock()
 	c.strike = when
 }
+
+// At calls f at the next request other than a ping, before it is executed or before its reply is sent. Then the server
+// goes on. f must not block.
+func (c *Conn) At(when Strike, f func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.strike, c.struck = when, f
+}
+
+// hit breaks the connection, or does what At says. It reports whether the connection lives.
+func (c *Conn) hit() bool {
+	c.mu.Lock()
+	f := c.struck
+	if f != nil {
+		c.strike, c.struck = 0, nil
+	}
+	c.mu.Unlock()
+	if f == nil {
+		c.Reset()
+		return false
+	}
+	f()
+	return true
+}
+
+// Server returns the server's index.
+func (c *Conn) Server() int { return c.host.index }
 
 // Reset breaks the connection for both ends.
 func (c *Conn) Reset() { c.client.reset() }

@@ -60,6 +60,8 @@ type host struct {
 	late               time.Duration
 	gone, stopped, off bool
 	stops              map[Stage]bool
+	arrivals           []time.Time // of connections
+	asked              int         // connections that asked for the server's status
 }
 
 // name is a name in DNS.
@@ -221,6 +223,7 @@ func (n *client) connect(h *host) (net.Conn, error) {
 		client: &end{in: down, out: up, local: local, remote: remote},
 		server: &end{in: up, out: down, local: remote, remote: local}}
 	n.conns = append(n.conns, c)
+	h.arrivals = append(h.arrivals, time.Now())
 	n.serving.Go(c.serve)
 	return c.client, nil
 }

@@ -32,6 +32,7 @@ type Conn struct {
 	heard   time.Time // when the client's part of it arrived; guarded by mu
 	waiting []request // without an answer, in order; guarded by mu
 	strike  Strike    // guarded by mu
+	struck  func()    // in place of a break; guarded by mu
 }
 
 // request is a request without an answer.
@@ -101,8 +102,7 @@ func (c *Conn) receive(frame []byte) (goOn bool) {
 	switch {
 	case f.bad && known, !ready:
 		return false
-	case strike == BeforeRequest && r.op != opPing:
-		c.Reset()
+	case strike == BeforeRequest && r.op != opPing && !c.hit():
 		return false
 	case !known:
 		c.send(header(r.xid, 0, codes[driver.ErrUnimplemented])) // the order does not matter: no client here sends it
@@ -137,8 +137,7 @@ func (c *Conn) Answer(a memcontrol.Answer) {
 	c.waiting = c.waiting[1:]
 	strike := c.strike
 	c.mu.Unlock()
-	if strike == BeforeReply && r.op != opPing {
-		c.Reset()
+	if strike == BeforeReply && r.op != opPing && !c.hit() {
 		return
 	}
 	switch {
@@ -213,6 +212,7 @@ func read(r io.Reader) ([]byte, error) {
 // answerWord answers a four-letter word, and closes the connection. A server that is cut off answers
 // when that ends.
 func (c *Conn) answerWord(word string) {
+	c.net.change(c.host.index, func(h *host) { h.asked++ })
 	mode, cut, _ := c.net.control.Server(c.host.index)
 	for ; cut; mode, cut, _ = c.net.control.Server(c.host.index) {
 		_ = c.server.SetReadDeadline(time.Now().Add(100 * time.Millisecond))

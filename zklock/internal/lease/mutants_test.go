@@ -103,6 +103,15 @@ var _ = []mutant.Mutant{
 		Tests:  []string{"TestNowAsksForTheClocks"},
 	},
 	{
+		Name:   "idle-syncs-too-rare",
+		Breaks: "a lock that an idle session is granted outlasts no silent leader, although one that is held does",
+		In:     (*Lease).SyncEvery,
+		Find:   "(l.Tick + l.$exchangeEvery() + l.$heartbeatEvery()) / 2",
+		Put:    "l.Timeout",
+		Tests:  []string{"TestFreshLockLastsAsLongAsOthers"},
+		By:     "zklock/zkdriver",
+	},
+	{
 		Name:   "exchanges-too-rare",
 		Breaks: "with long session timeouts a session learns late that its server is silent, and waiters wait for that",
 		In:     (*Lease).ExchangeEvery,

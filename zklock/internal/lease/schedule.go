@@ -46,9 +46,11 @@ func (l *Lease) Short() time.Duration { return l.Least() + 60*time.Millisecond -
 
 // SyncEvery returns the interval of an idle session's Syncs. Its first write has to find exchanges
 // that prove a usable lease. At that write, p is at most one interval old, and j at most two
-// intervals and a tick. After the margin, a quarter of the timeout must be left.
+// intervals and a tick. After the margin, a quarter of the timeout must be left. And a lock that is granted now must
+// outlast an outage as one that is held for long does: with long timeouts j is then no older than in a heartbeat.
 func (l *Lease) SyncEvery() time.Duration {
-	return max(min(l.Timeout/3, (l.Timeout*65/100-l.Tick)/2), MinPeriod)
+	asHeld := (l.Tick + l.ExchangeEvery() + l.heartbeatEvery()) / 2
+	return max(min(l.Timeout/3, (l.Timeout*65/100-l.Tick)/2, asHeld), MinPeriod)
 }
 
 // MinPeriod is the shortest interval of exchanges. It limits the load that

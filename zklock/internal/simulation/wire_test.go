@@ -136,6 +136,37 @@ var wireBreakages = []breakage{
 		w.net.Stopped(n, true)
 		return w.cutServer("server stopped", n, func() { w.net.Stopped(n, false) })
 	}},
+	{kind: "silent at a request", weight: 8, do: func(w *world, p *process) string {
+		return w.on(p, "silent at a request", func(c *wire.Conn) (func(), string) {
+			n, when := c.Server(), wire.Strike(1+w.rng.IntN(2))
+			cuts := []memdriver.Cut{memdriver.AroundServer(n), memdriver.AroundClients(n)}
+			over := make(chan struct{})
+			c.At(when, func() {
+				lift := c.Silence(wire.Down) // the reply, too, arrives when the server is back
+				go func() {
+					w.net.Stopped(n, true)
+					w.ensemble.Partition(cuts...)
+					<-over
+					w.ensemble.Heal(cuts...)
+					w.net.Stopped(n, false)
+					lift()
+				}()
+			})
+			return func() { close(over) }, fmt.Sprintf("server %d, strike %d", n, when)
+		})
+	}},
+	{kind: "disks slow", weight: 3, do: func(w *world, _ *process) string {
+		n, d := w.rng.IntN(w.p.servers+1), w.between(time.Millisecond, simTimeout/2)
+		flush := func(d time.Duration) {
+			for i := range w.p.servers {
+				if n == i || n == w.p.servers {
+					memcontrol.Of(w.ensemble).Flush(i, d)
+				}
+			}
+		}
+		flush(d)
+		return fmt.Sprintf("server %d of %d, or all, by %v", n, w.p.servers, d) + w.lasting("disks slow", nil, func() { flush(0) })
+	}},
 	{kind: "machine gone", weight: 2, do: func(w *world, _ *process) string {
 		n := w.rng.IntN(w.p.servers)
 		w.net.Gone(n, true)

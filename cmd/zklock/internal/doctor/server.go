@@ -19,7 +19,7 @@ type server struct {
 	shortest time.Duration // that it grants
 	longest  time.Duration // that it grants
 	srvr     map[string]string
-	conf     map[string]string // empty if the server's whitelist lacks conf
+	conf     map[string]string // of the words conf, or of the AdminServer; empty if neither says it
 	version  version
 	reads    int // the size of a request that it reads; 0: not known
 	cuts     int // the size of a request whose connection it cuts; 0: none that the driver sends
@@ -67,6 +67,11 @@ func lookAt(ctx context.Context, p Patient, host string) server {
 	}
 	if text, err := ask(ctx, u, host, "conf"); err == nil {
 		s.conf = fields(text, "=")
+	}
+	if len(s.conf) <= 1 { // a refusal, or nothing
+		if said := adminConf(ctx, host, adminPort); said != nil {
+			s.conf = said
+		}
 	}
 	s.reads, s.cuts = limits(ctx, p.Driver, u)
 	if s.conf["ticktime"] == "" {
