@@ -18,8 +18,10 @@ import (
 // calls. A contender that waited in ZooKeeper's queue behind another of its own client would get the
 // lock no earlier, and if its caller gave up, its node would have to be deleted again, in front of the next.
 //
-// Readers hold together, so they take no room, and their nodes and holds are not noted. But a reader waits while
-// something that excludes it was let through: behind that, in ZooKeeper's queue, it would wait, too.
+// Readers hold together, so they take no room. But a reader waits while something that excludes it was let through:
+// behind that, in ZooKeeper's queue, it would wait, too. And while callers give up, few readers are under way at a
+// time, since the nodes of more would come too late; readers that wait are let through before writers that wait, up to
+// maxBatch of them.
 //
 // A hold's place is replaced, in one transaction, by that of the next that wants the same: at the tail of
 // ZooKeeper's queues. So a process with many callers has its turn as often as one with a single caller.
@@ -29,8 +31,9 @@ import (
 //     for what was let through on a name that has no room, and for nothing else: see points.
 //   - While something is let through on a name, its request is under way, or an agent goes on with it, or its
 //     hold is not over, and no reader's. What ends that lets the next through.
-//   - Readers wait for no reader, and no writer waits for readers: a writer that has room is let through, and waits
-//     in ZooKeeper's queue for those that were ahead of it at the gate, and no longer. So neither starves the other.
+//   - A reader's entry is noted only where something has waited, and lasts until its request has a hold. So readers that
+//     hold keep nothing out. A writer waits at the gate for readers only while their requests are under way, and never
+//     while they wait for others: see prefersReaders. A reader waits for readers only while callers give up.
 //   - The first that waits for a name is the first that is let through there, unless it waits for another name,
 //     too, or is likely to leave during its work: see patience. If it was passed over maxPassed times, it is let
 //     through although there is no room, and waits in ZooKeeper's queues. So none starves.
@@ -127,12 +130,16 @@ func (g *gate) gaveUp(r *Request, since time.Time) {
 	deadline, _ := r.Ctx.Deadline()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if s := firstOf(g.names(new(few)[:0], r.Wants), r.Wants); s != nil {
-		if s.crowd == nil {
-			s.crowd = new(crowd)
-		}
-		s.crowd.patience.leftLocked(r, since, deadline)
+	g.gaveUpLocked(r, since, deadline)
+}
+
+// gaveUpLocked notes that a caller has given up that did not wait at the gate, or not at the end.
+func (g *gate) gaveUpLocked(r *Request, since, deadline time.Time) {
+	s := firstOf(g.namesFor(new(few)[:0], r.Wants, true), r.Wants)
+	if s.crowd == nil {
+		s.crowd = new(crowd)
 	}
+	s.crowd.patience.leftLocked(r, since, deadline)
 }
 
 // minSweep is how many names the gate remembers before it looks for idle ones.
@@ -200,11 +207,11 @@ func (g *gate) took(r *Request, since time.Time, left *place.Place, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	names := g.names(new(few)[:0], r.Wants)
+	if gaveUp {
+		g.gaveUpLocked(r, since, deadline)
+	}
 	if c := firstCrowd(names, r.Wants); c != nil {
-		switch c.noSessionSince = r.NoSessionSince; {
-		case gaveUp:
-			c.patience.leftLocked(r, since, deadline)
-		case err == nil && r.admitted:
+		if c.noSessionSince = r.NoSessionSince; err == nil && r.admitted {
 			c.patience.ledLocked(r, since)
 		}
 	}
@@ -253,7 +260,9 @@ func (g *gate) enter(r *Request, latest time.Time) (*ticket, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	names := g.names(new(few)[:0], r.Wants)
-	g.serveIfLocked(names, func(s *separate) bool { return s.readers() > 0 && s.crowd.line.Len() > 0 && !s.pressed() }) // callers have ceased to give up
+	if s := firstOf(names, r.Wants); s != nil && s.readers() > 0 && s.crowd.line.Len() > 0 && !s.pressed() {
+		g.serveLocked(names) // callers have ceased to give up
+	}
 	passes := true
 	for i, s := range names {
 		if s == nil {

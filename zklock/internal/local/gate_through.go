@@ -74,7 +74,7 @@ func enterLocked(names []*separate, r *Request) {
 	for i, s := range names {
 		switch {
 		case counts(&r.Wants[i]):
-			if s.permits = r.Wants[i].Kind.Permits; s.crowd != nil {
+			if s.crowd != nil {
 				s.crowd.batch = 0
 			}
 		case s == nil || s.crowd == nil:
@@ -83,6 +83,7 @@ func enterLocked(names []*separate, r *Request) {
 			s.crowd.readers++
 			s.crowd.batch++
 		}
+		s.permits = r.Wants[i].Kind.Permits
 		if s.through == nil {
 			s.through = s.one[:0]
 		}
@@ -150,9 +151,8 @@ func (g *gate) nextLocked(q *separate, instead *Hold) *ticket {
 	if c.several == 0 {
 		w := first.Value.(*ticket).r.Wants[0]
 		stuck := !q.hasRoom(&w, instead)
-		if w.Kind.Mode = queue.Exclusive; mixed && stuck && !q.hasRoom(&w, instead) {
-			w.Kind.Mode = queue.Shared
-			stuck = !q.hasRoom(&w, instead)
+		for _, w.Kind.Mode = range []queue.Mode{queue.Exclusive, queue.Shared} {
+			stuck = stuck && (!mixed || !q.hasRoom(&w, instead))
 		}
 		if stuck {
 			return nil // without a look at each of thousands

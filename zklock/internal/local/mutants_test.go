@@ -3,6 +3,7 @@ package local
 import (
 	"github.com/zklock/go-zklock/internal/testkit/mutant"
 	"github.com/zklock/go-zklock/zklock/internal/place"
+	"github.com/zklock/go-zklock/zklock/internal/queue"
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
@@ -228,9 +229,9 @@ var _ = []mutant.Mutant{
 	{
 		Name:   "gate-is-wider",
 		Breaks: "a contender of a client waits in ZooKeeper's queue behind others of the same client",
-		In:     (*separate).hasRoom,
-		Find:   "through < max(w.Kind.Permits, 1)",
-		Put:    "through <= max(w.Kind.Permits, 1)",
+		In:     (*separate).isFull,
+		Find:   "through >= max(w.Kind.Permits, 1)",
+		Put:    "through > max(w.Kind.Permits, 1)",
 		Tests:  []string{"TestOnlyWhatCanHoldHasNodes"},
 		By:     "zklock",
 	},
@@ -241,6 +242,81 @@ var _ = []mutant.Mutant{
 		Find:   "if h.admitted { h.home.$leavesGate(h) }",
 		Put:    "",
 		Tests:  []string{"TestLostHoldLeavesTheGate"},
+		By:     "zklock",
+	},
+	{
+		Name:   "readers-pass-the-gate",
+		Breaks: "readers have nodes behind a writer of their own client, which have to be deleted again when they give up",
+		In:     (*separate).hasRoom,
+		Find:   "e.want(w.Path).Kind.Mode.$Excludes(w.Kind.Mode)",
+		Put:    "false",
+		With:   map[string]any{"Excludes": queue.Mode.Excludes},
+		Tests:  []string{"TestReadersAtTheGate"},
+		By:     "zklock",
+	},
+	{
+		Name:   "all-readers-under-way",
+		Breaks: "while callers give up, all readers that wait create nodes at once, and leave before these exist",
+		In:     (*separate).hasRoom,
+		Find:   "s.$readers() < maxReaders || !s.$pressed()",
+		Put:    "true",
+		With:   map[string]any{"readers": (*separate).readers, "pressed": (*separate).pressed},
+		Tests:  []string{"TestFewReadersThatGiveUpHaveNodes"},
+		By:     "zklock",
+	},
+	{
+		Name:   "readers-starve-a-writer",
+		Breaks: "a writer with a separate place waits for as long as readers give up and come again",
+		In:     (*separate).prefersReaders,
+		Find:   "c.batch < maxBatch",
+		Put:    "true",
+		Tests:  []string{"TestReadersThatGiveUpStarveNoWriter"},
+		By:     "zklock",
+	},
+	{
+		Name:   "downgraded-writer-stays-in-the-gate",
+		Breaks: "readers with separate places wait for a writer of their client that has become a reader",
+		In:     (*Hold).Downgrade,
+		Find:   "if h.admitted { h.home.$leavesGate(h) }",
+		Put:    "",
+		Tests:  []string{"TestDowngradeOpensTheGate"},
+		By:     "zklock",
+	},
+	{
+		Name:   "reader-waits-for-its-writer-only",
+		Breaks: "a deadlock stands for ever: a reader at the gate is not taken to wait for what the writer before it waits for",
+		In:     (*gate).points,
+		Find:   "modes |= queue.$ModesOf(mode)",
+		Put:    "_ = mode",
+		With:   map[string]any{"ModesOf": queue.ModesOf},
+		Tests:  []string{"TestDeadlocksOfAllKinds"},
+		By:     "zklock",
+	},
+	{
+		Name:   "reader-waits-for-no-readers",
+		Breaks: "a deadlock stands for ever: a reader at the gate is not taken to wait for what the readers before it wait for",
+		In:     (*separate).keepsOut,
+		Find:   "e.at != nil",
+		Put:    "false",
+		Tests:  []string{"TestDeadlocksOfAllKinds"},
+		By:     "zklock",
+	},
+	{
+		Name:   "agent-keeps-several-names",
+		Breaks: "a deadlock stands for ever: an agent goes on with a place of several names, and its wait is in no register",
+		In:     (*agent).run,
+		Find:   "time.AfterFunc(severalFor, a.cancel)",
+		Put:    "time.AfterFunc(time.Hour, a.cancel)",
+		Tests:  []string{"TestCircleThroughAnAgentEnds"},
+		By:     "zklock",
+	},
+	{
+		Name:   "agent-after-agent-of-several-names",
+		Breaks: "a deadlock stands for ever: the place of several names that an agent gives up goes to another agent",
+		In:     (*agent).run,
+		Find:   "time.Since(a.since) >= severalFor",
+		Put:    "false",
+		Tests:  []string{"TestCircleThroughAnAgentEnds"},
 		By:     "zklock",
 	},
 	{
