@@ -320,6 +320,16 @@ var _ = []mutant.Mutant{
 		By:     "zklock",
 	},
 	{
+		Name:   "create-dropped-although-a-caller-waits",
+		Breaks: "a create whose caller has left is taken back, although the next caller waits for just that node",
+		In:     newAgent,
+		Find:   "next == nil && (creates == nil || !creates.$Sent())",
+		Put:    "creates != nil || next == nil",
+		With:   map[string]any{"Sent": (*session.Write).Sent},
+		Tests:  []string{"TestCreateOfACallerThatLeavesGoesToTheNext"},
+		By:     "zklock",
+	},
+	{
 		Name:   "create-of-the-next-mode",
 		Breaks: "an agent that has to create a writer's node once more makes it a reader's, and a writer gets it",
 		In:     newAgent,
