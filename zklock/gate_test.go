@@ -96,7 +96,7 @@ func TestReadersAtTheGate(t *testing.T) {
 			}
 			select {
 			case <-second:
-				t.Errorf("%s: a writer has the lock beside readers", what)
+				t.Errorf("%s: a writer has the lock together with readers", what)
 			case <-late:
 				t.Errorf("%s: a reader has passed a writer", what)
 			default:
@@ -125,13 +125,13 @@ func TestDowngradeOpensTheGate(t *testing.T) {
 		if err := lowered.Downgrade(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		l := soon(t, "a reader beside a writer that has become one", reader)
+		l := soon(t, "a reader, when a writer has become one", reader)
 		writer := acquiring(t, x.Writer(), t.Context(), alone)
 		mustRelease(t, lowered)
 		synctest.Wait()
 		select {
 		case <-writer:
-			t.Fatal("a writer has the lock beside a reader")
+			t.Fatal("a writer and a reader have the lock together")
 		default:
 		}
 		mustRelease(t, l)
@@ -173,7 +173,7 @@ func TestReadersThatGiveUpStarveNoWriter(t *testing.T) {
 		case l := <-writer:
 			mustRelease(t, l)
 		case <-time.After(10 * time.Second):
-			t.Error("a writer beside readers that give up does not have the lock after 10s")
+			t.Error("a writer that waits among readers that give up does not have the lock after 10s")
 			defer func() { mustRelease(t, <-writer) }()
 		}
 		close(end)
@@ -194,7 +194,7 @@ func TestFewReadersThatGiveUpHaveNodes(t *testing.T) {
 			readers.Go(func() {
 				for ctx.Err() == nil {
 					if _, err := x.Reader().Acquire(ctx, zklock.WithoutHandover(), zklock.WithWait(100*time.Millisecond)); err == nil {
-						t.Error("a reader has the lock beside a writer")
+						t.Error("a reader and a writer have the lock together")
 					}
 				}
 			})

@@ -97,14 +97,6 @@ type crowd struct {
 // maxPassed is how often a request for several names may be passed over.
 const maxPassed = 16
 
-// counts reports whether a want takes room at the gate. Readers hold together.
-func counts(w *place.Want) bool { return w.Kind.Permits > 0 || !w.Kind.Mode.Joins() }
-
-// takes reports whether a request takes room on one of its names.
-func takes(wants []place.Want) bool {
-	return slices.ContainsFunc(wants, func(w place.Want) bool { return counts(&w) })
-}
-
 // applies reports whether a request waits at the gate. A try does not wait. A candidate that waits
 // for long has a node that others see, unless candidates give up at present.
 func (g *gate) applies(r *Request) bool {
