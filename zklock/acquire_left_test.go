@@ -114,10 +114,15 @@ func TestPlaceOfAReaderAndAWriterIsTakenUp(t *testing.T) {
 // waiter acquires something until leave is called.
 func waiter(t *testing.T, a zklock.Acquirer) (leave func()) {
 	t.Helper()
+	return waiterWith(t, a)
+}
+
+func waiterWith(t *testing.T, a zklock.Acquirer, opts ...zklock.AcquireOption) (leave func()) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	failed := make(chan error, 1)
 	go func() {
-		_, err := a.Acquire(ctx)
+		_, err := a.Acquire(ctx, opts...)
 		failed <- err
 	}()
 	synctest.Wait()

@@ -92,6 +92,24 @@ func TestDeadlocksOfAllKinds(t *testing.T) {
 			alone := []zklock.AcquireOption{zklock.WithoutHandover()}
 			return circle(t, e, nil, party{a, a.Mutex("x"), a.Mutex("y"), alone}, party{a, a.Mutex("y"), a.Mutex("x"), alone})
 		}},
+		"a reader at the gate, behind a writer of its client that waits for a reader": {1, func(t *testing.T, e *memdriver.Ensemble, a, b *zklock.Client) []*zklock.DeadlockError {
+			alone := []zklock.AcquireOption{zklock.WithoutHandover()}
+			between := func([]*zklock.Lock) { passing(t, b.RWMutex("x").Writer(), alone...) }
+			return circle(t, e, between, party{a, a.RWMutex("x").Reader(), a.Mutex("y"), alone}, party{b, b.Mutex("y"), b.RWMutex("x").Reader(), alone})
+		}},
+		"a reader at the gate, behind readers of its client that wait for a writer": {1, func(t *testing.T, e *memdriver.Ensemble, a, b *zklock.Client) []*zklock.DeadlockError {
+			alone := []zklock.AcquireOption{zklock.WithoutHandover()}
+			between := func([]*zklock.Lock) {
+				leaveWriter := waiterWith(t, b.RWMutex("x").Writer(), alone...)
+				leaveReader := waiterWith(t, b.RWMutex("x").Reader(), alone...)
+				leaveReader() // so callers give up: only some readers are under way at a time
+				leaveWriter()
+				for range 6 {
+					passing(t, b.RWMutex("x").Reader(), alone...)
+				}
+			}
+			return circle(t, e, between, party{a, a.RWMutex("x").Writer(), a.Mutex("y"), alone}, party{b, b.Mutex("y"), b.RWMutex("x").Reader(), alone})
+		}},
 		"candidates of elections": {1, func(t *testing.T, e *memdriver.Ensemble, a, b *zklock.Client) []*zklock.DeadlockError {
 			leads := []zklock.AcquireOption{zklock.WithCandidacy()}
 			return circle(t, e, nil, party{a, a.Mutex("x"), a.Mutex("y"), leads}, party{b, b.Mutex("y"), b.Mutex("x"), leads})
@@ -199,10 +217,10 @@ func TestDeadlocksInAllDialects(t *testing.T) {
 }
 
 // passing acquires in the background, with a context that carries no lock, and holds for a moment.
-func passing(t *testing.T, a zklock.Acquirer) {
+func passing(t *testing.T, a zklock.Acquirer, opts ...zklock.AcquireOption) {
 	t.Helper()
 	go func() {
-		l, err := a.Acquire(t.Context(), zklock.WithWait(time.Minute))
+		l, err := a.Acquire(t.Context(), append(opts, zklock.WithWait(time.Minute))...)
 		if err != nil {
 			t.Error(err)
 			return
@@ -227,6 +245,29 @@ func TestAllWaitsInACircle(t *testing.T) {
 		wantDeadlock(t, o, "y>x", "x>y")
 		mustRelease(t, y)
 		granted(t, <-ended)
+	})
+}
+
+// TestCircleThroughAnAgentEnds: a caller that waited for two names has left, and an agent goes on with its place, which
+// has one of them. The wait of an agent is in no register, so the agent gives the place up after a while.
+func TestCircleThroughAnAgentEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		a, b := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
+		y := mustLock(t)(b.Mutex("y").Acquire(t.Context()))
+		both := zklock.All(a.Mutex("x"), a.Mutex("y"))
+		leave := waiter(t, both)
+		next := nestedIn(t.Context(), both)
+		leave()
+		x := nested(t, y, b.Mutex("x"))
+		select {
+		case o := <-x: // the place that the agent has given up was in its way
+			granted(t, o)
+		case <-time.After(20 * time.Second):
+			t.Error("a circle through the place of an agent stands")
+		}
+		mustRelease(t, y)
+		granted(t, <-next)
 	})
 }
 

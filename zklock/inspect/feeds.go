@@ -74,7 +74,7 @@ func (f *feeds) publish(fd *feed, s state) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if s.err != nil && unanswered(s.err) != nil && fd.last.number > 0 { // the last answer stays, with the error
-		s.list, s.lock, s.at, s.here = fd.last.list, fd.last.lock, fd.last.at, fd.last.here
+		s.list, s.lock, s.at, s.here, s.unsent = fd.last.list, fd.last.lock, fd.last.at, fd.last.here, fd.last.unsent
 	}
 	if s.number = fd.last.number + 1; s.number > 1 && s.equals(fd.last) {
 		fd.last.at = s.at

@@ -36,6 +36,7 @@ type state struct {
 	list   list           // of a list; for a name, all names; with the deadlocks
 	lock   operator.Lock  // of a name
 	here   map[string]int // by name, how many acquisitions of this process wait
+	unsent int            // how many writes of this process wait to be sent
 	err    error          // why the ensemble did not answer; list and lock are those of the last answer
 }
 
@@ -46,7 +47,7 @@ func (s state) blank() bool {
 
 // load reads the state of a view once.
 func (i *inspector) load(ctx context.Context, v view) state {
-	s := state{at: time.Now(), here: i.here()}
+	s := state{at: time.Now(), here: i.here(), unsent: i.unsent()}
 	if v.name != "" {
 		if s.lock, s.err = i.one(ctx, v.name); s.err != nil {
 			return s
@@ -59,11 +60,14 @@ func (i *inspector) load(ctx context.Context, v view) state {
 // here returns how many acquisitions of this process wait, by name.
 func (i *inspector) here() map[string]int { return i.client.Waiting() }
 
+// unsent returns how many writes of this process wait to be sent.
+func (i *inspector) unsent() int { return i.client.Stats().Backlog }
+
 // follow publishes the states of a view until ctx ends.
 func (i *inspector) follow(ctx context.Context, v view, publish func(state)) {
 	if v.name == "" {
 		i.followList(ctx, v.prefix, listEvery, func(l list, err error) {
-			publish(state{at: time.Now(), list: l, here: i.here(), err: err})
+			publish(state{at: time.Now(), list: l, here: i.here(), unsent: i.unsent(), err: err})
 		})
 		return
 	}
@@ -114,7 +118,7 @@ func (i *inspector) followName(ctx context.Context, name string, publish func(st
 			<-ctx.Done()
 			return
 		}
-		last.at, last.here = time.Now(), i.here()
+		last.at, last.here, last.unsent = time.Now(), i.here(), i.unsent()
 		publish(last)
 	}
 }
@@ -178,5 +182,5 @@ func (s state) equals(other state) bool {
 	if s.err != nil || other.err != nil {
 		return s.err != nil && other.err != nil && s.err.Error() == other.err.Error()
 	}
-	return maps.Equal(s.here, other.here) && reflect.DeepEqual(s.list, other.list) && reflect.DeepEqual(s.lock, other.lock)
+	return s.unsent == other.unsent && maps.Equal(s.here, other.here) && reflect.DeepEqual(s.list, other.list) && reflect.DeepEqual(s.lock, other.lock)
 }

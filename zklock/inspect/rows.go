@@ -66,6 +66,7 @@ func rowsOf(s state, filter, by string) []row {
 // total is the head line of the list: what is stuck, and which process must move.
 type total struct {
 	Names, Waiters, Here int
+	Unsent               int // writes of this process that wait to be sent
 	Candidates           int // that wait on purpose
 	Deadlocks            int
 	Longest              operator.Lock // the name with the longest wait; "" if nothing waits
@@ -117,7 +118,7 @@ func totalOf(s state) (t total) {
 	for _, n := range s.here {
 		t.Here += n
 	}
-	t.Full = fullest(s.list.Locks)
+	t.Unsent, t.Full = s.unsent, fullest(s.list.Locks)
 	if held := t.Longest.Holders(); len(held) > 0 {
 		t.Holder, t.Held = held[0], true
 		if name, c, ok := operator.Mover(t.Longest, s.list.Locks, s.list.deadlocks); ok && name != t.Longest.Name {

@@ -43,3 +43,10 @@ func TestTotalHasTheFullestSession(t *testing.T) {
 		t.Errorf("%q, want nothing of a session with half as many", text)
 	}
 }
+
+// The head line has the writes of this process that wait to be sent.
+func TestTotalHasUnsentWrites(t *testing.T) {
+	if text, want := totalOf(state{unsent: 3}).String(), "0 names, 0 waiters, 3 writes not sent yet"; text != want {
+		t.Errorf("%q, want %q", text, want)
+	}
+}

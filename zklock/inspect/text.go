@@ -158,6 +158,9 @@ func (t total) String() string {
 	if t.Deadlocks > 0 {
 		text += ", " + many(t.Deadlocks, "deadlock")
 	}
+	if t.Unsent > 0 {
+		text += ", " + many(t.Unsent, "write") + " not sent yet"
+	}
 	if t.Full != "" {
 		text += ", " + t.Full
 	}

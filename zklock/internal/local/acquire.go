@@ -66,7 +66,7 @@ func (q *Queue) acquire(r *Request) error {
 	left, err = q.take(r, tk.start)
 	switch {
 	case err == nil:
-		q.hasLed(since)
+		q.hasLed(r, since)
 	case q.queues.contextOf(r).Err() != nil && !r.Try:
 		q.gaveUp(tk)
 	}

@@ -18,6 +18,11 @@ import (
 // calls. A contender that waited in ZooKeeper's queue behind another of its own client would get the
 // lock no earlier, and if its caller gave up, its node would have to be deleted again, in front of the next.
 //
+// Readers hold together, so they take no room. But a reader waits while something that excludes it was let through:
+// behind that, in ZooKeeper's queue, it would wait, too. And while callers give up, few readers are under way at a
+// time, since the nodes of more would come too late; readers that wait are let through before writers that wait, up to
+// maxBatch of them.
+//
 // A hold's place is replaced, in one transaction, by that of the next that wants the same: at the tail of
 // ZooKeeper's queues. So a process with many callers has its turn as often as one with a single caller.
 //
@@ -25,7 +30,10 @@ import (
 //   - A request is let through for all of its names at once, when each has room. So what waits at the gate waits
 //     for what was let through on a name that has no room, and for nothing else: see points.
 //   - While something is let through on a name, its request is under way, or an agent goes on with it, or its
-//     hold is not over. What ends that lets the next through.
+//     hold is not over, and no reader's. What ends that lets the next through.
+//   - A reader's entry is noted only where something has waited, and lasts until its request has a hold. So readers that
+//     hold keep nothing out. A writer waits at the gate for readers only while their requests are under way, and never
+//     while they wait for others: see prefersReaders. A reader waits for readers only while callers give up.
 //   - The first that waits for a name is the first that is let through there, unless it waits for another name,
 //     too, or is likely to leave during its work: see patience. If it was passed over maxPassed times, it is let
 //     through although there is no room, and waits in ZooKeeper's queues. So none starves.
@@ -78,6 +86,9 @@ type entry struct {
 type crowd struct {
 	line           list.List // guarded by the gate's mu; of *ticket
 	several        int       // guarded by the gate's mu; how many of them want several names
+	takers         int       // guarded by the gate's mu; how many of them take room: readers share a turn
+	readers        int       // guarded by the gate's mu; how many of what was let through are readers that are under way
+	batch          int       // guarded by the gate's mu; how many readers were let through since a writer was
 	agents         []*agent  // guarded by the gate's mu; those that go on with places whose first name it is
 	patience       patience  // guarded by the gate's mu; of the callers whose first name it is
 	noSessionSince time.Time // guarded by the gate's mu; see Queue.noSessionSince
@@ -86,17 +97,11 @@ type crowd struct {
 // maxPassed is how often a request for several names may be passed over.
 const maxPassed = 16
 
-// counts reports whether a want is counted at the gate. Readers hold together.
-func counts(w *place.Want) bool { return w.Kind.Permits > 0 || !w.Kind.Mode.Joins() }
-
 // applies reports whether a request waits at the gate. A try does not wait. A candidate that waits
 // for long has a node that others see, unless candidates give up at present.
 func (g *gate) applies(r *Request) bool {
-	if r.Try || !slices.ContainsFunc(r.Wants, func(w place.Want) bool { return counts(&w) }) {
-		return false
-	}
-	if !r.Candidacy {
-		return true
+	if r.Try || !r.Candidacy {
+		return !r.Try
 	}
 	long := g.long
 	deadline, bounded := r.Ctx.Deadline()
@@ -108,7 +113,7 @@ func (g *gate) isPressed(r *Request) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	names := g.names(new(few)[:0], r.Wants)
-	c := firstCrowd(names)
+	c := firstCrowd(names, r.Wants)
 	return c != nil && c.patience.pressedLocked(time.Now())
 }
 
@@ -117,11 +122,12 @@ func (g *gate) gaveUp(r *Request, since time.Time) {
 	deadline, _ := r.Ctx.Deadline()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	names := g.names(new(few)[:0], r.Wants)
-	if !slices.ContainsFunc(names, func(s *separate) bool { return s != nil }) {
-		return // readers only
-	}
-	s := firstOf(names)
+	g.gaveUpLocked(r, since, deadline)
+}
+
+// gaveUpLocked notes that a caller has given up that did not wait at the gate, or not at the end.
+func (g *gate) gaveUpLocked(r *Request, since, deadline time.Time) {
+	s := firstOf(g.namesFor(new(few)[:0], r.Wants, true), r.Wants)
 	if s.crowd == nil {
 		s.crowd = new(crowd)
 	}
@@ -131,16 +137,17 @@ func (g *gate) gaveUp(r *Request, since time.Time) {
 // minSweep is how many names the gate remembers before it looks for idle ones.
 const minSweep = 64
 
-// names appends what the gate knows of each name of a request that is counted, and nil for each other one. The mutex
-// is held.
+// names appends what the gate knows of each name of a request: nil for a name that is read, and of which it knows
+// nothing, unless the request waits. The mutex is held.
 func (g *gate) names(to []*separate, wants []place.Want) []*separate {
+	return g.namesFor(to, wants, false)
+}
+
+// namesFor is names, also for a request that begins to wait.
+func (g *gate) namesFor(to []*separate, wants []place.Want, waits bool) []*separate {
 	for i := range wants {
-		if !counts(&wants[i]) {
-			to = append(to, nil)
-			continue
-		}
 		s := g.byPath[wants[i].Path]
-		if s == nil {
+		if s == nil && (waits || counts(&wants[i])) {
 			if len(g.byPath) >= g.sweep {
 				now := time.Now()
 				maps.DeleteFunc(g.byPath, func(_ string, s *separate) bool { return s.isIdle(now) && !slices.Contains(to, s) })
@@ -187,39 +194,44 @@ func (g *gate) acquire(by taker, r *Request) (err error) {
 // took ends an attempt of a request, which has begun at since. left is its place if another goroutine can go on
 // with it, which it may if the request was let through.
 func (g *gate) took(r *Request, since time.Time, left *place.Place, err error) {
-	if !r.admitted {
-		if left != nil {
-			left.Remove()
-		}
-		return
-	}
 	deadline, _ := r.Ctx.Deadline()
 	gaveUp := err != nil && g.client.contextOf(r).Err() != nil
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	names := g.names(new(few)[:0], r.Wants)
-	if c := firstCrowd(names); c != nil {
-		switch c.noSessionSince = r.NoSessionSince; {
-		case gaveUp:
-			c.patience.leftLocked(r, since, deadline)
-		case err == nil:
-			c.patience.ledLocked(since)
+	if gaveUp {
+		g.gaveUpLocked(r, since, deadline)
+	}
+	if c := firstCrowd(names, r.Wants); c != nil {
+		if c.noSessionSince = r.NoSessionSince; err == nil && r.admitted {
+			c.patience.ledLocked(r, since)
 		}
 	}
-	g.endLocked(names, r, r.got, left)
+	if r.admitted {
+		g.endLocked(names, r, r.got, left)
+	} else if left != nil {
+		left.Remove()
+	}
 }
 
 // endLocked ends an attempt of what was let through: got holds from now on; or else an agent goes on with the
 // place left, if that is of use, or others are let through.
 func (g *gate) endLocked(names []*separate, r *Request, got *Hold, left *place.Place) {
 	if got != nil {
+		read := false
+		for i, s := range names {
+			read = s != nil && !counts(&r.Wants[i]) && s.leaveLocked(&r.Wants[i], func(e *entry) bool { return e.r == r }) || read
+		}
 		for _, e := range entriesOf(names, r) {
 			e.r, e.at = nil, nil
+		}
+		if read {
+			g.serveLocked(names)
 		}
 		return
 	}
 	if left != nil {
-		q := firstOf(names)
+		q := firstOf(names, r.Wants)
 		if q.crowd != nil {
 			if a := newAgent(g.client, gateCrew{g, q}, &q.crowd.patience, left, r); a != nil {
 				for _, e := range entriesOf(names, r) {
@@ -231,7 +243,7 @@ func (g *gate) endLocked(names []*separate, r *Request, got *Hold, left *place.P
 		}
 		left.Remove() // before the creates of the next
 	}
-	g.leaveLocked(names, func(e *entry) bool { return e.r == r })
+	g.leaveLocked(names, r.Wants, func(e *entry) bool { return e.r == r })
 }
 
 // enter lets a request through, or returns the ticket with which it waits. A request whose kind conflicts with
@@ -240,63 +252,68 @@ func (g *gate) enter(r *Request, latest time.Time) (*ticket, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	names := g.names(new(few)[:0], r.Wants)
+	if s := firstOf(names, r.Wants); s != nil && s.readers() > 0 && s.crowd.line.Len() > 0 && !s.pressed() {
+		g.serveLocked(names) // callers have ceased to give up
+	}
 	passes := true
-	for i, q := range names {
-		if q == nil {
+	for i, s := range names {
+		if s == nil {
 			continue
 		}
-		s := q
 		if len(s.through) > 0 && s.permits != r.Wants[i].Kind.Permits {
 			return nil, nil
 		}
 		passes = passes && s.hasRoom(&r.Wants[i], nil)
 	}
 	if passes {
-		passesLocked(names, nil)
+		passesLocked(names, r.Wants, nil)
 		enterLocked(names, r)
 		return nil, nil
 	}
-	if c := firstCrowd(names); c != nil {
-		if err := c.patience.busyLocked(latest, c.line.Len()); err != nil {
+	if c := firstCrowd(names, r.Wants); c != nil {
+		if err := c.patience.busyLocked(latest, c.takers); err != nil {
 			return nil, err
 		}
 	}
-	tk := newTicket(r)
-	for _, q := range names {
-		if q == nil {
-			continue
+	names, tk := g.namesFor(names[:0], r.Wants, true), newTicket(r)
+	first := firstOf(names, r.Wants)
+	for _, s := range names {
+		if s.crowd == nil {
+			s.crowd = new(crowd)
 		}
-		if q.crowd == nil {
-			q.crowd = new(crowd)
-		}
-		c := q.crowd
-		if at := c.line.PushBack(tk); tk.at == nil {
-			tk.at, tk.patience = at, &c.patience
+		if at := s.crowd.line.PushBack(tk); s == first {
+			tk.at, tk.patience = at, &s.crowd.patience
 		} else {
 			tk.also = append(tk.also, at)
 		}
 	}
-	countSeveral(names, tk, 1)
-	for _, a := range firstCrowd(names).agents {
+	countLocked(names, tk, 1)
+	for _, a := range first.crowd.agents {
 		session.Poke(a.comes)
 	}
 	return tk, nil
 }
 
-// firstOf returns the first local queue; there is one.
-func firstOf(names []*separate) *separate {
-	return names[slices.IndexFunc(names, func(s *separate) bool { return s != nil })]
+// firstOf returns what the gate knows of the name that the callers of a request are counted with: the first that
+// takes room, or else the first. It is nil only if that is read, and nothing is known of it.
+func firstOf(names []*separate, wants []place.Want) *separate {
+	return names[max(0, slices.IndexFunc(wants, func(w place.Want) bool { return counts(&w) }))]
 }
 
 // firstCrowd returns what waits for the first name; nil if nothing has waited.
-func firstCrowd(names []*separate) *crowd { return firstOf(names).crowd }
+func firstCrowd(names []*separate, wants []place.Want) *crowd {
+	if s := firstOf(names, wants); s != nil {
+		return s.crowd
+	}
+	return nil
+}
 
 // worked notes since when the last caller of a hold has had it.
 func (g *gate) worked(h *Hold, since time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	names := g.names(new(few)[:0], h.wants)
-	if c := firstCrowd(names); c != nil && c.patience.tested.Load() {
+	if c := firstCrowd(names, h.wants); c != nil && c.patience.tested.Load() {
 		c.patience.workedLocked(since)
 	}
 }

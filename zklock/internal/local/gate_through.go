@@ -2,33 +2,93 @@ package local
 
 import (
 	"slices"
+	"time"
 
 	"github.com/zklock/go-zklock/zklock/internal/place"
+	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
 // What the gate has let through, and what it lets through next.
 
+// maxReaders is how many readers of a name are under way at a time while callers give up. A session creates two nodes of
+// a name in a round trip (see session.committer), and a reader that is not alone looks at the queue in another one. The
+// nodes of more would come too late.
+const maxReaders = 4
+
+// maxBatch is how many readers are let through before a writer that waits while callers give up.
+const maxBatch = 16
+
 // hasRoom reports whether one more may be let through on a name, if the hold instead was gone.
 func (s *separate) hasRoom(w *place.Want, instead *Hold) bool {
-	through := len(s.through)
+	if !counts(w) {
+		return (s.readers() < maxReaders || !s.pressed()) && !slices.ContainsFunc(s.through, func(e entry) bool {
+			return (instead == nil || e.hold != instead) && e.want(w.Path).Kind.Mode.Excludes(w.Kind.Mode)
+		})
+	}
+	return !s.isFull(w, instead) && !s.prefersReaders()
+}
+
+// isFull reports whether no more can hold of what takes room.
+func (s *separate) isFull(w *place.Want, instead *Hold) bool {
+	through := len(s.through) - s.readers()
 	if instead != nil && slices.ContainsFunc(s.through, func(e entry) bool { return e.hold == instead }) {
 		through--
 	}
-	return through < max(w.Kind.Permits, 1)
+	return through >= max(w.Kind.Permits, 1)
 }
 
-// enterLocked lets a request through.
+// pressed reports whether callers of a name give up at present.
+func (s *separate) pressed() bool {
+	return s.crowd != nil && s.crowd.patience.pressedLocked(time.Now())
+}
+
+// readers returns how many of what was let through are readers that are under way.
+func (s *separate) readers() int {
+	if s.crowd == nil {
+		return 0
+	}
+	return s.crowd.readers
+}
+
+// prefersReaders reports whether a writer has to wait for readers that are under way, so that others can hold with them:
+// for their requests only, and never while they wait for another contender.
+func (s *separate) prefersReaders() bool {
+	c := s.crowd
+	return c != nil && c.readers > 0 && c.batch < maxBatch && c.takers < c.line.Len() && s.pressed() &&
+		slices.ContainsFunc(s.through, func(e entry) bool { return e.r != nil && e.at == nil })
+}
+
+// want returns what was let through wants of a name.
+func (e *entry) want(path string) *place.Want {
+	wants := []place.Want(nil)
+	if e.r != nil {
+		wants = e.r.Wants
+	} else {
+		wants = e.hold.wants
+	}
+	return &wants[slices.IndexFunc(wants, func(w place.Want) bool { return w.Path == path })]
+}
+
+// enterLocked lets a request through. Of readers it takes note where something has waited.
 func enterLocked(names []*separate, r *Request) {
-	r.admitted = true
-	for i, q := range names {
-		if q == nil {
+	for i, s := range names {
+		switch {
+		case counts(&r.Wants[i]):
+			if s.crowd != nil {
+				s.crowd.batch = 0
+			}
+		case s == nil || s.crowd == nil:
 			continue
+		default:
+			s.crowd.readers++
+			s.crowd.batch++
 		}
-		s := q
-		if s.permits = r.Wants[i].Kind.Permits; s.through == nil {
+		s.permits = r.Wants[i].Kind.Permits
+		if s.through == nil {
 			s.through = s.one[:0]
 		}
 		s.through = append(s.through, entry{r: r})
+		r.admitted = true
 	}
 }
 
@@ -45,17 +105,26 @@ func entriesOf(names []*separate, r *Request) (all []*entry) {
 }
 
 // leaveLocked takes the entries of a request or a hold out, and lets others through.
-func (g *gate) leaveLocked(names []*separate, is func(*entry) bool) {
-	for _, q := range names {
-		if q == nil {
-			continue
-		}
-		s := q
-		if at := slices.IndexFunc(s.through, func(e entry) bool { return is(&e) }); at >= 0 {
-			s.through = slices.Delete(s.through, at, at+1)
+func (g *gate) leaveLocked(names []*separate, wants []place.Want, is func(*entry) bool) {
+	for i, s := range names {
+		if s != nil {
+			s.leaveLocked(&wants[i], is)
 		}
 	}
 	g.serveLocked(names)
+}
+
+// leaveLocked takes an entry out, if there is one.
+func (s *separate) leaveLocked(w *place.Want, is func(*entry) bool) bool {
+	at := slices.IndexFunc(s.through, func(e entry) bool { return is(&e) })
+	if at < 0 {
+		return false
+	}
+	s.through = slices.Delete(s.through, at, at+1)
+	if !counts(w) {
+		s.crowd.readers--
+	}
+	return true
 }
 
 // serveLocked lets through what may pass on names that have changed.
@@ -73,35 +142,59 @@ func (g *gate) serveLocked(names []*separate) {
 // nextLocked returns the ticket that is let through next on a name; nil if none may pass. instead is a hold that
 // counts as gone; nil: none does.
 func (g *gate) nextLocked(q *separate, instead *Hold) *ticket {
-	s := q
-	if first := s.crowd.line.Front(); first == nil || s.crowd.several == 0 && !s.hasRoom(&first.Value.(*ticket).r.Wants[0], instead) {
-		return nil // without a look at each of thousands
+	first := q.crowd.line.Front()
+	if first == nil {
+		return nil
 	}
-	return nextOf(&q.crowd.line, true, func(tk *ticket) bool {
-		names := g.names(new(few)[:0], tk.r.Wants)
-		for i, o := range names {
-			if o != nil && !o.hasRoom(&tk.r.Wants[i], instead) && tk.passed <= maxPassed {
+	c := q.crowd
+	mixed := c.takers > 0 && c.takers < c.line.Len()
+	if c.several == 0 {
+		w := first.Value.(*ticket).r.Wants[0]
+		stuck := !q.hasRoom(&w, instead)
+		for _, w.Kind.Mode = range []queue.Mode{queue.Exclusive, queue.Shared} {
+			stuck = stuck && (!mixed || !q.hasRoom(&w, instead))
+		}
+		if stuck {
+			return nil // without a look at each of thousands
+		}
+	}
+	fits := func(tk *ticket) bool {
+		if len(tk.r.Wants) == 1 {
+			return q.hasRoom(&tk.r.Wants[0], instead)
+		}
+		for i, o := range g.names(new(few)[:0], tk.r.Wants) {
+			if !o.hasRoom(&tk.r.Wants[i], instead) && tk.passed <= maxPassed {
 				return false
 			}
 		}
 		return true
-	})
+	}
+	if mixed && q.pressed() {
+		readers := c.batch < maxBatch
+		if tk := nextOf(&c.line, true, func(tk *ticket) bool { return takes(tk.r.Wants) != readers && fits(tk) }); tk != nil {
+			return tk
+		}
+	}
+	return nextOf(&c.line, true, fits)
 }
 
-// countSeveral adds n to the counts of those that want several names, if a ticket does.
-func countSeveral(names []*separate, tk *ticket, n int) {
-	for _, q := range names {
-		if q != nil && len(tk.also) > 0 {
+// countLocked adds n to the counts that a ticket at the gate belongs to.
+func countLocked(names []*separate, tk *ticket, n int) {
+	for i, q := range names {
+		if len(tk.also) > 0 {
 			q.crowd.several += n
+		}
+		if counts(&tk.r.Wants[i]) {
+			q.crowd.takers += n
 		}
 	}
 }
 
 // passesLocked notes that those that want several names are passed over, on some of them: by a ticket, or by what
-// has just come.
-func passesLocked(names []*separate, by *ticket) {
-	for _, q := range names {
-		if q == nil || q.crowd == nil || q.crowd.several == 0 {
+// has just come. Readers take no room from them.
+func passesLocked(names []*separate, wants []place.Want, by *ticket) {
+	for i, q := range names {
+		if q == nil || q.crowd == nil || q.crowd.several == 0 || !counts(&wants[i]) {
 			continue
 		}
 		for at := q.crowd.line.Front(); at != nil && at.Value != by; at = at.Next() {
@@ -115,9 +208,11 @@ func passesLocked(names []*separate, by *ticket) {
 // admitLocked lets a ticket through. instead is the hold whose place it replaces; nil: none.
 func (g *gate) admitLocked(tk *ticket, instead *Hold) {
 	names := g.names(new(few)[:0], tk.r.Wants)
-	passesLocked(names, tk)
+	passesLocked(names, tk.r.Wants, tk)
 	g.unqueueLocked(tk, names)
-	tk.patience.turnLocked(tk.since)
+	if takes(tk.r.Wants) {
+		tk.patience.turnLocked(tk.since)
+	}
 	if instead == nil {
 		enterLocked(names, tk.r)
 		tk.answer(false, nil)
@@ -136,14 +231,12 @@ func (g *gate) admitLocked(tk *ticket, instead *Hold) {
 
 // unqueueLocked takes a ticket out of the lines of its names.
 func (g *gate) unqueueLocked(tk *ticket, names []*separate) {
-	countSeveral(names, tk, -1)
-	also := tk.also
-	for i, q := range names {
-		switch {
-		case q == nil:
-		case firstOf(names[:i+1]) == q:
+	countLocked(names, tk, -1)
+	first, also := firstOf(names, tk.r.Wants), tk.also
+	for _, q := range names {
+		if q == first {
 			q.crowd.line.Remove(tk.at)
-		default:
+		} else {
 			q.crowd.line.Remove(also[0])
 			also = also[1:]
 		}
@@ -171,11 +264,11 @@ func (g *gate) pass(h *Hold) (taken bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	names := g.names(new(few)[:0], h.wants)
-	c := firstCrowd(names)
-	if c == nil {
-		return false
+	first := firstOf(names, h.wants)
+	if first.crowd == nil || !slices.ContainsFunc(first.through, func(e entry) bool { return e.hold == h }) {
+		return false // nothing waits, or the hold is a reader's by now
 	}
-	tk := g.nextLocked(firstOf(names), h)
+	tk := g.nextLocked(first, h)
 	if tk == nil || !wantSame(tk.r.Wants, h.wants) {
 		return false
 	}
@@ -183,20 +276,32 @@ func (g *gate) pass(h *Hold) (taken bool) {
 	return true
 }
 
-// leaves lets others through: the nodes of a hold are about to go.
+// leaves lets others through: the nodes of a hold are about to go, or it has become a reader's.
 func (g *gate) leaves(h *Hold) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	names := g.names(new(few)[:0], h.wants)
-	g.leaveLocked(names, func(e *entry) bool { return e.hold == h })
+	g.leaveLocked(names, h.wants, func(e *entry) bool { return e.hold == h })
 }
 
 // meets notes where a request that was let through waits in ZooKeeper's queue.
 func (g *gate) meets(r *Request, at waitingPlace) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.meetsLocked(r, at)
+}
+
+func (g *gate) meetsLocked(r *Request, at waitingPlace) {
 	names := g.names(new(few)[:0], r.Wants)
 	for _, e := range entriesOf(names, r) {
 		e.at = &at
+	}
+	g.serveIfLocked(names, func(s *separate) bool { return s.readers() > 0 }) // those that wait are not waited for
+}
+
+// serveIfLocked lets through what may pass if something other than room has changed.
+func (g *gate) serveIfLocked(names []*separate, changed func(*separate) bool) {
+	if slices.ContainsFunc(names, func(s *separate) bool { return s != nil && changed(s) }) {
+		g.serveLocked(names)
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/place"
+	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
 // await waits until a ticket is let through, or has a hold. If the request's context ends first, it
@@ -22,7 +23,7 @@ func (g *gate) await(tk *ticket) error {
 		return nil
 	}
 	names := g.names(nil, r.Wants)
-	c := firstCrowd(names)
+	c := firstCrowd(names, r.Wants)
 	tk.deadline = deadline
 	ahead := g.aheadLocked(names, tk)
 	g.mu.Unlock()
@@ -40,7 +41,7 @@ func (g *gate) await(tk *ticket) error {
 		return nil
 	case <-ctx.Done():
 		g.mu.Lock()
-		ahead, held := g.aheadLocked(names, tk), firstOf(names).isHeld()
+		ahead, held := g.aheadLocked(names, tk), firstOf(names, r.Wants).isHeld()
 		g.mu.Unlock()
 		err := g.waitEnded(ctx, r, held)
 		if !ahead.Local {
@@ -72,9 +73,10 @@ func (g *gate) leave(names []*separate, tk *ticket) {
 	tk.patience.leftLocked(tk.r, tk.since, tk.deadline)
 	if tk.at != nil {
 		g.unqueueLocked(tk, names)
-		for _, a := range firstCrowd(names).agents {
+		for _, a := range firstCrowd(names, tk.r.Wants).agents {
 			a.reviewLocked()
 		}
+		g.serveIfLocked(names, func(s *separate) bool { return s.readers() > 0 && s.crowd.takers == s.crowd.line.Len() }) // no readers wait that writers wait for
 		g.mu.Unlock()
 		return
 	}
@@ -153,9 +155,7 @@ func (c gateCrew) unqueueLocked(tk *ticket) {
 }
 
 func (c gateCrew) agentMeetsLocked(a *agent, at waitingPlace) {
-	for _, e := range entriesOf(c.names(nil, a.request.Wants), &a.request) {
-		e.at = &at
-	}
+	c.meetsLocked(&a.request, at)
 }
 
 func (c gateCrew) holdsLocked(a *agent, h *Hold) (admitted bool) {
@@ -194,31 +194,50 @@ func (g *gate) points(r *Request) (all []Behind) {
 	var through []found
 	g.mu.Lock()
 	for i, q := range g.names(new(few)[:0], r.Wants) {
-		if q == nil || q.hasRoom(&r.Wants[i], nil) {
+		if q == nil || counts(&r.Wants[i]) && !q.isFull(&r.Wants[i], nil) {
 			continue
 		}
 		for _, e := range q.through {
-			through = append(through, found{e, r.Wants[i]})
+			if q.keepsOut(&e, &r.Wants[i]) {
+				through = append(through, found{e, r.Wants[i]})
+			}
 		}
 	}
 	g.mu.Unlock()
 	for _, f := range through {
-		var nodes []Node
+		var points []Behind
 		switch {
 		case f.hold != nil:
-			nodes, _ = f.hold.Nodes()
+			nodes, _ := f.hold.Nodes()
+			for _, n := range nodes {
+				n.Mode = f.want.Kind.Mode
+				points = append(points, Behind{Node: n, Itself: true})
+			}
 		case f.at != nil && f.at.own != nil:
-			own, _ := f.at.own.Contenders()
-			for i, c := range own {
-				nodes = append(nodes, Node{c, f.r.Wants[i].Name})
+			modes := queue.ModesOf(f.want.Kind.Mode)
+			if mode := f.entry.want(f.want.Path).Kind.Mode; mode.Excludes(f.want.Kind.Mode) {
+				modes |= queue.ModesOf(mode) // it waits for what that waits for
+			}
+			points, _ = f.at.points(f.r.Wants, modes)
+			for i := range points {
+				points[i].Itself = true
 			}
 		}
-		for _, n := range nodes {
-			if n.Name == f.want.Name {
-				n.Mode = f.want.Kind.Mode
-				all = append(all, Behind{Node: n, Itself: true})
+		for _, b := range points {
+			if b.Name == f.want.Name {
+				all = append(all, b)
 			}
 		}
 	}
 	return all
+}
+
+// keepsOut reports whether a request that waits at the gate waits for what was let through on one of its names. Readers
+// that are as many as may be under way wait for other contenders, or are about to be granted the lock.
+func (s *separate) keepsOut(e *entry, w *place.Want) bool {
+	mode := e.want(w.Path).Kind.Mode
+	if counts(w) {
+		return !mode.Joins()
+	}
+	return e.at != nil || mode.Excludes(w.Kind.Mode)
 }

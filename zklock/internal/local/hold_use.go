@@ -157,6 +157,9 @@ func (h *Hold) Downgrade(ctx context.Context) error {
 	if !h.apart {
 		h.home.serve(nil)
 	}
+	if h.admitted {
+		h.home.leavesGate(h)
+	}
 	select {
 	case err := <-done:
 		switch {

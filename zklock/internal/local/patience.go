@@ -27,6 +27,7 @@ type patience struct {
 	waits  time.Duration // how long callers have waited that gave up before a deadline or without one, on average; 0: none has
 	work   time.Duration // how long callers have the lock, on average; 0: not known
 	lead   time.Duration // how long a caller that leads takes until it has the lock, on average; 0: not known
+	joins  time.Duration // the same of readers at the gate, which do not wait for one another
 
 	asked  bool          // a request with FailBusy has come
 	turnAt time.Time     // when a caller that waited had its turn last
@@ -60,12 +61,9 @@ func (p *patience) workedLocked(since time.Time) {
 }
 
 // suffices reports whether a caller that came at since, and has that deadline, is likely to be there when its work is
-// done, if it gets the lock now or, if it leads, when it has got it.
-func (p *patience) suffices(since, deadline time.Time, leads bool, now time.Time) bool {
-	needs := p.work + p.work/4
-	if leads {
-		needs += p.lead
-	}
+// done, if it has the lock after lead.
+func (p *patience) suffices(since, deadline time.Time, lead time.Duration, now time.Time) bool {
+	needs := p.work + p.work/4 + lead
 	if !deadline.IsZero() && deadline.Sub(now) < needs {
 		return false
 	}
@@ -105,10 +103,19 @@ func (p *patience) busyLocked(latest time.Time, before int) error {
 }
 
 // ledLocked notes since when a caller that has the lock now has led.
-func (p *patience) ledLocked(since time.Time) {
+func (p *patience) ledLocked(r *Request, since time.Time) {
 	if now := time.Now(); p.pressedLocked(now) {
-		p.lead = average(p.lead, now.Sub(since))
+		lead := p.leadOf(r)
+		*lead = average(*lead, now.Sub(since))
 	}
+}
+
+// leadOf returns how long such callers lead.
+func (p *patience) leadOf(r *Request) *time.Duration {
+	if r.apart && !takes(r.Wants) {
+		return &p.joins
+	}
+	return &p.lead
 }
 
 // average adds a value to a moving average.

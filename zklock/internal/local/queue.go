@@ -279,13 +279,13 @@ func (q *Queue) nextLocked(mode queue.Mode, leads bool) *ticket {
 }
 
 // hasLed notes since when a leader that has the lock now has led; a zero time is not known.
-func (q *Queue) hasLed(since time.Time) {
+func (q *Queue) hasLed(r *Request, since time.Time) {
 	if since.IsZero() {
 		return
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.patience.ledLocked(since)
+	q.patience.ledLocked(r, since)
 }
 
 // gaveUp notes that the caller of a leader's ticket has given up.

@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/internal/errs"
@@ -99,6 +100,14 @@ type home interface {
 
 	// serve lets waiters go on: lost is over or, if lost is nil, a writer's hold has become a reader's.
 	serve(lost *Hold)
+}
+
+// counts reports whether a want takes room at the gate. Readers hold together.
+func counts(w *place.Want) bool { return w.Kind.Permits > 0 || !w.Kind.Mode.Joins() }
+
+// takes reports whether a request takes room on one of its names.
+func takes(wants []place.Want) bool {
+	return slices.ContainsFunc(wants, func(w place.Want) bool { return counts(&w) })
 }
 
 // latest returns until when a request with FailBusy can wait, as far as its bounds say; zero if it has none, or

@@ -62,7 +62,11 @@ func nextOf(waiters *list.List, leads bool, fits func(*ticket) bool) (next *tick
 		if now.IsZero() {
 			now = time.Now()
 		}
-		if !p.pressedLocked(now) || p.suffices(tk.since, tk.deadline, leads, now) {
+		lead := time.Duration(0)
+		if leads {
+			lead = *p.leadOf(tk.r)
+		}
+		if !p.pressedLocked(now) || p.suffices(tk.since, tk.deadline, lead, now) {
 			return tk
 		}
 		if next == nil {

@@ -347,6 +347,14 @@ var _ = []mutant.Mutant{
 		Tests:  []string{"TestWritesThatWereGivenUp"},
 	},
 	{
+		Name:   "write-dropped-although-a-caller-waits",
+		Breaks: "a write that a caller waits for is not sent, since another one was given up",
+		In:     (*committer).next,
+		Find:   "givenUp := w.givenUp.Load()",
+		Put:    "givenUp := w.givenUp.Load() || slices.ContainsFunc(c.pending, func(o *Write) bool { return o != nil && o.givenUp.Load() })",
+		Tests:  []string{"TestWritesThatWereGivenUp"},
+	},
+	{
 		Name:   "name-bound-to-a-session",
 		Breaks: "names whose session cannot be opened fail, although the client has a session that works",
 		In:     (*Pool[*Session]).choose,
