@@ -452,7 +452,7 @@ func TestOwnNodeIsReadThoughAFollowerWatchesIt(t *testing.T) {
 		lost := faultdriver.Nth(2, about(faultdriver.On(faultdriver.Watch, faultdriver.LoseEvent())))
 		a, b, c := connect(t, e.Connector(), nil), connect(t, faultdriver.Wrap(e.Connector(), lost), nil), connect(t, e.Connector(), nil)
 		held := mustLock(t)(a.Mutex("x").Acquire(t.Context()))
-		writer := acquiring(t, b.Mutex("x"), t.Context(), zklock.WithoutHandover())
+		writer := acquiring(t, b.Mutex("x"), t.Context())
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		var follower sync.WaitGroup
