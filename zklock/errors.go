@@ -160,7 +160,7 @@ var (
 // to what went wrong, which [errors.Is] and [errors.As] find.
 type Error struct {
 	// Op is the operation: acquire, break, close, contenders, deadlocks, downgrade, get, healthy, label, locks,
-	// open, parse, ping, release, revoke, shutdown, txn, verify, watch.
+	// open, parse, ping, release, revoke, shutdown, slots, txn, verify, watch.
 	Op string
 
 	Name string // the lock's name; "" if the operation is not about a lock

@@ -98,15 +98,17 @@ func TestDirectoryIsReplaced(t *testing.T) {
 		}
 		return s
 	}
+	watched := func() bool {
+		found, _ := filepath.Glob(filepath.Join(dir, "*.watch"))
+		return len(found) == 1
+	}
 	first := connect(1)
+	wait.Until(t, "the directory is watched, so no file appears while it is removed", watched)
 	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)
 	}
 	second := connect(1)
-	wait.Until(t, "the new directory is watched", func() bool {
-		found, _ := filepath.Glob(filepath.Join(dir, "*.watch"))
-		return len(found) == 1
-	})
+	wait.Until(t, "the new directory is watched", watched)
 	if err := os.Chmod(dir, 0o750); err != nil {
 		t.Fatal(err)
 	}
