@@ -60,7 +60,7 @@ type streamServer struct {
 
 // do implements work.
 func (s *streamServer) do(ctx context.Context) error {
-	locked := &holding.Stream{Errors: failures, Ctx: ctx, Inner: s.stream.RecvMsg, Waits: s.call.ClientStream, Logger: s.logger}
+	locked := &holding.Stream{Errors: s.failures, Ctx: ctx, Inner: s.stream.RecvMsg, Waits: s.call.ClientStream, Logger: s.logger}
 	locked.Hold(s.lock) // the context does not carry a lock that was lost
 	return s.handler(s.srv, &serverStream{s.stream, locked})
 }

@@ -162,7 +162,7 @@ func (c *call) finish(ctx context.Context, err error) {
 		panic(http.ErrAbortHandler)
 	default:
 		c.writer.restore()
-		c.fail(w, r, loss)
+		c.fail(w, r, handled{loss})
 	}
 }
 
