@@ -16,6 +16,7 @@ var errReturned = status.Error(codes.Canceled, "the handler of this stream has r
 func (c *config) serveFirst(srv any, ss grpc.ServerStream, call Call, limit served.Limit, handler grpc.StreamHandler) (err error) {
 	ctx := holding.NewContext(ss.Context())
 	first := holding.NewFirstMessage(ctx, c.failures, ss.RecvMsg, call.ClientStream, c.logger)
+	first.Room = c.room()
 	s := &firstMessage{serverStream: serverStream{ss, &first.Stream}, first: first, config: c, call: call, limit: limit, late: ctx}
 	defer func() { err = first.End(err, errReturned) }()
 	return handler(srv, s)

@@ -168,7 +168,19 @@ func WithAcquire(opts ...zklock.AcquireOption) Option {
 // was acquired, with zklock.ErrMaxHold as the cause. It does not release the lock: the
 // lock is held until the call has ended. On a server the call ends with what the handler
 // returns. By default the time is not limited.
+//
+// On a server, a RecvMsg that waits for the client ends at once then, and a SendMsg a tenth of d later, and one second
+// at most. So a client that is frozen, and reads and sends no more, does not keep the lock for
+// ever.
 func WithMaxHold(d time.Duration) Option { return optionFunc(func(c *config) { c.maxHold = d }) }
+
+// room returns for how long a SendMsg may go on after WithMaxHold has ended the context; 0 without that.
+func (c *config) room() time.Duration {
+	if c.maxHold <= 0 {
+		return 0
+	}
+	return served.Room(c.maxHold)
+}
 
 // WithLogger sets the logger for errors that are a fault of the program or its set-up
 // ([ReasonError]). The status that the caller gets does not describe the fault. The default is

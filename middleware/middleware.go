@@ -112,10 +112,15 @@ func (c *call) run(ctx context.Context, lock *zklock.Lock) error {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, c.maxHold, zklock.ErrMaxHold)
 		defer cancel()
+		c.writer.cut = served.NewCut(c.writer.inner, c.maxHold)
+		defer c.writer.cut.Stop()
 	}
 	inner := c.request.WithContext(ctx)
 	if c.body != nil {
 		inner.Body = c.body
+	}
+	if c.maxHold > 0 && inner.Body != nil && inner.Body != http.NoBody {
+		inner.Body = &cutBody{inner.Body, c.writer.cut}
 	}
 	c.writer.lock = lock
 	if c.tokenHeader != "" {

@@ -204,6 +204,11 @@ func WithAcquire(opts ...zklock.AcquireOption) Option {
 // zklock.ErrMaxHold as the cause. It does not release the lock: the lock is held
 // until the handler has returned, and the handler's response is sent. By default the
 // time is not limited.
+//
+// Reads and writes that wait for the client then, or later, end after a tenth of d, and after one second at most, by
+// a deadline of the connection. So a client that is frozen does not keep the lock for ever. A
+// connection that the handler has taken over gets that deadline in any case. It needs a ResponseWriter
+// that http.ResponseController can set deadlines on, as the server's.
 func WithMaxHold(d time.Duration) Option { return optionFunc(func(c *config) { c.maxHold = d }) }
 
 // WithBufferBody sets how many bytes of a request's body the middleware reads, at most, before
