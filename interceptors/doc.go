@@ -72,7 +72,8 @@
 // servers that do not lock. Their errors are the same. If the client gives a call
 // up, because of its context or because the lock is lost, the server may continue
 // the call for a while. So it is safer to lock in the server, where the work is
-// done.
+// done. Attempts of a retry policy, or of hedging, inside of a client's lock share it, so two handlers can work
+// at once: see "Clients" in docs/adapters.md for what to use.
 //
 // # Order of interceptors
 //
