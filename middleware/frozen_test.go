@@ -2,7 +2,9 @@ package middleware_test
 
 import (
 	"bytes"
+	"errors"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -11,6 +13,7 @@ import (
 
 	testworld "github.com/zklock/go-zklock/internal/testkit/world"
 	"github.com/zklock/go-zklock/middleware"
+	"github.com/zklock/go-zklock/zklock"
 )
 
 // A client that neither reads nor sends any longer keeps no lock for ever: WithMaxHold ends what waits for it.
@@ -69,7 +72,13 @@ func TestMaxHoldEndsWhatWaitsForAFrozenClient(t *testing.T) {
 				w := newWorld(t)
 				left := make(chan time.Duration, 1)
 				lock := middleware.New(w.fixed, middleware.WithMaxHold(3*time.Second), middleware.WithBufferBody(0))
-				client := testworld.Serve(t, &http.Server{ErrorLog: quiet(), Handler: lock(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+				ended := make(chan struct{}) // the server is done with the connection
+				state := func(_ net.Conn, s http.ConnState) {
+					if s == http.StateClosed || s == http.StateHijacked {
+						close(ended)
+					}
+				}
+				client := testworld.Serve(t, &http.Server{ErrorLog: quiet(), ConnState: state, Handler: lock(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 					start := time.Now()
 					if err := c.work(rw, r); err == nil {
 						t.Error("no error")
@@ -80,7 +89,10 @@ func TestMaxHoldEndsWhatWaitsForAFrozenClient(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				defer conn.Close()
+				defer func() {
+					_ = conn.Close()
+					<-ended
+				}()
 				// The client sends a part of its request, and is frozen.
 				if _, err := io.WriteString(conn, "POST /orders/42 HTTP/1.1\r\nHost: shop\r\nContent-Length: 1000\r\n\r\npart"); err != nil {
 					t.Fatal(err)
@@ -119,4 +131,43 @@ func TestMaxHoldLeavesTheAnswerOfASlowHandler(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Over HTTP/2 the deadline is that of the request's stream. It ends a write that waits because the client reads
+// no more, and other requests of the connection go on.
+func TestMaxHoldEndsAWriteOverHTTP2(t *testing.T) {
+	w := newWorld(t)
+	left := make(chan error, 1)
+	lock := middleware.New(w.fixed, middleware.WithMaxHold(100*time.Millisecond))
+	mux := http.NewServeMux()
+	mux.Handle("/frozen", lock(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		var err error
+		for chunk := make([]byte, 1<<20); err == nil; { // more than a client that does not read lets in
+			_, err = rw.Write(chunk)
+		}
+		left <- err
+	})))
+	mux.HandleFunc("/other", func(http.ResponseWriter, *http.Request) {})
+	srv := serveProto(t, "HTTP/2.0", mux)
+	resp, err := srv.Client().Get(srv.URL + "/frozen")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if err := <-left; errors.Is(err, zklock.ErrLost) {
+		t.Error(err)
+	}
+	l, err := w.client.Mutex("orders/42").Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = l.Release(t.Context())
+	other, err := srv.Client().Get(srv.URL + "/other")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = other.Body.Close()
+	if other.ProtoMajor != 2 || other.StatusCode != http.StatusOK {
+		t.Errorf("%s, status %d", other.Proto, other.StatusCode)
+	}
 }
