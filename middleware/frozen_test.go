@@ -18,7 +18,7 @@ import (
 
 // A client that neither reads nor sends any longer keeps no lock for ever: WithMaxHold ends what waits for it.
 func TestMaxHoldEndsWhatWaitsForAFrozenClient(t *testing.T) {
-	much := bytes.Repeat([]byte("x"), 1<<20)
+	much, text := bytes.Repeat([]byte("x"), 1<<20), strings.Repeat("x", 1<<20)
 	for what, c := range map[string]struct {
 		work func(http.ResponseWriter, *http.Request) error
 		held time.Duration
@@ -28,7 +28,7 @@ func TestMaxHoldEndsWhatWaitsForAFrozenClient(t *testing.T) {
 			return err
 		}, 3300 * time.Millisecond},
 		"a string": {func(rw http.ResponseWriter, _ *http.Request) error {
-			_, err := io.WriteString(rw, string(much))
+			_, err := io.WriteString(rw, text)
 			return err
 		}, 3300 * time.Millisecond},
 		"a copy": {func(rw http.ResponseWriter, _ *http.Request) error {
