@@ -177,7 +177,7 @@ func (s *clientStream) end(err error) error {
 	if success {
 		err = nil
 	}
-	err = failures.Settle(failures.Overdue(s.late, err), released)
+	err = s.failures.Settle(s.failures.Overdue(s.late, err), released)
 	s.forsake()
 	s.late.Cancel(context.Canceled)
 	if success && err == nil {
@@ -209,7 +209,7 @@ func (s *clientStream) SendMsg(m any) error {
 	if s.held != nil {
 		// The context may end a little later than the lease.
 		if loss := holding.Loss(s.held.Lock()); loss != nil {
-			return s.end(lost(loss))
+			return s.end(s.failures.Lost(loss))
 		}
 	}
 	err := s.inner.SendMsg(m)

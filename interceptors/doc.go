@@ -48,8 +48,9 @@
 //	  (zklock.Reason: token_regression), or the Client was closed
 //	the call's own deadline passed during the wait               DeadlineExceeded     LOCK_CONTENDED, or LOCK_UNAVAILABLE
 //	the call was canceled during the wait                        Canceled
-//	the lock was lost, and the handler returned                  Aborted              LOCK_LOST
-//	  nil, or that its context has ended
+//	the lock was lost before the handler ran                     Unavailable          LOCK_UNAVAILABLE
+//	the lock was lost, and the handler returned                  FailedPrecondition   LOCK_LOST
+//	  nil, or that its context has ended                         (WithLostCode)
 //	the lock was lost, and the handler returned another error    that error
 //	the call names no lock, or the name is invalid               InvalidArgument      LOCK_NAME
 //	the call's sequencer is stale (WithSequencerCheck)           FailedPrecondition   LOCK_STALE
@@ -57,7 +58,7 @@
 //	  it is logged (WithLogger)
 //
 // The last column is the reason of an ErrorInfo whose domain is Domain. Reason
-// returns it. The first three rows also have a RetryInfo. The statuses contain no
+// returns it. Those whose handler has not run, and may be made again, also have a RetryInfo. The statuses contain no
 // names of locks or servers. In the process that locks, errors.Is and errors.As
 // also find zklock's errors and the handler's own in these errors.
 //
@@ -71,7 +72,8 @@
 // servers that do not lock. Their errors are the same. If the client gives a call
 // up, because of its context or because the lock is lost, the server may continue
 // the call for a while. So it is safer to lock in the server, where the work is
-// done.
+// done. Attempts of a retry policy, or of hedging, inside of a client's lock share it, so two handlers can work
+// at once: see "Clients" in docs/adapters.md for what to use.
 //
 // # Order of interceptors
 //

@@ -159,6 +159,7 @@ func ExampleUnaryServerInterceptor() {
 		interceptors.ByMethod(map[string]interceptors.Pick{methodPay: interceptors.ByField(client, "value", "orders/%s")}),
 		interceptors.WithWait(0), // refuse a call whose lock is taken at once
 		interceptors.WithCode(codes.ResourceExhausted),
+		interceptors.WithLostCode(codes.DataLoss), // of a lock that was lost while the handler ran
 		interceptors.WithRetryDelay(time.Second),
 		interceptors.WithWriteTimeout(10*time.Second),
 		interceptors.WithMaxHold(time.Minute),

@@ -15,7 +15,8 @@ var errReturned = status.Error(codes.Canceled, "the handler of this stream has r
 // serveFirst serves a stream whose first message chooses its lock.
 func (c *config) serveFirst(srv any, ss grpc.ServerStream, call Call, limit served.Limit, handler grpc.StreamHandler) (err error) {
 	ctx := holding.NewContext(ss.Context())
-	first := holding.NewFirstMessage(ctx, failures, ss.RecvMsg, call.ClientStream, c.logger)
+	first := holding.NewFirstMessage(ctx, c.failures, ss.RecvMsg, call.ClientStream, c.logger)
+	first.Room = c.room()
 	s := &firstMessage{serverStream: serverStream{ss, &first.Stream}, first: first, config: c, call: call, limit: limit, late: ctx}
 	defer func() { err = first.End(err, errReturned) }()
 	return handler(srv, s)

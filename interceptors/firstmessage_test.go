@@ -187,7 +187,7 @@ func TestContextsMadeBeforeTheFirstMessageEndWithTheLock(t *testing.T) {
 			w.Lose(child)
 			return nil
 		}}, onServer(w.fixed, interceptors.WithFirstMessage())...)
-		wantStatus(t, chat(t.Context(), conn), codes.Aborted, interceptors.ReasonLost)
+		wantStatus(t, chat(t.Context(), conn), codes.FailedPrecondition, interceptors.ReasonLost)
 	})
 }
 

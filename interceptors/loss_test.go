@@ -25,11 +25,11 @@ var endings = []struct {
 	code    codes.Code
 	reason  string
 }{
-	{"success", func(context.Context) error { return nil }, codes.Aborted, interceptors.ReasonLost},
-	{"the context's error", func(ctx context.Context) error { return ctx.Err() }, codes.Aborted, interceptors.ReasonLost},
-	{"the context's cause", context.Cause, codes.Aborted, interceptors.ReasonLost},
-	{"a wrapped cause", func(ctx context.Context) error { return fmt.Errorf("gave up: %w", context.Cause(ctx)) }, codes.Aborted, interceptors.ReasonLost},
-	{"a status of giving up", func(context.Context) error { return status.Error(codes.Canceled, "gave up") }, codes.Aborted, interceptors.ReasonLost},
+	{"success", func(context.Context) error { return nil }, codes.FailedPrecondition, interceptors.ReasonLost},
+	{"the context's error", func(ctx context.Context) error { return ctx.Err() }, codes.FailedPrecondition, interceptors.ReasonLost},
+	{"the context's cause", context.Cause, codes.FailedPrecondition, interceptors.ReasonLost},
+	{"a wrapped cause", func(ctx context.Context) error { return fmt.Errorf("gave up: %w", context.Cause(ctx)) }, codes.FailedPrecondition, interceptors.ReasonLost},
+	{"a status of giving up", func(context.Context) error { return status.Error(codes.Canceled, "gave up") }, codes.FailedPrecondition, interceptors.ReasonLost},
 	{"a status of its own", func(context.Context) error { return status.Error(codes.NotFound, "no such order") }, codes.NotFound, ""},
 	{"an error of its own", func(context.Context) error { return errors.New("no such order") }, codes.Unknown, ""},
 	{"a deadline of its own", func(context.Context) error { return context.DeadlineExceeded }, codes.DeadlineExceeded, ""},
@@ -165,7 +165,7 @@ func TestNothingGoesThroughAStreamOfOneRequestAfterALoss(t *testing.T) {
 				}
 				return nil
 			}}, onServer(w.fixed, firstIf(first)...)...)
-			wantStatus(t, runStream(t.Context(), conn, "watch", 1), codes.Aborted, interceptors.ReasonLost)
+			wantStatus(t, runStream(t.Context(), conn, "watch", 1), codes.FailedPrecondition, interceptors.ReasonLost)
 		})
 	}
 }
@@ -193,7 +193,7 @@ func TestLossWakesAHandlerThatWaitsForItsClient(t *testing.T) {
 			if took := time.Since(start); took < time.Minute || took > 61*time.Second {
 				t.Errorf("the stream ended after %v, want a minute", took)
 			}
-			wantStatus(t, err, codes.Aborted, interceptors.ReasonLost)
+			wantStatus(t, err, codes.FailedPrecondition, interceptors.ReasonLost)
 		})
 	}
 }
@@ -210,7 +210,7 @@ func TestLostThroughAPartition(t *testing.T) {
 			}
 			return nil, ctx.Err()
 		})
-		wantStatus(t, err, codes.Aborted, interceptors.ReasonLost)
+		wantStatus(t, err, codes.FailedPrecondition, interceptors.ReasonLost)
 	})
 }
 
@@ -241,7 +241,7 @@ func TestBreakByAnOperatorIsALoss(t *testing.T) {
 				} else {
 					err = chat(t.Context(), conn)
 				}
-				wantStatus(t, err, codes.Aborted, interceptors.ReasonLost)
+				wantStatus(t, err, codes.FailedPrecondition, interceptors.ReasonLost)
 			})
 		})
 	}
@@ -288,7 +288,7 @@ func TestLostDuringAClientsCall(t *testing.T) {
 				} else {
 					err = chat(t.Context(), conn)
 				}
-				wantStatus(t, err, codes.Aborted, interceptors.ReasonLost)
+				wantStatus(t, err, codes.FailedPrecondition, interceptors.ReasonLost)
 				if !errors.Is(err, zklock.ErrLost) {
 					t.Errorf("%v does not match ErrLost", err)
 				}
@@ -312,7 +312,7 @@ func TestSuccessOfAClientsCallAfterALossIsALoss(t *testing.T) {
 				w.Lose(ctx)
 				return nil
 			})
-		wantStatus(t, err, codes.Aborted, interceptors.ReasonLost)
+		wantStatus(t, err, codes.FailedPrecondition, interceptors.ReasonLost)
 	})
 }
 
@@ -337,7 +337,11 @@ func TestLostBeforeTheHandlerBegins(t *testing.T) {
 				}
 				defer c.Close()
 				there, here := kinds[kind](t, t.Context(), func(context.Context, interceptors.Call) zklock.Acquirer { return c.Mutex("orders/42") })
-				wantStatus(t, there, codes.Aborted, interceptors.ReasonLost)
+				if kind == "first message on the server" { // the handler runs, and waits in its first RecvMsg
+					wantStatus(t, there, codes.FailedPrecondition, interceptors.ReasonLost)
+				} else {
+					wantStatus(t, there, codes.Unavailable, interceptors.ReasonUnavailable)
+				}
 				if !errors.Is(here, zklock.ErrLost) {
 					t.Errorf("%v does not match ErrLost", here)
 				}
@@ -375,7 +379,7 @@ func TestLostThoughTheHandlerReleases(t *testing.T) {
 				} else {
 					err = chat(t.Context(), conn)
 				}
-				wantStatus(t, err, codes.Aborted, interceptors.ReasonLost)
+				wantStatus(t, err, codes.FailedPrecondition, interceptors.ReasonLost)
 			})
 		})
 	}

@@ -35,7 +35,7 @@ func TestLostAsTheHandlerOfAStreamBegins(t *testing.T) {
 			return nil
 		}}, onServer(w.fixed, interceptors.WithSequencerCheck(new(fence.Guard), trust))...)
 		ctx := metadata.AppendToOutgoingContext(t.Context(), fence.Key, sequencer("upstream", 11))
-		wantStatus(t, runStream(ctx, conn, "watch", 1), codes.Aborted, interceptors.ReasonLost)
+		wantStatus(t, runStream(ctx, conn, "watch", 1), codes.FailedPrecondition, interceptors.ReasonLost)
 	})
 }
 
@@ -50,6 +50,6 @@ func TestLostBeforeTheHandlerBeginsButNotReported(t *testing.T) {
 			t.Error("the handler ran")
 			return nil, nil
 		})
-		wantStatus(t, err, codes.Aborted, interceptors.ReasonLost)
+		wantStatus(t, err, codes.Unavailable, interceptors.ReasonUnavailable)
 	})
 }

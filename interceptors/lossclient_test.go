@@ -44,8 +44,8 @@ func TestClientSendsNothingAfterTheLoss(t *testing.T) {
 			w.ensemble.ExpireAll()
 			<-held.Done()
 			err = stream.SendMsg(nil)
-			if status.Code(err) != codes.Aborted || !errors.Is(err, zklock.ErrLost) || inner.sent != 1 {
-				t.Errorf("first message %v: %v after %d messages were sent, want Aborted and ErrLost after 1", first, err, inner.sent)
+			if status.Code(err) != codes.FailedPrecondition || !errors.Is(err, zklock.ErrLost) || inner.sent != 1 {
+				t.Errorf("first message %v: %v after %d messages were sent, want FailedPrecondition and ErrLost after 1", first, err, inner.sent)
 			}
 		})
 	}

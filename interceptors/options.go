@@ -13,6 +13,7 @@ import (
 	"github.com/zklock/go-zklock/internal/backlog"
 	"github.com/zklock/go-zklock/internal/holding"
 	"github.com/zklock/go-zklock/internal/served"
+	"github.com/zklock/go-zklock/internal/verdict"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/fence"
 )
@@ -39,6 +40,8 @@ type config struct {
 	writeTimeout *time.Duration // nil: the server's
 	label        func(context.Context, Call) string
 	code         codes.Code
+	lostCode     codes.Code // 0: the default
+	failures     *holding.Errors
 	retryDelay   time.Duration
 	maxHold      time.Duration
 	firstMessage bool
@@ -61,6 +64,7 @@ func newConfig(interceptor string, pick Pick, opts []Option) *config {
 			o.apply(c)
 		}
 	}
+	c.failures = newFailures(codes.Code(verdict.LostCode(verdict.Code(c.lostCode), verdict.Code(c.code))))
 	c.logger = new(backlog.Queue).Logger(c.logger)
 	c.acquire = append(c.acquire, zklock.WithWait(c.wait))
 	return c
@@ -125,6 +129,21 @@ func WithCode(code codes.Code) Option {
 	return optionFunc(func(c *config) { c.code = code })
 }
 
+// WithLostCode sets the code of a call whose lock was lost while its handler ran ([ReasonLost]). The handler's work may be
+// done, so nothing on the way may repeat the call by itself. The default is FailedPrecondition: by the
+// definition of that code, a caller does not repeat the call before it has looked at the state. It
+// is not the code of WithCode, so that a retry policy for locks in use repeats no work that
+// may be done; if WithCode sets FailedPrecondition, the default is Aborted. A call whose handler has not
+// run gets Unavailable.
+//
+// WithLostCode panics if code is OK, or not one of the codes of package codes.
+func WithLostCode(code codes.Code) Option {
+	if code == codes.OK || code > codes.Unauthenticated {
+		panic(fmt.Sprintf("interceptors: WithLostCode(%v): want the code of an error", code))
+	}
+	return optionFunc(func(c *config) { c.lostCode = code })
+}
+
 // WithRetryDelay sets the delay in the RetryInfo of calls that were not served and may
 // be made again. The delay is d plus a random part of up to half of d. So clients that
 // were refused together do not come back together. If a [zklock.BusyError] has a longer estimate,
@@ -149,7 +168,19 @@ func WithAcquire(opts ...zklock.AcquireOption) Option {
 // was acquired, with zklock.ErrMaxHold as the cause. It does not release the lock: the
 // lock is held until the call has ended. On a server the call ends with what the handler
 // returns. By default the time is not limited.
+//
+// On a server, a RecvMsg that waits for the client ends at once then, and a SendMsg a tenth of d later, and one second
+// at most. So a client that is frozen, and reads and sends no more, does not keep the lock for
+// ever.
 func WithMaxHold(d time.Duration) Option { return optionFunc(func(c *config) { c.maxHold = d }) }
+
+// room returns for how long a SendMsg may go on after WithMaxHold has ended the context; 0 without that.
+func (c *config) room() time.Duration {
+	if c.maxHold <= 0 {
+		return 0
+	}
+	return served.Room(c.maxHold)
+}
 
 // WithLogger sets the logger for errors that are a fault of the program or its set-up
 // ([ReasonError]). The status that the caller gets does not describe the fault. The default is

@@ -68,7 +68,7 @@ func TestRevocationWakesAHandlerThatWaitsForItsClient(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
 				if _, err := count(ctx, conn); loses {
-					wantStatus(t, err, codes.Aborted, interceptors.ReasonLost)
+					wantStatus(t, err, codes.FailedPrecondition, interceptors.ReasonLost)
 				} else {
 					wantStatus(t, err, codes.Canceled, "")
 				}

@@ -38,7 +38,7 @@ func (s *section) hold(ctx context.Context, a zklock.Acquirer) error {
 	err := zklock.Do(ctx, a, s.run, opts...)
 	switch {
 	case s.entered:
-		return failures.Settle(s.err, err)
+		return s.failures.Settle(s.err, err)
 	case err == nil:
 		err = errNotHeld
 	}

@@ -19,7 +19,8 @@ import (
 // loss as its cause. From then on SendMsg and RecvMsg fail. A RecvMsg that is waiting for
 // a message from the client fails at once, and the handler must not use the message that
 // it passed to RecvMsg again. A SendMsg that is waiting for the client to read continues
-// to wait. A RecvMsg that waits also ends when the stream's Context ends for another reason.
+// to wait, unless there is a WithMaxHold: then it ends a little after the stream's Context, and the handler must not
+// use its message again. A RecvMsg that waits also ends when the stream's Context ends for another reason.
 //
 // It panics if pick is nil.
 func StreamServerInterceptor(pick Pick, opts ...Option) grpc.StreamServerInterceptor {
@@ -60,7 +61,7 @@ type streamServer struct {
 
 // do implements work.
 func (s *streamServer) do(ctx context.Context) error {
-	locked := &holding.Stream{Errors: failures, Ctx: ctx, Inner: s.stream.RecvMsg, Waits: s.call.ClientStream, Logger: s.logger}
+	locked := &holding.Stream{Errors: s.failures, Ctx: ctx, Inner: s.stream.RecvMsg, Waits: s.call.ClientStream, Logger: s.logger, Room: s.room()}
 	locked.Hold(s.lock) // the context does not carry a lock that was lost
 	return s.handler(s.srv, &serverStream{s.stream, locked})
 }
@@ -75,12 +76,7 @@ type serverStream struct {
 func (s *serverStream) Context() context.Context { return s.Ctx }
 
 // SendMsg implements grpc.ServerStream.
-func (s *serverStream) SendMsg(m any) error {
-	if err := s.Stopped(); err != nil {
-		return err
-	}
-	return s.ServerStream.SendMsg(m)
-}
+func (s *serverStream) SendMsg(m any) error { return s.Send(m, s.ServerStream.SendMsg) }
 
 // RecvMsg implements grpc.ServerStream.
 func (s *serverStream) RecvMsg(m any) error { return s.Receive(m) }

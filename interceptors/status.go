@@ -35,7 +35,7 @@ const (
 
 	// ReasonLost means that the lock was lost while the handler ran. The handler's
 	// work may be done, half done or not done, and another holder may have worked
-	// at the same time.
+	// at the same time. The code is that of WithLostCode.
 	ReasonLost = verdict.LockLost
 
 	// ReasonName means that the call does not name a lock, or that the name is
@@ -105,8 +105,10 @@ func statusWith(v verdict.Verdict, retryDelay time.Duration, err error) *status.
 	return s
 }
 
-// lost returns the error of a call whose lock was lost.
-func lost(cause error) error { return &statusError{statusWith(verdict.Lost, 0, cause), cause} }
+// lost returns the error of a call whose lock was lost while its handler ran.
+func lost(code codes.Code, cause error) error {
+	return &statusError{statusWith(verdict.Lost(verdict.Code(code)), 0, cause), cause}
+}
 
 // statusOf returns the status that the server would send for a handler's error.
 func statusOf(err error) *status.Status {

@@ -116,7 +116,7 @@ func TestErrorsOfAcquire(t *testing.T) {
 		{zklock.ErrConflict, codes.Internal, interceptors.ReasonError, false},
 		{zklock.ErrNoAuth, codes.Internal, interceptors.ReasonError, false},
 		{zklock.ErrBadEnsemble, codes.Internal, interceptors.ReasonError, false},
-		{&zklock.LostError{Cause: zklock.ErrUnavailable}, codes.Aborted, interceptors.ReasonLost, false},
+		{&zklock.LostError{Cause: zklock.ErrUnavailable}, codes.Unavailable, interceptors.ReasonUnavailable, true},
 		{errors.New("whatever"), codes.Internal, interceptors.ReasonError, false},
 	} {
 		t.Run(c.err.Error(), func(t *testing.T) {

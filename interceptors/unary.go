@@ -83,5 +83,5 @@ type unaryClient struct {
 
 // do implements work.
 func (s *unaryClient) do(ctx context.Context) error {
-	return failures.Overdue(ctx, s.invoker(s.send(ctx), s.call.FullMethod, s.call.Request, s.reply, s.cc, s.opts...))
+	return s.failures.Overdue(ctx, s.invoker(s.send(ctx), s.call.FullMethod, s.call.Request, s.reply, s.cc, s.opts...))
 }

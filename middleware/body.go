@@ -8,6 +8,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"github.com/zklock/go-zklock/internal/served"
 )
 
 // requestBody is the Body of a request.
@@ -68,6 +70,17 @@ func boundReading(ctx context.Context, w http.ResponseWriter, wait time.Duration
 		}
 		return <-cut
 	}
+}
+
+// cutBody is a body whose reads end when the lock was held for too long.
+type cutBody struct {
+	requestBody
+	cut *served.Cut
+}
+
+// Read implements io.Reader.
+func (b *cutBody) Read(p []byte) (int, error) {
+	return b.cut.Read(func() (int, error) { return b.requestBody.Read(p) })
 }
 
 // replay is a body with a part that has been read already. Like the server's own body it may be

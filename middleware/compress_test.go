@@ -86,7 +86,7 @@ func TestErrorAnswersCanBeReadThroughCompression(t *testing.T) {
 							rw.Header().Set("Content-Length", "4")
 							w.Lose(r.Context())
 							io.WriteString(rw, "made")
-						})), 503, middleware.ReasonLost)
+						})), 424, middleware.ReasonLost)
 					})
 				}
 			}

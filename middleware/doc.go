@@ -36,7 +36,9 @@
 //	  (WithBufferBody)
 //	the request was canceled during the wait: by the server,      503 and Retry-After
 //	  since the client has disconnected, or by a middleware
-//	the lock was lost before the handler wrote anything           503, without the handler's headers
+//	the lock was lost before the handler ran                      503 and Retry-After
+//	the lock was lost before the handler wrote anything           424 (WithLostStatus), without the
+//	                                                              handler's headers
 //	the lock was lost later                                       the connection is aborted
 //	the request names no lock, or the name is invalid             400
 //	the request's sequencer is stale (WithSequencerCheck)         409
@@ -50,11 +52,16 @@
 //
 // After a loss, the handler may not have been the only holder. So the middleware
 // does not deliver its response, whatever the handler did. If no byte of the
-// response has been sent, the client gets the 503. Otherwise the middleware aborts
+// response has been sent, the client gets the 424, which nothing on the way repeats by itself: the
+// handler's work may be done. Otherwise the middleware aborts
 // the connection (in HTTP/2: the stream), so that the client does not take a part
 // of the response for the whole: it sees an unexpected end. There is one
 // exception. If the handler has flushed as many bytes as its Content-Length
 // announces, the client already has a complete response.
+//
+// Some clients send a request again when its connection ends before the response, a POST too, as
+// hashicorp/go-retryablehttp does. A handler that has written, and not flushed, when its lock is lost gives them
+// that reason. So a handler with effects writes its response last, and its requests have an idempotency key.
 //
 // # The ResponseWriter
 //

@@ -124,8 +124,8 @@ func TestLossDuringACopyFromASlowSource(t *testing.T) {
 			t.Fatal(err)
 		}
 		resp.Body.Close()
-		if resp.StatusCode != http.StatusServiceUnavailable {
-			t.Errorf("status %d, want 503", resp.StatusCode)
+		if resp.StatusCode != http.StatusFailedDependency {
+			t.Errorf("status %d, want 424", resp.StatusCode)
 		}
 	}
 }

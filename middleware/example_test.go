@@ -128,7 +128,7 @@ func ExampleWithWait() {
 	defer client.Close()
 
 	lock := middleware.New(middleware.ByQuery(client, "report", "reports/%s"),
-		middleware.WithWait(0), middleware.WithWriteTimeout(10*time.Second), middleware.WithStatus(http.StatusConflict), middleware.WithRetryAfter(time.Minute), middleware.WithTokenHeader("X-Lock-Token"))
+		middleware.WithWait(0), middleware.WithWriteTimeout(10*time.Second), middleware.WithStatus(http.StatusConflict), middleware.WithLostStatus(http.StatusUnprocessableEntity), middleware.WithRetryAfter(time.Minute), middleware.WithTokenHeader("X-Lock-Token"))
 	h := lock(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "done") }))
 	fmt.Println("token:", answer(h, "POST", "/?report=2026").Header().Get("X-Lock-Token") != "")
 

@@ -55,7 +55,7 @@ var answers = map[string]func(http.ResponseWriter) error{
 	},
 }
 
-func TestLostBeforeTheFirstByteIsA503WithoutTheHandlersHeaders(t *testing.T) {
+func TestLostBeforeTheFirstByteIsA424WithoutTheHandlersHeaders(t *testing.T) {
 	for name, answer := range answers {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -74,7 +74,7 @@ func TestLostBeforeTheFirstByteIsA503WithoutTheHandlersHeaders(t *testing.T) {
 				rec.Header().Set("X-Outer", "outer")
 				rec.Header().Set("X-Gone", "not")
 				h.ServeHTTP(rec, httptest.NewRequest("GET", "/", nil))
-				wantProblem(t, rec, 503, middleware.ReasonLost)
+				wantProblem(t, rec, 424, middleware.ReasonLost)
 				if rec.Flushed {
 					t.Error("something was flushed")
 				}
@@ -104,7 +104,7 @@ func TestLostThroughAPartitionBeforeTheFirstByte(t *testing.T) {
 			}
 			io.WriteString(rw, "made")
 		}))
-		wantProblem(t, do(h, httptest.NewRequest("GET", "/", nil)), 503, middleware.ReasonLost)
+		wantProblem(t, do(h, httptest.NewRequest("GET", "/", nil)), 424, middleware.ReasonLost)
 	})
 }
 
@@ -115,7 +115,7 @@ func TestLostWhenTheHandlerHadFailedIsStillALoss(t *testing.T) {
 			w.Lose(r.Context())
 			http.Error(rw, "my own idea", http.StatusTeapot)
 		}))
-		wantProblem(t, do(h, httptest.NewRequest("GET", "/", nil)), 503, middleware.ReasonLost)
+		wantProblem(t, do(h, httptest.NewRequest("GET", "/", nil)), 424, middleware.ReasonLost)
 	})
 }
 
@@ -208,7 +208,7 @@ func TestBreakByAnOperatorIsALoss(t *testing.T) {
 			rw.Header().Set("X-Handler", "yes")
 		}))
 		rec := do(h, httptest.NewRequest("GET", "/", nil))
-		wantProblem(t, rec, 503, middleware.ReasonLost)
+		wantProblem(t, rec, 424, middleware.ReasonLost)
 		if rec.Header().Get("X-Handler") != "" {
 			t.Error("the response has the handler's header")
 		}
@@ -245,7 +245,7 @@ func TestLossIsALossThoughTheHandlerReleasedTheLockItself(t *testing.T) {
 			case begun && aborted != http.ErrAbortHandler:
 				t.Errorf("recovered %v, want http.ErrAbortHandler", aborted)
 			case !begun:
-				wantProblem(t, rec, 503, middleware.ReasonLost)
+				wantProblem(t, rec, 424, middleware.ReasonLost)
 			}
 			if !errors.Is(observed, zklock.ErrLost) {
 				t.Errorf("the observer got %v, want ErrLost", observed)
@@ -291,7 +291,7 @@ func TestLostBeforeTheHandlerIsCalled(t *testing.T) {
 				outer := open()
 				h = middleware.New(func(*http.Request) zklock.Acquirer { return outer.Mutex("outer") })(h)
 			}
-			wantProblem(t, do(h, httptest.NewRequest("GET", "/", nil)), 503, middleware.ReasonLost)
+			wantProblem(t, do(h, httptest.NewRequest("GET", "/", nil)), 503, middleware.ReasonUnavailable)
 		})
 	}
 }
@@ -302,6 +302,6 @@ func TestLostBeforeTheHandlerIsCalledButNotReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, m := testworld.Unreported(t)
 		h := middleware.New(func(*http.Request) zklock.Acquirer { return m }, middleware.WithAcquire(zklock.Reenter()))(never(t))
-		wantProblem(t, do(h, httptest.NewRequestWithContext(ctx, "GET", "/", nil)), 503, middleware.ReasonLost)
+		wantProblem(t, do(h, httptest.NewRequestWithContext(ctx, "GET", "/", nil)), 503, middleware.ReasonUnavailable)
 	})
 }

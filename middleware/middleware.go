@@ -112,10 +112,15 @@ func (c *call) run(ctx context.Context, lock *zklock.Lock) error {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, c.maxHold, zklock.ErrMaxHold)
 		defer cancel()
+		c.writer.cut = served.NewCut(c.writer.inner, c.maxHold)
+		defer c.writer.cut.Stop()
 	}
 	inner := c.request.WithContext(ctx)
 	if c.body != nil {
 		inner.Body = c.body
+	}
+	if c.maxHold > 0 && inner.Body != nil && inner.Body != http.NoBody {
+		inner.Body = &cutBody{inner.Body, c.writer.cut}
 	}
 	c.writer.lock = lock
 	if c.tokenHeader != "" {
@@ -162,7 +167,7 @@ func (c *call) finish(ctx context.Context, err error) {
 		panic(http.ErrAbortHandler)
 	default:
 		c.writer.restore()
-		c.fail(w, r, loss)
+		c.fail(w, r, handled{loss})
 	}
 }
 

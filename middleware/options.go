@@ -17,6 +17,7 @@ import (
 const (
 	defaultWait       = 10 * time.Second
 	defaultStatus     = http.StatusLocked
+	defaultLostStatus = http.StatusFailedDependency
 	defaultRetryAfter = time.Second
 	defaultBufferBody = 64 << 10
 )
@@ -37,6 +38,7 @@ type config struct {
 	errorHandler func(http.ResponseWriter, *http.Request, error)
 	observers    []func(*http.Request, error)
 	status       int
+	lostStatus   int
 	retryAfter   time.Duration
 	maxHold      time.Duration
 	bufferBody   int64
@@ -55,6 +57,7 @@ func newConfig(opts []Option) *config {
 		wait:       defaultWait,
 		label:      routeOf,
 		status:     defaultStatus,
+		lostStatus: defaultLostStatus,
 		retryAfter: defaultRetryAfter,
 		bufferBody: defaultBufferBody,
 	}
@@ -114,7 +117,9 @@ func routeOf(r *http.Request) string {
 // WithErrorHandler sets a function that writes the error responses, instead of the
 // built-in ones: for a request that did not get its lock, or whose lock was lost
 // before anything was written. err matches one of zklock's errors, fence.ErrStale,
-// or os.ErrDeadlineExceeded if the body did not arrive in time. It may contain the
+// or os.ErrDeadlineExceeded if the body did not arrive in time. If err matches zklock.ErrLost, the
+// handler may have run, so f writes a status that no client repeats by itself: see
+// WithLostStatus. err may contain the
 // lock's name, so do not send it to the client. The Retry-After header is already
 // set for requests that may be sent again.
 //
@@ -150,10 +155,27 @@ func WithObserver(f func(r *http.Request, err error)) Option {
 // WithStatus panics if code is not between 400 and 599: a client would take other
 // statuses for success.
 func WithStatus(code int) Option {
-	if code < 400 || code > 599 {
-		panic(fmt.Sprintf("middleware: WithStatus(%d): want a status from 400 to 599", code))
-	}
+	mustBeError("WithStatus", code)
 	return optionFunc(func(c *config) { c.status = code })
+}
+
+// WithLostStatus sets the status of the response to a request whose lock was lost while its handler
+// ran ([ReasonLost]). The handler's work may be done, so nothing on the way may repeat the request by
+// itself. The default is 424 Failed Dependency: known clients and proxies repeat it only if their
+// settings name it. They repeat 408, 425, 429 and, by their usual settings, all of 500, 502, 503 and 504; nginx and
+// HAProxy can be set to repeat 403 and 404, and Envoy 409. A request whose handler has not run gets 503.
+//
+// WithLostStatus panics if code is not between 400 and 599.
+func WithLostStatus(code int) Option {
+	mustBeError("WithLostStatus", code)
+	return optionFunc(func(c *config) { c.lostStatus = code })
+}
+
+// mustBeError panics if code is not the status of an error. option is the function that got it.
+func mustBeError(option string, code int) {
+	if code < 400 || code > 599 {
+		panic(fmt.Sprintf("middleware: %s(%d): want a status from 400 to 599", option, code))
+	}
 }
 
 // WithRetryAfter sets the Retry-After header of responses to requests that were
@@ -182,6 +204,11 @@ func WithAcquire(opts ...zklock.AcquireOption) Option {
 // zklock.ErrMaxHold as the cause. It does not release the lock: the lock is held
 // until the handler has returned, and the handler's response is sent. By default the
 // time is not limited.
+//
+// Reads and writes that wait for the client then, or later, end after a tenth of d, and after one second at most, by
+// a deadline of the connection. So a client that is frozen does not keep the lock for ever. A
+// connection that the handler has taken over gets that deadline in any case. It needs a ResponseWriter
+// that http.ResponseController can set deadlines on, as the server's.
 func WithMaxHold(d time.Duration) Option { return optionFunc(func(c *config) { c.maxHold = d }) }
 
 // WithBufferBody sets how many bytes of a request's body the middleware reads, at most, before

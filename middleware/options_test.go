@@ -179,14 +179,17 @@ func TestLabelAndTokenHeader(t *testing.T) {
 }
 
 func TestStatusThatDoesNotSayNoIsRefused(t *testing.T) {
-	refused := func(code int) (refused bool) {
+	refused := func(code int, option func(int) middleware.Option) (refused bool) {
 		defer func() { refused = recover() != nil }()
-		middleware.WithStatus(code)
+		option(code)
 		return false
 	}
 	for code, want := range map[int]bool{0: true, -1: true, 200: true, 399: true, 600: true, 400: false, 423: false, 599: false} {
-		if refused(code) != want {
+		if refused(code, middleware.WithStatus) != want {
 			t.Errorf("WithStatus(%d) panicked: %v, want %v", code, !want, want)
+		}
+		if refused(code, middleware.WithLostStatus) != want {
+			t.Errorf("WithLostStatus(%d) panicked: %v, want %v", code, !want, want)
 		}
 	}
 }

@@ -33,7 +33,7 @@ const (
 
 	// ReasonLost means that the lock was lost while the handler ran. The handler's
 	// work may be done, half done or not done, and another holder may have worked
-	// at the same time.
+	// at the same time. No other reason is sent after the handler has run.
 	ReasonLost = "LOCK_LOST"
 
 	// ReasonName means that the request does not name a lock, or that the name is
@@ -72,15 +72,17 @@ func (c *config) classify(ctx context.Context, err error) problem {
 		return problem{http.StatusBadRequest, ReasonName, "The request's sequencer header is malformed.", false}
 	case is(errSlowBody):
 		return problem{http.StatusRequestTimeout, ReasonBody, "The request's body took too long to arrive. Send the request again.", true}
-	case is(zklock.ErrLost):
+	case is(errHandled):
 		// No Retry-After: how much of its work the handler has done is unknown.
-		return problem{http.StatusServiceUnavailable, ReasonLost, "The lock was lost while the request was served. Its work may be done, half done or not done: check before you repeat it.", false}
+		return problem{c.lostStatus, ReasonLost, "The lock was lost while the request was served. Its work may be done, half done or not done: check before you repeat it.", false}
+	case is(zklock.ErrLost):
+		return tryLater // before the handler has run
 	case ctx.Err() != nil && is(ctx.Err()), is(errDeadline):
 		return ended(ctx, is(zklock.ErrUnavailable))
 	case is(zklock.ErrInvalidName):
 		return problem{http.StatusBadRequest, ReasonName, "The value that names the lock is missing from the request, or is not allowed.", false}
 	case is(zklock.ErrUnavailable), is(zklock.ErrClosed), zklock.Reason(err) == "token_regression":
-		return problem{http.StatusServiceUnavailable, ReasonUnavailable, "No lock can be acquired at the moment. Try again later.", true}
+		return tryLater
 	case errors.As(err, new(*zklock.DeadlockError)):
 		return problem{c.status, ReasonDeadlock, "The wait for the lock was part of a deadlock, and was ended. Release the locks that you hold, and begin again.", true}
 	case is(zklock.ErrNotAcquired), is(zklock.ErrTooManyWaiters):
@@ -88,6 +90,18 @@ func (c *config) classify(ctx context.Context, err error) problem {
 	}
 	return programsFault
 }
+
+// errHandled is in the error of a request whose lock was lost while its handler ran.
+var errHandled = errors.New("the handler has run")
+
+// handled is a loss that came while the handler ran. Its text is the loss's.
+type handled struct{ error }
+
+// Unwrap lets errors.Is and errors.As find the loss.
+func (h handled) Unwrap() []error { return []error{h.error, errHandled} }
+
+// tryLater is the response to a request that may be sent again.
+var tryLater = problem{http.StatusServiceUnavailable, ReasonUnavailable, "No lock can be acquired at the moment. Try again later.", true}
 
 // programsFault is the response to errors that the client cannot avoid.
 var programsFault = problem{http.StatusInternalServerError, ReasonError, "The server failed to acquire the lock, and has logged the reason.", false}

@@ -140,7 +140,7 @@ func TestErrorsOfAcquire(t *testing.T) {
 		{zklock.ErrNoAuth, 500, middleware.ReasonError, false},
 		{zklock.ErrBadEnsemble, 500, middleware.ReasonError, false},
 		{zklock.ErrMisuse, 500, middleware.ReasonError, false},
-		{&zklock.LostError{Cause: zklock.ErrUnavailable}, 503, middleware.ReasonLost, false},
+		{&zklock.LostError{Cause: zklock.ErrUnavailable}, 503, middleware.ReasonUnavailable, true},
 		{errors.New("whatever"), 500, middleware.ReasonError, false},
 	} {
 		var observed error

@@ -28,6 +28,7 @@ func (b *beneath) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	}
 	conn, buf, err := http.NewResponseController(w.inner).Hijack()
 	if err == nil {
+		w.cut.Hijack(conn)
 		w.phase = hijacked
 	}
 	return conn, buf, err
@@ -42,6 +43,8 @@ type flushing writer
 // Flush implements http.Flusher.
 func (f *flushing) Flush() {
 	if w := (*writer)(f); w.begin() == nil {
+		w.cut.BeginWrite()
+		defer w.cut.EndWrite()
 		w.inner.(http.Flusher).Flush()
 	}
 }

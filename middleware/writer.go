@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/served"
 	"github.com/zklock/go-zklock/zklock"
 )
 
@@ -37,6 +38,7 @@ type writer struct {
 	inner http.ResponseWriter
 	lock  *zklock.Lock
 	phase phase
+	cut   *served.Cut // nil without WithMaxHold
 
 	saved   http.Header // inner's header before the handler ran; valid if isSaved
 	isSaved bool
@@ -112,6 +114,8 @@ func (w *writer) WriteHeader(code int) {
 	if code >= 100 && code < 200 && code != http.StatusSwitchingProtocols {
 		// An informational header: the final one follows.
 		if w.phase != refused && w.check(true) == nil {
+			w.cut.BeginWrite()
+			defer w.cut.EndWrite()
 			w.inner.WriteHeader(code)
 		}
 		return
@@ -142,7 +146,9 @@ func inChunks[T string | []byte](w *writer, p T, write func(T) (int, error)) (n 
 			return n, err
 		}
 		chunk := p[n:min(n+chunkSize, len(p))]
+		w.cut.BeginWrite()
 		written, err := write(chunk)
+		w.cut.EndWrite()
 		n += written
 		if err != nil || written < len(chunk) || n == len(p) {
 			return n, err
@@ -172,6 +178,8 @@ func (w *writer) ReadFrom(src io.Reader) (n int64, err error) {
 
 // copyRest copies src to the server, and checks the lock before each chunk.
 func (w *writer) copyRest(src io.Reader) (n int64, err error) {
+	w.cut.BeginWrite()
+	defer w.cut.EndWrite()
 	file, left := src, int64(math.MaxInt64)
 	limited, isLimited := src.(*io.LimitedReader) // http.ServeFile copies from one
 	if isLimited {
@@ -242,7 +250,9 @@ func (w *writer) FlushError() error {
 	if err := w.begin(); err != nil {
 		return err
 	}
+	w.cut.BeginWrite()
 	err := http.NewResponseController(w.inner).Flush()
+	w.cut.EndWrite()
 	if errors.Is(err, http.ErrNotSupported) {
 		w.phase = before // nothing was sent
 	}

@@ -89,8 +89,8 @@ func TestLostBeforeAHijackRefusesIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	resp.Body.Close()
-	if resp.StatusCode != http.StatusServiceUnavailable {
-		t.Errorf("status %d, want 503", resp.StatusCode)
+	if resp.StatusCode != http.StatusFailedDependency {
+		t.Errorf("status %d, want 424", resp.StatusCode)
 	}
 }
 
@@ -120,7 +120,7 @@ func TestEarlyHintsAreNotTheAnswer(t *testing.T) {
 		resp.Body.Close()
 		want := http.StatusCreated
 		if loses {
-			want = http.StatusServiceUnavailable
+			want = http.StatusFailedDependency
 		}
 		if hints != 1 || resp.StatusCode != want {
 			t.Errorf("lost %v: %d hints, status %d, want %d", loses, hints, resp.StatusCode, want)
@@ -173,7 +173,7 @@ func TestSourceThatIsSlowerThanTheLockIsNotTheAnswer(t *testing.T) {
 			t.Error("the copy succeeded")
 		}
 	}))
-	wantProblem(t, do(h, httptest.NewRequest("GET", "/", nil)), 503, middleware.ReasonLost)
+	wantProblem(t, do(h, httptest.NewRequest("GET", "/", nil)), 424, middleware.ReasonLost)
 }
 
 // losing is an empty source. Its Read returns after the lock was lost.
@@ -225,5 +225,5 @@ func TestFlushThatTheServerDoesNotHaveIsNotTheAnswer(t *testing.T) {
 	}))
 	rec := httptest.NewRecorder()
 	h.ServeHTTP(struct{ http.ResponseWriter }{rec}, httptest.NewRequest("GET", "/", nil))
-	wantProblem(t, rec, 503, middleware.ReasonLost)
+	wantProblem(t, rec, 424, middleware.ReasonLost)
 }

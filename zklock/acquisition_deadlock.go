@@ -3,6 +3,9 @@ package zklock
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/zklock/go-zklock/zklock/internal/deadlock"
 	"github.com/zklock/go-zklock/zklock/internal/errs"
@@ -66,18 +69,38 @@ func (a *acquisition) reportDeadlock(err error) {
 	}
 }
 
-// errCallerHolds is why an acquisition fails that would have to wait for a lock of its caller.
-var errCallerHolds = errs.Case(ErrDeadlock, "a caller of this request holds this lock until it gets the answer, and waiting for it would never end: release it before the call, or do not acquire it here")
-
-// heldByCaller returns errCallerHolds if a caller holds a name so that it excludes the request. A reader whose
-// caller reads may get the lock. It waits if a writer does, and is a circle of one wait then.
+// heldByCaller returns an error if a caller holds a name so that it excludes the request, which would have to
+// wait for it. A reader whose caller reads may get the lock. It waits if a writer does, and is a circle of one
+// wait then.
 func (a *acquisition) heldByCaller(ctx context.Context) error {
-	for c := range callersOf(ctx) {
-		for _, w := range a.Wants {
+	var held []string
+	for _, w := range a.Wants {
+		for c := range callersOf(ctx) {
 			if w.Name == c.Name && w.Kind.Mode.Excludes(queue.Mode(c.Mode)) {
-				return errCallerHolds
+				held = append(held, w.Name)
+				break
 			}
 		}
 	}
-	return nil
+	if len(held) == 0 {
+		return nil
+	}
+	return errs.Case(ErrDeadlock, fmt.Sprintf("a caller of this request holds %s until it gets the answer, and waiting for that would never end: release it before the call, or do not acquire it here", a.which(held)))
+}
+
+// which returns how an error calls some of the names of the request: the error of a request for one has that name.
+func (a *acquisition) which(names []string) string {
+	if len(a.Wants) == 1 {
+		return "this lock"
+	}
+	return strings.Join(quoted(names), " and ")
+}
+
+// quoted returns the names as they stand in errors.
+func quoted(names []string) []string {
+	q := make([]string, len(names))
+	for i, name := range names {
+		q[i] = strconv.Quote(name)
+	}
+	return q
 }

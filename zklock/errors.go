@@ -152,7 +152,6 @@ var (
 // Reasons why a lock that the context holds cannot be joined with Reenter.
 var (
 	errReaderWrites = errs.Case(ErrDeadlock, "the context already holds this lock for reading, and waiting for it as a writer would never end: release it first, or acquire it for writing from the start")
-	errPartHeld     = errs.Case(ErrDeadlock, "the context already holds some of these names but not all, and waiting for the others meanwhile can end in a deadlock: release them first, or acquire all of them together from the start")
 	errOtherKind    = errs.Case(ErrDeadlock, "the context already holds this name as another kind of lock, and waiting for it would never end: use one kind of lock for a name")
 )
 

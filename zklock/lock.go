@@ -17,7 +17,7 @@ import (
 // when the session ends, when another program deletes the queue node, or when the [Client] is
 // closed. Done is closed, and the contexts of [Lock.Context] end, before the ensemble can grant the
 // lock to another client. There are two exceptions. If the node was deleted, they may end later. In
-// a process that was stopped, they end when it continues; Valid is false from that moment on.
+// a process that was stopped, they end some milliseconds after it continues; Valid is false at once.
 // [Lock.Token] protects a resource from writes that such a process had begun.
 //
 // A Lock that the program drops without a Release stays held until its session ends. When the

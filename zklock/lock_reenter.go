@@ -2,8 +2,10 @@ package zklock
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
+	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/local"
 	"github.com/zklock/go-zklock/zklock/internal/place"
 )
@@ -39,7 +41,7 @@ func (l *Lock) rejoin(a *acquisition) (*Lock, error) {
 		h.EndSession()
 		return nil, l.endedError()
 	}
-	if why := uncovered(h, a.Wants); why != nil {
+	if why := a.uncovered(h); why != nil {
 		return nil, why
 	}
 	if !a.rejoins {
@@ -74,18 +76,18 @@ func carried(ctx context.Context, c *shared, wants []place.Want) *Lock {
 	return lost
 }
 
-// uncovered returns why a request for these names cannot join the hold: the hold lacks
+// uncovered returns why the request cannot join the hold: the hold lacks
 // one of them, or has it in a mode that does not allow what is wanted. It returns nil if
 // the request can join.
-func uncovered(h *local.Hold, wants []place.Want) error {
+func (a *acquisition) uncovered(h *local.Hold) error {
 	mode := h.Mode()
-	var why error
-	for _, w := range wants {
+	var held []string
+	for _, w := range a.Wants {
 		i := find(h, w.Path)
 		if i < 0 {
-			why = errPartHeld
 			continue
 		}
+		held = append(held, w.Name)
 		switch have := h.Wants()[i].Kind; {
 		case have.Permits != w.Kind.Permits:
 			return errOtherKind
@@ -93,7 +95,10 @@ func uncovered(h *local.Hold, wants []place.Want) error {
 			return errReaderWrites
 		}
 	}
-	return why
+	if len(held) < len(a.Wants) {
+		return errs.Case(ErrDeadlock, fmt.Sprintf("the context already holds %s but not the other names, and waiting for these meanwhile can end in a deadlock: release what it holds first, or acquire all of them together from the start", a.which(held)))
+	}
+	return nil
 }
 
 // find returns the index in the wants of a hold of the name with a path; -1 if the hold does not have it.

@@ -1,7 +1,10 @@
 package zklock
 
 import (
+	"context"
+	"iter"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/internal/control"
@@ -25,6 +28,7 @@ func init() {
 		func(uses int) Option { return openOption(func(c *Client) { c.cfg.KeepAfter = uses }) },
 	)
 	control.ProvideObserve(observe)
+	control.ProvideCallersIn(func(ctx context.Context) []CallerLock { return slices.Collect(iter.Seq[CallerLock](callersOf(ctx))) })
 }
 
 // WithHooks adds hooks to those given before; see [JoinHooks] for their order.

@@ -72,9 +72,9 @@ func (s *clientStream) settled(err error) error {
 	}
 	released := s.held.GiveBack()
 	if !errors.Is(err, io.EOF) {
-		return failures.Settle(failures.Overdue(s.late, err), released)
+		return s.failures.Settle(s.failures.Overdue(s.late, err), released)
 	}
-	if lost := failures.Settle(nil, released); lost != nil {
+	if lost := s.failures.Settle(nil, released); lost != nil {
 		return lost
 	}
 	return err
@@ -94,7 +94,7 @@ func (s *clientStream) Send(m any) error {
 	if s.held != nil {
 		// The context may end a little later than the lease.
 		if loss := holding.Loss(s.held.Lock()); loss != nil {
-			return s.settled(lost(loss))
+			return s.settled(s.failures.Lost(loss))
 		}
 	}
 	err := s.StreamingClientConn.Send(m)
@@ -211,7 +211,7 @@ func (s *clientStream) CloseResponse() error {
 	err := s.StreamingClientConn.CloseResponse()
 	if s.held != nil {
 		if released := s.held.GiveBack(); err == nil && errors.Is(released, zklock.ErrLost) {
-			err = lost(released)
+			err = s.failures.Lost(released)
 		}
 	}
 	return err

@@ -33,8 +33,9 @@
 //	  (zklock.Reason: token_regression), or the Client was closed
 //	the call's own deadline passed during the wait               deadline_exceeded    LOCK_CONTENDED, or LOCK_UNAVAILABLE
 //	the call was canceled during the wait                        canceled
-//	the lock was lost, and the handler returned                  aborted              LOCK_LOST
-//	  nil, or that its context was canceled
+//	the lock was lost before the handler ran                     unavailable          LOCK_UNAVAILABLE
+//	the lock was lost, and the handler returned                  failed_precondition  LOCK_LOST
+//	  nil, or that its context was canceled                      (WithLostCode)
 //	the lock was lost, and the handler returned another error    that error
 //	WithMaxHold ended the context, and the handler returned      deadline_exceeded
 //	  the context's error
@@ -44,7 +45,7 @@
 //
 // The last column is the reason of an ErrorInfo whose domain is "zklock". Reason returns it;
 // ReasonContended and its kin are its values.
-// The first three rows also have a RetryInfo. The errors contain no names of locks or servers. In
+// Those whose handler has not run, and may be made again, also have a RetryInfo. The errors contain no names of locks or servers. In
 // the process that locks, errors.Is and errors.As also find zklock's errors and the handler's
 // own in them.
 //

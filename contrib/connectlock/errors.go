@@ -32,7 +32,7 @@ const (
 	ReasonUnavailable = verdict.Unavailable
 
 	// ReasonLost means that the lock was lost while the handler ran. The handler's work may be
-	// done, half done or not done, and another holder may have worked at the same time.
+	// done, half done or not done, and another holder may have worked at the same time. The code is that of WithLostCode.
 	ReasonLost = verdict.LockLost
 
 	// ReasonName means that the call does not name a lock, or that the name is invalid. The
@@ -96,9 +96,9 @@ func (c *config) refuse(ctx context.Context, procedure string, err error) error 
 	return verdictError(v, c.retryDelay, err)
 }
 
-// lost returns the error of a call whose lock was lost.
-func lost(cause error) error {
-	return verdictError(verdict.Lost, 0, cause)
+// lost returns the error of a call whose lock was lost while its handler ran.
+func lost(code connect.Code, cause error) error {
+	return verdictError(verdict.Lost(verdict.Code(code)), 0, cause)
 }
 
 // verdictError returns a verdict as an error.
@@ -113,17 +113,19 @@ func verdictError(v verdict.Verdict, retryDelay time.Duration, cause error) *con
 	return newError(connect.Code(v.Code), v.Text, cause, details...)
 }
 
-// failures makes the errors of calls that run under a lock.
-var failures = &holding.Errors{
-	Package: "connectlock",
-	Lost:    lost,
-	TooLong: func(cause error) error {
-		return newError(connect.CodeDeadlineExceeded, "the call took longer than its lock may be held (WithMaxHold)", oneline.Join(zklock.ErrMaxHold, cause))
-	},
-	Ended:    func(err, cause error) error { return newError(codeOf(err), err.Error(), cause) },
-	Own:      own,
-	Canceled: func(err error) bool { return connect.CodeOf(err) == connect.CodeCanceled },
-	Late:     func(err error) bool { return connect.CodeOf(err) == connect.CodeDeadlineExceeded },
+// newFailures returns what makes the errors of calls that run under a lock. lostCode is the code of a lost lock.
+func newFailures(lostCode connect.Code) *holding.Errors {
+	return &holding.Errors{
+		Package: "connectlock",
+		Lost:    func(cause error) error { return lost(lostCode, cause) },
+		TooLong: func(cause error) error {
+			return newError(connect.CodeDeadlineExceeded, "the call took longer than its lock may be held (WithMaxHold)", oneline.Join(zklock.ErrMaxHold, cause))
+		},
+		Ended:    func(err, cause error) error { return newError(codeOf(err), err.Error(), cause) },
+		Own:      own,
+		Canceled: func(err error) bool { return connect.CodeOf(err) == connect.CodeCanceled },
+		Late:     func(err error) bool { return connect.CodeOf(err) == connect.CodeDeadlineExceeded },
+	}
 }
 
 // own returns a handler's own error for the other side, with another cause.

@@ -32,6 +32,7 @@ func ExampleHandlerInterceptor() {
 	lock := connectlock.HandlerInterceptor(pick,
 		connectlock.WithWait(0), // refuse a call whose lock is taken at once
 		connectlock.WithCode(connect.CodeResourceExhausted),
+		connectlock.WithLostCode(connect.CodeDataLoss), // of a lock that was lost while the handler ran
 		connectlock.WithRetryDelay(time.Second),
 		connectlock.WithWriteTimeout(10*time.Second),
 		connectlock.WithMaxHold(time.Minute),

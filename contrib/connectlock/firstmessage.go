@@ -16,7 +16,7 @@ var errReturned = errors.New("the handler of this stream has returned")
 // serveFirst serves a stream whose first message chooses its lock.
 func (c *config) serveFirst(parent context.Context, conn connect.StreamingHandlerConn, call Call, limit served.Limit, next connect.StreamingHandlerFunc) (err error) {
 	ctx := holding.NewContext(parent)
-	first := holding.NewFirstMessage(ctx, failures, conn.Receive, call.ClientStream, c.logger)
+	first := holding.NewFirstMessage(ctx, c.failures, conn.Receive, call.ClientStream, c.logger)
 	s := &firstMessage{handlerStream: handlerStream{conn, &first.Stream}, first: first, config: c, call: call, limit: limit, late: ctx}
 	defer func() { err = first.End(err, errReturned) }()
 	return next(ctx, s)

@@ -103,7 +103,7 @@ func TestSendToASlowClient(t *testing.T) {
 			}
 			for down.Receive() {
 			}
-			wantError(t, down.Err(), connect.CodeAborted, "LOCK_LOST")
+			wantError(t, down.Err(), connect.CodeFailedPrecondition, "LOCK_LOST")
 			if err := <-sent; err != nil {
 				t.Errorf("Send: %v", err)
 			}

@@ -84,8 +84,8 @@ func TestHTTP1StreamLost(t *testing.T) {
 			if err := request.Close(); err != nil {
 				t.Fatal(err)
 			}
-			if got := <-response; !strings.Contains(got, `"code":"aborted"`) {
-				t.Errorf("the response is %q, want an error with the code aborted", got)
+			if got := <-response; !strings.Contains(got, `"code":"failed_precondition"`) {
+				t.Errorf("the response is %q, want an error with the code failed_precondition", got)
 			}
 		})
 	}

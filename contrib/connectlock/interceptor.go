@@ -74,7 +74,7 @@ func (h handlers) WrapStreamingHandler(next connect.StreamingHandlerFunc) connec
 			a = protolock.TooEarly
 		}
 		return h.hold(ctx, call, a, limit, func(ctx context.Context, lock *zklock.Lock) error {
-			s := &holding.Stream{Errors: failures, Ctx: ctx, Inner: conn.Receive, Waits: call.ClientStream, Logger: h.logger}
+			s := &holding.Stream{Errors: h.failures, Ctx: ctx, Inner: conn.Receive, Waits: call.ClientStream, Logger: h.logger}
 			s.Hold(lock)
 			return next(ctx, &handlerStream{conn, s})
 		})
@@ -148,12 +148,12 @@ func (c *config) hold(ctx context.Context, call Call, a zklock.Acquirer, limit s
 			defer cancel()
 		}
 		entered = true
-		done = failures.Overdue(ctx, work(ctx, lock))
+		done = c.failures.Overdue(ctx, work(ctx, lock))
 		return nil
 	}, opts...)
 	switch {
 	case entered:
-		return failures.Settle(done, err)
+		return c.failures.Settle(done, err)
 	case err == nil:
 		err = errNotHeld
 	}

@@ -68,7 +68,7 @@ func TestLostAsTheHandlerOfAStreamBegins(t *testing.T) {
 				}
 				return nil
 			})(ctx, inner)
-		wantError(t, err, connect.CodeAborted, connectlock.ReasonLost)
+		wantError(t, err, connect.CodeFailedPrecondition, connectlock.ReasonLost)
 	})
 }
 
@@ -82,6 +82,6 @@ func TestLostBeforeTheHandlerBeginsButNotReported(t *testing.T) {
 				t.Error("the handler ran")
 				return nil
 			})(ctx, new(answering))
-		wantError(t, err, connect.CodeAborted, connectlock.ReasonLost)
+		wantError(t, err, connect.CodeUnavailable, connectlock.ReasonUnavailable)
 	})
 }

@@ -41,7 +41,7 @@ func TestStreamClientSendsNothingAfterTheLoss(t *testing.T) {
 	e.ExpireAll()
 	<-held.Done()
 	err := stream.Send(wrapperspb.String("x"))
-	wantError(t, err, connect.CodeAborted, connectlock.ReasonLost)
+	wantError(t, err, connect.CodeFailedPrecondition, connectlock.ReasonLost)
 	if !errors.Is(err, zklock.ErrLost) || inner.sent != 1 {
 		t.Errorf("%v after %d messages were sent, want ErrLost after 1", err, inner.sent)
 	}

@@ -35,8 +35,8 @@ func TestLostThoughTheHandlerReleases(t *testing.T) {
 				},
 			}, connectlock.HandlerInterceptor(fixed(c), opts...))
 			_, err := call(t.Context(), s.pay, "x")
-			wantError(t, err, connect.CodeAborted, connectlock.ReasonLost)
-			wantError(t, receive(t.Context(), s.watch), connect.CodeAborted, connectlock.ReasonLost)
+			wantError(t, err, connect.CodeFailedPrecondition, connectlock.ReasonLost)
+			wantError(t, receive(t.Context(), s.watch), connect.CodeFailedPrecondition, connectlock.ReasonLost)
 		})
 	}
 }

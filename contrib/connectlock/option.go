@@ -11,7 +11,9 @@ import (
 
 	"github.com/zklock/go-zklock/interceptors/protolock"
 	"github.com/zklock/go-zklock/internal/backlog"
+	"github.com/zklock/go-zklock/internal/holding"
 	"github.com/zklock/go-zklock/internal/served"
+	"github.com/zklock/go-zklock/internal/verdict"
 	"github.com/zklock/go-zklock/zklock"
 )
 
@@ -37,6 +39,8 @@ type config struct {
 	writeTimeout *time.Duration // nil: the server's
 	label        func(context.Context, Call) string
 	code         connect.Code
+	lostCode     connect.Code // 0: the default
+	failures     *holding.Errors
 	retryDelay   time.Duration
 	maxHold      time.Duration
 	firstMessage bool
@@ -55,6 +59,7 @@ func newConfig(interceptor string, pick Pick, opts []Option) *config {
 			o.apply(c)
 		}
 	}
+	c.failures = newFailures(connect.Code(verdict.LostCode(verdict.Code(c.lostCode), verdict.Code(c.code))))
 	c.logger = new(backlog.Queue).Logger(c.logger)
 	c.acquire = append(c.acquire, zklock.WithWait(c.wait))
 	return c
@@ -106,10 +111,28 @@ func WithLabel(label func(ctx context.Context, call Call) string) Option {
 // The default is aborted: the caller decides whether to start again. The option does not change
 // the codes of other errors. WithCode panics if code is not one of those of package connect.
 func WithCode(code connect.Code) Option {
-	if code < connect.CodeCanceled || code > connect.CodeUnauthenticated {
-		panic(fmt.Sprintf("connectlock: WithCode(%v): want the code of an error", code))
-	}
+	mustBeError("WithCode", code)
 	return option(func(c *config) { c.code = code })
+}
+
+// WithLostCode sets the code of a call whose lock was lost while its handler ran ([ReasonLost]). The handler's work may be
+// done, so nothing on the way may repeat the call by itself. The default is failed_precondition: by the
+// definition of that code, a caller does not repeat the call before it has looked at the state. It
+// is not the code of WithCode, so that a retry policy for locks in use repeats no work that
+// may be done; if WithCode sets failed_precondition, the default is aborted. A call whose handler has not
+// run gets unavailable.
+//
+// WithLostCode panics if code is not one of those of package connect.
+func WithLostCode(code connect.Code) Option {
+	mustBeError("WithLostCode", code)
+	return option(func(c *config) { c.lostCode = code })
+}
+
+// mustBeError panics if code is not the code of an error. name is the option that got it.
+func mustBeError(name string, code connect.Code) {
+	if code < connect.CodeCanceled || code > connect.CodeUnauthenticated {
+		panic(fmt.Sprintf("connectlock: %s(%v): want the code of an error", name, code))
+	}
 }
 
 // WithRetryDelay sets the delay in the RetryInfo of calls that were not served and may be made
@@ -120,7 +143,9 @@ func WithRetryDelay(d time.Duration) Option { return option(func(c *config) { c.
 
 // WithMaxHold cancels the handler's context, or on a client the call's, d after the lock was
 // acquired, with zklock.ErrMaxHold as the cause. It does not release the lock: the lock is held
-// until the call has ended. By default the time is not limited.
+// until the call has ended. By default the time is not limited. A Receive of a handler that waits for the client
+// ends then. A Send that waits does not: an interceptor has no way to the connection, so set the http.Server's
+// WriteTimeout.
 func WithMaxHold(d time.Duration) Option { return option(func(c *config) { c.maxHold = d }) }
 
 // WithAcquire adds options for acquiring a call's lock:

@@ -201,6 +201,7 @@ func TestMistakesPanic(t *testing.T) {
 		"bad path":       func() { connectlock.ByField(c, "a..b", "orders/%s") },
 		"bad procedure":  func() { connectlock.ByProcedure(map[string]connectlock.Pick{"Pay": nil}) },
 		"bad code":       func() { connectlock.WithCode(0) },
+		"bad lost code":  func() { connectlock.WithLostCode(0) },
 	} {
 		func() {
 			defer func() {

@@ -70,7 +70,7 @@ func (p *party) finish(t *testing.T) {
 func (p *party) wantLost(t *testing.T) {
 	t.Helper()
 	if p.at == "" {
-		if got := p.Expect("ended"); got != "aborted, LOCK_LOST, lost: true" {
+		if got := p.Expect("ended"); got != "failed_precondition, LOCK_LOST, lost: true" {
 			t.Errorf("the call ended with %s, want the loss", got)
 		}
 		return
@@ -78,7 +78,7 @@ func (p *party) wantLost(t *testing.T) {
 	if why := p.Expect("cancelled"); !strings.Contains(why, "lost") {
 		t.Errorf("the handler was cancelled with %q, want the loss", why)
 	}
-	wantError(t, <-p.done, connect.CodeAborted, connectlock.ReasonLost)
+	wantError(t, <-p.done, connect.CodeFailedPrecondition, connectlock.ReasonLost)
 }
 
 // Two processes serve the same order on a real ZooKeeper, or make calls about it: one after the

@@ -163,7 +163,7 @@ func TestStreamHandlerLost(t *testing.T) {
 					t.Fatalf("received %v, %v", m, err)
 				}
 				_, err := stream.Receive()
-				wantError(t, err, connect.CodeAborted, "LOCK_LOST")
+				wantError(t, err, connect.CodeFailedPrecondition, "LOCK_LOST")
 				_ = stream.CloseRequest()
 				_ = stream.CloseResponse()
 			})
@@ -312,7 +312,7 @@ func TestStreamClientLostAndAbandoned(t *testing.T) {
 	lost := open(t.Context())
 	go e.ExpireAll()
 	_, err := lost.Receive()
-	wantError(t, err, connect.CodeAborted, "LOCK_LOST")
+	wantError(t, err, connect.CodeFailedPrecondition, "LOCK_LOST")
 	if !errors.Is(err, zklock.ErrLost) {
 		t.Errorf("error %v, want one that matches ErrLost", err)
 	}

@@ -45,5 +45,5 @@ func TestSendAfterSuspension(t *testing.T) {
 	if failed := p.Expect("sent"); failed != "true" {
 		t.Error("the handler has sent a message without the lock")
 	}
-	wantError(t, <-done, connect.CodeAborted, connectlock.ReasonLost)
+	wantError(t, <-done, connect.CodeFailedPrecondition, connectlock.ReasonLost)
 }

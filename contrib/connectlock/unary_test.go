@@ -82,8 +82,8 @@ func TestUnaryLost(t *testing.T) {
 		code     connect.Code
 		reason   string
 	}{
-		"nil":             {nil, connect.CodeAborted, "LOCK_LOST"},
-		"the context's":   {context.Canceled, connect.CodeAborted, "LOCK_LOST"},
+		"nil":             {nil, connect.CodeFailedPrecondition, "LOCK_LOST"},
+		"the context's":   {context.Canceled, connect.CodeFailedPrecondition, "LOCK_LOST"},
 		"connect's error": {full, connect.CodeDataLoss, ""},
 		"another":         {errors.New("the disk is full"), connect.CodeUnknown, ""},
 	} {
@@ -244,7 +244,7 @@ func TestUnaryClient(t *testing.T) {
 	release()
 	lose = true
 	_, err = call(t.Context(), s.pay, "x")
-	wantError(t, err, connect.CodeAborted, "LOCK_LOST")
+	wantError(t, err, connect.CodeFailedPrecondition, "LOCK_LOST")
 	if !errors.Is(err, zklock.ErrLost) {
 		t.Errorf("error %v, want one that matches ErrLost", err)
 	}

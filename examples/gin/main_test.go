@@ -91,7 +91,7 @@ func TestWhatTheReadmeShows(t *testing.T) {
 	for {
 		select {
 		case a := <-answered:
-			if a.status != 503 || !strings.Contains(a.body, "LOCK_LOST") {
+			if a.status != 424 || !strings.Contains(a.body, "LOCK_LOST") {
 				t.Errorf("loss: %d %q", a.status, a.body)
 			}
 			http.DefaultClient.CloseIdleConnections()

@@ -132,7 +132,7 @@ func TestWhatTheReadmeShows(t *testing.T) {
 			post(ctx, 1, "/expire")
 		}
 	}
-	if status != 503 || !strings.Contains(body, "LOCK_LOST") {
+	if status != 424 || !strings.Contains(body, "LOCK_LOST") {
 		t.Errorf("loss: %d %q", status, body)
 	}
 	http.DefaultClient.CloseIdleConnections()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync/atomic"
+	"time"
 
 	"github.com/zklock/go-zklock/internal/oneline"
 	"github.com/zklock/go-zklock/zklock"
@@ -18,11 +19,18 @@ type Stream struct {
 	Waits  bool              // Inner may have to wait for the client
 	Logger *slog.Logger
 
+	// Room is for how long after the end of Ctx a Send may go on; 0: for as long as the client does not read.
+	Room time.Duration
+
 	lock atomic.Pointer[zklock.Lock] // nil until the lock is acquired
 
 	// over is the error that ended Receive for good. It has no guard, because two goroutines
 	// must not call Receive at once.
 	over error
+
+	// stuck is the error of a Send that was left behind. It has no guard, because two goroutines must
+	// not call Send at once.
+	stuck error
 }
 
 // Hold notes the lock of the stream.
@@ -57,21 +65,62 @@ func (s *Stream) Receive(m any) error {
 		return s.received(lock, r)
 	case <-s.Ctx.Done():
 	}
+	if s.over = s.ended(lock); s.over == nil {
+		return s.received(lock, <-got)
+	}
+	return s.over
+}
+
+// ended returns the error of an operation that has ended because Ctx has. It returns nil if the handler has
+// released the lock: from then on the stream is as the transport's.
+func (s *Stream) ended(lock *zklock.Lock) error {
 	switch cause := context.Cause(s.Ctx); {
 	case errors.Is(cause, zklock.ErrLost):
-		s.over = s.Errors.Lost(oneline.Join(s.Errors.stopped(), cause))
+		return s.Errors.Lost(oneline.Join(s.Errors.stopped(), cause))
 	case cause == zklock.ErrMaxHold:
-		s.over = s.Errors.TooLong(s.Errors.stopped())
+		return s.Errors.TooLong(s.Errors.stopped())
 	case errors.Is(lock.Err(), zklock.ErrReleased):
-		// The handler has released the lock. From then on the stream is as the transport's.
-		return s.received(lock, <-got)
+		return nil
 	default:
 		// The client has canceled the call, its deadline has passed, or the lock was revoked.
 		// The lock is still held, so the handler must return now, and not when the client
-		// sends or goes.
-		s.over = s.Errors.Ended(s.Ctx.Err(), oneline.Join(s.Errors.stopped(), cause))
+		// sends, reads or goes.
+		return s.Errors.Ended(s.Ctx.Err(), oneline.Join(s.Errors.stopped(), cause))
 	}
-	return s.over
+}
+
+// Send sends a message of the handler by inner. It fails at once when the lock is lost. With Room it also ends
+// soon after Ctx has: inner waits for the client to read, and a client may never do that. An inner that is
+// left behind ends with the stream, when the handler has returned.
+func (s *Stream) Send(m any, inner func(any) error) error {
+	if s.stuck != nil {
+		return s.stuck
+	}
+	lock := s.lock.Load()
+	if err := s.Errors.Stopped(lock); err != nil {
+		return err
+	}
+	if lock == nil || s.Room <= 0 {
+		return inner(m)
+	}
+	got := Aside(func() error { return inner(m) }, s.logPanic)
+	select {
+	case r := <-got:
+		return r.Return()
+	case <-s.Ctx.Done():
+	}
+	late := time.NewTimer(s.Room)
+	defer late.Stop()
+	select {
+	case r := <-got:
+		return r.Return()
+	case <-late.C:
+	}
+	if s.stuck = s.ended(lock); s.stuck == nil {
+		r := <-got
+		return r.Return()
+	}
+	return s.stuck
 }
 
 // received ends a Receive as Inner has ended. The handler must not get a message that arrived
@@ -85,7 +134,7 @@ func (s *Stream) received(lock *zklock.Lock, r Outcome) error {
 }
 
 func (s *Stream) logPanic(panicked any, stack string) {
-	s.Logger.ErrorContext(s.Ctx, s.Errors.Package+": receiving from the client of a stream panicked", "panic", panicked, "stack", stack)
+	s.Logger.ErrorContext(s.Ctx, s.Errors.Package+": an operation on the stream of a client panicked", "panic", panicked, "stack", stack)
 }
 
 // FirstMessage is a Stream whose first message chooses the lock. The first Receive acquires the

@@ -63,13 +63,13 @@ func Of(ctx context.Context, err error, contended Code) Verdict {
 	case is(ErrBadSequencer):
 		return Verdict{InvalidArgument, Name, "the call's sequencer metadata is malformed", false}
 	case is(zklock.ErrLost):
-		return Lost
+		return tryLater // the handler has not run
 	case ctx.Err() != nil && is(ctx.Err()):
 		return ended(ctx, is(zklock.ErrUnavailable))
 	case is(zklock.ErrInvalidName):
 		return Verdict{InvalidArgument, Name, "the value that names the lock is missing from the call, or is not allowed", false}
 	case is(zklock.ErrUnavailable), is(zklock.ErrClosed), zklock.Reason(err) == "token_regression":
-		return Verdict{NotAvailable, Unavailable, "no lock can be acquired at the moment, try again later", true}
+		return tryLater
 	case errors.As(err, new(*zklock.DeadlockError)):
 		return Verdict{contended, Deadlock, "the wait for the lock was part of a deadlock, and was ended: release the locks that you hold, and begin again", true}
 	case is(zklock.ErrNotAcquired), is(zklock.ErrTooManyWaiters):
@@ -81,9 +81,27 @@ func Of(ctx context.Context, err error, contended Code) Verdict {
 // misconfigured is the verdict for errors of the program that locks.
 var misconfigured = Verdict{Internal, Error, "acquiring the lock failed, and the program that locks has logged the reason", false}
 
-// Lost is the verdict for a lock that was lost during the call. It has no RetryInfo: how much
-// of its work the handler has done is unknown.
-var Lost = Verdict{Aborted, LockLost, "the lock was lost during the call, its work may be done, half done or not done: check before you repeat it", false}
+// tryLater is the verdict for calls that were not served and may be made again.
+var tryLater = Verdict{NotAvailable, Unavailable, "no lock can be acquired at the moment, try again later", true}
+
+// Lost is the verdict for a lock that was lost during the call. code is that of the option
+// WithLostCode. It has no RetryInfo: how much of its work the handler has done is unknown.
+func Lost(code Code) Verdict {
+	return Verdict{code, LockLost, "the lock was lost during the call, its work may be done, half done or not done: check before you repeat it", false}
+}
+
+// LostCode returns the code of Lost, given that of WithLostCode, 0 without the option, and that of a lock that is
+// in use. By default the two differ: a client that repeats calls whose lock was in use must not repeat work
+// that may be done.
+func LostCode(set, contended Code) Code {
+	switch {
+	case set != 0:
+		return set
+	case contended == FailedPrecondition:
+		return Aborted
+	}
+	return FailedPrecondition
+}
 
 // ended returns the verdict for a wait that the call's own context has ended.
 func ended(ctx context.Context, unavailable bool) Verdict {

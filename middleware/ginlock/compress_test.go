@@ -50,7 +50,7 @@ func TestErrorAnswersCanBeReadThroughCompression(t *testing.T) {
 			id     string
 			status int
 			reason string
-		}{{"taken", 423, middleware.ReasonContended}, {"lost", 503, middleware.ReasonLost}} {
+		}{{"taken", 423, middleware.ReasonContended}, {"lost", 424, middleware.ReasonLost}} {
 			if want.id == "lost" {
 				release() // before the handler expires all sessions, or this lock would be lost too
 			}

@@ -49,7 +49,7 @@ func TestLostBeforeTheFirstByte(t *testing.T) {
 					w.Lose(c.Request.Context())
 					answer(c)
 				}, seen), "GET", "/orders/42")
-				if rec.Code != 503 || !strings.Contains(rec.Body.String(), "LOCK_LOST") || rec.Flushed {
+				if rec.Code != 424 || !strings.Contains(rec.Body.String(), "LOCK_LOST") || rec.Flushed {
 					t.Errorf("status %d, body %q, flushed %v", rec.Code, rec.Body, rec.Flushed)
 				}
 				if rec.Header().Get("X-Handler") != "" || rec.Header().Get("Location") != "" || rec.Header().Get("X-Outer") != "yes" {
@@ -60,8 +60,8 @@ func TestLostBeforeTheFirstByte(t *testing.T) {
 				for _, err := range got.errs {
 					found = found || errors.Is(err, zklock.ErrLost)
 				}
-				if !found || got.swapped || got.status != 503 {
-					t.Errorf("the outer middleware saw %+v, want ErrLost and status 503", got)
+				if !found || got.swapped || got.status != 424 {
+					t.Errorf("the outer middleware saw %+v, want ErrLost and status 424", got)
 				}
 			})
 		})

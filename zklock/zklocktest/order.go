@@ -25,7 +25,9 @@ import (
 //
 // When a caller whose context carries a lock (see [zklock.HeldIn]) acquires another one, Order records
 // in which order it takes the two classes. It then looks for a circle of two or more orders. The names
-// within a class must not be taken in opposite orders either.
+// within a class must not be taken in opposite orders either. Locks of callers count as held ones: see
+// [zklock.ContextWithCallerLocks]. So opposite orders of two services are found if the test calls Order for the
+// clients of both, with the same t.
 //
 //   - An acquisition that fails counts, and one whose wait is bounded: its caller has asked for the order.
 //   - A try does not wait, so it closes no circle. The lock that it gets is held as any other.
@@ -68,6 +70,9 @@ func Order(t testing.TB, client *zklock.Client, class ...func(name string) strin
 			for i, name := range l.Names() {
 				held = append(held, partOf(name, modes[i], class))
 			}
+		}
+		for _, l := range control.CallersIn[zklock.CallerLock](ctx) {
+			held = append(held, partOf(l.Name, l.Mode, class))
 		}
 		r.acquire(held, acquired)
 	})

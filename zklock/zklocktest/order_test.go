@@ -573,3 +573,48 @@ func ExampleOrder() {
 	// <nil>
 	// zklocktest: callers acquire the classes "customers" and "orders" in opposite orders, and can run into a deadlock
 }
+
+// One service takes accounts and calls the other, which takes customers; another request goes the other
+// way round.
+func TestOrderThroughCallers(t *testing.T) {
+	for _, mode := range []zklock.Mode{zklock.Exclusive, zklock.Shared} {
+		w := &witness{TB: t}
+		accounts, ensemble := zklocktest.New(t)
+		customers, err := zklock.OpenConnector(ensemble.Connector())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer customers.Close()
+		zklocktest.Order(w, accounts)
+		zklocktest.Order(w, customers)
+		of := func(c *zklock.Client, name string) zklock.Acquirer {
+			if mode == zklock.Shared {
+				return c.RWMutex(name).Reader()
+			}
+			return c.Mutex(name)
+		}
+		// call makes a request to a service under a lock of the caller.
+		call := func(held, wanted zklock.Acquirer) {
+			if err := zklock.Do(t.Context(), held, func(_ context.Context, lock *zklock.Lock) error {
+				called := zklock.ContextWithCallerLocks(t.Context(), zklock.CallerLock{Name: lock.Name(), Mode: lock.Mode(), Token: lock.Token()})
+				nest(t, called, wanted)
+				return nil
+			}); err != nil {
+				t.Error(err)
+			}
+		}
+		call(of(accounts, "accounts/7"), of(customers, "customers/1"))
+		if found := w.found(); len(found) != 0 {
+			t.Errorf("%v: one order alone is reported: %q", mode, found)
+		}
+		call(of(customers, "customers/2"), of(accounts, "accounts/8"))
+		want := 1
+		if mode == zklock.Shared {
+			want = 0 // readers do not wait for each other
+		}
+		if found := w.found(); len(found) != want {
+			t.Errorf("%v: reports %q, want %d", mode, found, want)
+		}
+		w.end()
+	}
+}

@@ -109,7 +109,7 @@ func (w *world) check(t *testing.T, h http.Handler) {
 	if err := l.Release(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	if s, b, h, err := get("/orders/42/early"); s != 503 || !strings.Contains(b, "LOCK_LOST") || strings.Contains(b, "made") || h.Get("X-Handler") != "" || err != nil {
+	if s, b, h, err := get("/orders/42/early"); s != 424 || !strings.Contains(b, "LOCK_LOST") || strings.Contains(b, "made") || h.Get("X-Handler") != "" || err != nil {
 		t.Errorf("lost before the response: status %d, body %q, %v", s, b, err)
 	}
 	if _, b, _, err := get("/orders/42/late"); err == nil || strings.Contains(b, "answer") {
@@ -202,7 +202,7 @@ func TestInsideOtelhttp(t *testing.T) {
 	for _, c := range codes {
 		count[c]++
 	}
-	if count[201] != 1 || count[423] != 1 || count[503] != 1 || count[500] != 1 {
+	if count[201] != 1 || count[423] != 1 || count[424] != 1 || count[500] != 1 {
 		t.Errorf("the spans have the statuses %v", codes)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-var jitter, keepAfter, observe any
+var jitter, keepAfter, observe, callers any
 
 // WithJitter returns a zklock.Option that replaces the function that varies the length of pauses, for
 // repeatable runs.
@@ -37,3 +37,11 @@ func Observe[Client, Want any](c Client, f func(ctx context.Context, wants []Wan
 func ProvideObserve[Client, Want any](f func(Client, func(context.Context, []Want, bool)) (stop func())) {
 	observe = f
 }
+
+// CallersIn returns the zklock.CallerLocks that a context carries.
+func CallersIn[Lock any](ctx context.Context) []Lock {
+	return callers.(func(context.Context) []Lock)(ctx)
+}
+
+// ProvideCallersIn sets what CallersIn calls, as Provide does.
+func ProvideCallersIn[Lock any](f func(context.Context) []Lock) { callers = f }
