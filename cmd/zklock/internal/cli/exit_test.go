@@ -20,6 +20,7 @@ func TestExitCodesOfErrors(t *testing.T) {
 		{zklock.ErrTooManyWaiters, 75},
 		{zklock.ErrUnavailable, 69},
 		{both(zklock.ErrUnavailable, driver.ErrTLS), 78},
+		{both(zklock.ErrUnavailable, driver.ErrProtocol), 78},
 		{both(zklock.ErrUnavailable, driver.ErrQuotaExceeded), 78},
 		{both(zklock.ErrUnavailable, driver.ErrLocalSession), 78},
 		{both(zklock.ErrNoAuth, driver.ErrAuthFailed), 77},
