@@ -46,12 +46,16 @@ var fallback = regexp.MustCompile(`(?mi)^([ \t]*dns_canonicalize_hostname[ \t]*=
 // load reads the configuration. It is read for each connection, so it can be changed.
 func (s *settings) load() (*config.Config, error) {
 	file := s.file
-	for _, f := range filepath.SplitList(os.Getenv("KRB5_CONFIG")) {
+	named := os.Getenv("KRB5_CONFIG")
+	for _, f := range filepath.SplitList(named) {
 		if _, err := os.Stat(f); file == "" && err == nil {
 			file = f
 		}
 	}
-	if file == "" {
+	switch {
+	case file == "" && named != "": // another file would have another realm
+		return nil, fmt.Errorf("the configuration of Kerberos: KRB5_CONFIG names no file that can be found: %s", named)
+	case file == "":
 		file = defaultConfig
 	}
 	text, err := os.ReadFile(file)

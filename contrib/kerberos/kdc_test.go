@@ -140,6 +140,9 @@ func TestRefusals(t *testing.T) {
 	refuses(t, kerberos.Keytab("svc", old, here), "export the keytab again")
 	k.Admin("modprinc", "-requires_preauth", "svc")
 	refuses(t, kerberos.Keytab("svc", old, here), "export the keytab again")
+	if _, err := kerberos.Keytab("svc", old, here).Start(within(t, patience), "localhost"); err == nil || strings.Contains(err.Error(), "decrypt") {
+		t.Errorf("%v, want what to do, and not how the key failed", err)
+	}
 	k.Admin("modprinc", "-allow_tix", "svc")
 	refuses(t, kerberos.Keytab("svc", old, here), "locked")
 	k.Admin("delprinc", "-force", "svc")
@@ -244,8 +247,9 @@ func TestEnvironment(t *testing.T) {
 	t.Setenv("KRB5_CLIENT_KTNAME", "/nonexistent")
 	wants("no keytab", open("svc", ""), "no such file")
 	t.Setenv("KRB5_CONFIG", "/nonexistent")
-	_, err := kerberos.Keytab("svc", keytab).Start(within(t, patience), "localhost")
-	if _, there := os.Stat("/etc/krb5.conf"); there != nil && err == nil {
+	t.Setenv("KRB5_CLIENT_KTNAME", "FILE:"+keytab)
+	wants("no configuration", open("svc", ""), "KRB5_CONFIG names no file that can be found: /nonexistent")
+	if _, err := kerberos.Keytab("svc", keytab).Start(within(t, patience), "localhost"); err == nil {
 		t.Error("there is no configuration, and no error")
 	}
 }
