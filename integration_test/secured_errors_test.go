@@ -10,7 +10,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/zklock/go-zklock/internal/testkit/ensemble"
+	"github.com/zklock/go-zklock/internal/testkit/kdc"
+	"github.com/zklock/go-zklock/zklock"
 )
 
 // situation is a row of a table of docs/secured.md: what is wrong, what a job of cron under a lock prints about it, and its
@@ -93,5 +97,59 @@ func TestDocumentedErrorsOfTLS(t *testing.T) {
 		{"`zk://` to a port of TLS", url("zk://", demands.SecureHosts()), nil, "it expects TLS: use zks:// instead of zk://", 78},
 		{"`zks://` to a plain port", url("zks://", byName(t, demands.Hosts()), ca...), nil, "use zk:// instead of zks://", 78},
 		{"`tls_cert` without `tls_key`", url("zks://", named, "tls_cert", files.write("x.pem", good.cert)), nil, "set both or neither", 78},
+	})
+}
+
+// TestDocumentedExitCodes meets each cause of the exit codes 69, 77 and 78 that docs/secured.md lists for identities and rights.
+func TestDocumentedExitCodes(t *testing.T) {
+	t.Parallel()
+	id, k := kerberosIdentity(t, kdc.Config{})
+	byDigest, byKerberos, plain := digestIdentity().start(t, 1), id.start(t, 1), sharedEnsemble(t)
+	old := k.Keytab("old")
+	again := filepath.Join(t.TempDir(), "old.keytab")
+	text, err := os.ReadFile(old)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(again, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	k.Admin("cpw", "-randkey", "old")
+	keytab := func(config, file string) []string {
+		return []string{"KRB5_CONFIG=" + config, "KRB5_CLIENT_KTNAME=" + file}
+	}
+	here, gone := k.ConfigFile(), filepath.Join(t.TempDir(), "none")
+	noKDC := filepath.Join(t.TempDir(), "krb5.conf")
+	config := fmt.Sprintf("[libdefaults]\ndefault_realm = %[1]s\nrdns = false\n[realms]\n%[1]s = {\nkdc = 127.0.0.1:%d\n}\n", kdc.Realm, ensemble.FreePort(t))
+	if err := os.WriteFile(noKDC, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	url := func(user, hosts, root string, keys ...string) string {
+		return "zk://" + user + hosts + root + "?" + quick(append([]string{"connect_timeout", "5s"}, keys...)...).Encode()
+	}
+	mine := k.Keytab("svc2")
+	root := rootOf(t)
+	owner := dial(t, plain.Hosts(), quick(), zklock.WithLogger(searchedLog()))
+	if err := owner.Ping(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	raw := dialRaw(t, plain.Hosts(), 10*time.Second)
+	if _, err := raw.Create(root+"-owned", nil, 0, zk.DigestACL(zk.PermAll, "owner", "secret")); err != nil {
+		t.Fatal(err)
+	}
+	areDocumented(t, []situation{
+		{"no server can be reached", url("", fmt.Sprintf("127.0.0.1:%d", ensemble.FreePort(t)), root), nil, "connection refused", 69},
+		{"no KDC answers, and there is no ticket", url("old@", byKerberos.Hosts(), root, "sasl", "kerberos"), keytab(noKDC, old), "no KDC of realm", 69},
+		{"the root gives this client no rights", url("", plain.Hosts(), root+"-owned"), nil, "no READ on", 77},
+		{"a user without SASL has another password than the one that made the root", url("owner:wrong@", plain.Hosts(), root+"-owned"), nil, "or the password is wrong", 77},
+		{"`acl=creator`, and the client has no identity", url("", plain.Hosts(), root+"-creator", "acl", "creator"), nil, "acl=creator needs an identity", 77},
+		{"`acl` names an identity of Kerberos without its realm", url("svc2@", byKerberos.Hosts(), root+"-realm", "sasl", "kerberos", "acl", "sasl:svc2:cdrwa"), keytab(here, mine), "without a realm", 77},
+		{"the servers demand SASL, and the URL has none", url("", byDigest.Hosts(), root), nil, "the servers demand another authentication", 78},
+		{"DIGEST-MD5: another password, or an unknown user", url(canaryUser+":wrong@", byDigest.Hosts(), root, "sasl", "digest-md5"), nil, "the user is unknown there, or the password is wrong", 78},
+		{"the servers have no SASL", url(canaryUser+":wrong@", plain.Hosts(), root, "sasl", "digest-md5"), nil, "the server has no SASL", 78},
+		{"Kerberos: an old keytab", url("old@", byKerberos.Hosts(), root, "sasl", "kerberos"), keytab(here, again), "export the keytab again", 78},
+		{"Kerberos: a keytab of another principal", url("ghost@", byKerberos.Hosts(), root, "sasl", "kerberos"), keytab(here, old), "the keytab has no key of", 78},
+		{"Kerberos: no keytab", url("old@", byKerberos.Hosts(), root, "sasl", "kerberos"), keytab(here, gone), "no such file", 78},
+		{"Kerberos: no krb5.conf", url("old@", byKerberos.Hosts(), root, "sasl", "kerberos"), keytab(gone, old), "KRB5_CONFIG names no file that can be found", 78},
 	})
 }

@@ -62,7 +62,7 @@ func (p presentation) hint(err error) string {
 	return ""
 }
 
-// issuer returns who has issued a certificate, as far as that is known.
+// issuer returns the name of the issuer of a certificate, as far as that is known.
 func issuer(c *x509.Certificate) string {
 	if c == nil {
 		return ""
