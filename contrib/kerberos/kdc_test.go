@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -284,4 +285,23 @@ func TestKDCThatHangs(t *testing.T) {
 	begins(t, m)
 	write()
 	refuses(t, kerberos.Keytab("svc", keytab, kerberos.WithConfigFile(file)), "has no KDC of realm")
+}
+
+// TestOnlySHA2UnderFIPS: with GODEBUG=fips140=only, SHA-1 panics: keys of SHA-2 are used, and others refused. The mode is
+// that of a process, so the test starts itself.
+func TestOnlySHA2UnderFIPS(t *testing.T) {
+	const mode = "fips140=only"
+	if !strings.Contains(os.Getenv("GODEBUG"), mode) {
+		kdc.Require(t)
+		child := exec.Command(os.Args[0], "-test.run=^TestOnlySHA2UnderFIPS$|^TestExchange$")
+		child.Env = append(os.Environ(), "GODEBUG="+mode)
+		if out, err := child.CombinedOutput(); err != nil || !strings.Contains(string(out), "PASS") {
+			t.Errorf("%v\n%s", err, out)
+		}
+		return
+	}
+	k := start(t, kdc.Config{})
+	begins(t, kerberos.Keytab("svc", k.Keytab("svc"), kerberos.WithConfigFile(k.ConfigFile())))
+	k = start(t, kdc.Config{Types: "aes256-cts-hmac-sha1-96:normal"})
+	refuses(t, kerberos.Keytab("svc", k.Keytab("svc"), kerberos.WithConfigFile(k.ConfigFile())), "GODEBUG=fips140=only allows keys of SHA-2 only")
 }
