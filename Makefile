@@ -340,6 +340,11 @@ soak-command: install ## COUNT runs of zklock run for each fault: was a command 
 soak-sasl: install ## SASL: the contract of drivers, chaos, tickets that are renewed, and no KDC for a while
 	ZKLOCK_LONG=1 $(GO) test -count=1 -timeout=60m -v -run='$(SOAKED)' ./integration_test
 
+.PHONY: soak-fips
+soak-fips: ## the driver and Kerberos with GODEBUG=fips140=only, but for the tests of MD5 and of keys of SHA-1
+	GODEBUG=fips140=only $(GO) test -count=1 -skip='^(Test|Fuzz)(DigestMD5(IsThat|Refuses|Characters)|DigestMD5$$|SASL|ChangedPassword)' ./zklock/zkdriver
+	cd contrib/kerberos && GODEBUG=fips140=only $(GO) test -count=1 -skip='^Test(Configurations|TypesOfKeys)$$' .
+
 .PHONY: soak-election
 soak-election: install ## COUNT leaders whose server is cut off: did each stop before the next one led?
 	ZKLOCK_LONG=1 ZKLOCK_ELECTION_CUTS=$(COUNT) $(GO) test -count=1 -timeout=0 -v -run='^TestLeaderBehindACut' ./integration_test

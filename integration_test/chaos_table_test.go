@@ -112,7 +112,7 @@ func (c *chaos) judgeLogs(ours, control []past.Event) {
 	s := judge.JudgeServers(ours, stays)
 	c.t.Logf("\n%s", s.Table("zklock"))
 	if !s.Passed() || s.Unknown > 0 {
-		c.t.Errorf("by the servers' logs: %+v", s)
+		c.t.Errorf("by the servers' logs:\n%s", strings.Join(s.Mistakes, "\n"))
 	}
 	trusting := judge.JudgeServers(control, stays)
 	c.t.Logf("\n%s", trusting.Table("a trusting client"))

@@ -251,6 +251,13 @@ func testSASLIdentities(t *testing.T, s *saslServers) {
 	if !errors.Is(err, zklock.ErrNoAuth) || !strings.Contains(err.Error(), "authenticated by SASL") {
 		t.Errorf("znodes of another identity: %v, want ErrNoAuth that names SASL", err)
 	}
+	hint := "does not name its own identity"
+	if strings.Contains(id.name, "@") {
+		hint = "names sasl:another, without a realm"
+	}
+	if err != nil && (!strings.Contains(err.Error(), hint) || strings.Contains(err.Error(), "not authenticated")) {
+		t.Errorf("%v, want %q, and nothing that the client is not authenticated", err, hint)
+	}
 }
 
 // testSASLRefusals: each refusal says what is wrong and what to do, and comes at once, although

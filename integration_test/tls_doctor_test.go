@@ -25,12 +25,15 @@ func TestDoctorUsesTLS(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	doctor := func(ca string, keys ...string) (string, int) {
-		params := quick(append([]string{"tls_ca", ca, "tls_server_name", "localhost", "connect_timeout", "5s"}, keys...)...)
+	ask := func(url string) (string, int) {
 		cmd := exec.Command(binary, "doctor")
-		cmd.Env = append(os.Environ(), "ZKLOCK_URL=zks://"+e.SecureHosts()+"/tls?"+params.Encode())
+		cmd.Env = append(os.Environ(), "ZKLOCK_URL="+url)
 		out, _ := cmd.CombinedOutput()
 		return string(out), cmd.ProcessState.ExitCode()
+	}
+	doctor := func(ca string, keys ...string) (string, int) {
+		params := quick(append([]string{"tls_ca", ca, "tls_server_name", "localhost", "connect_timeout", "5s"}, keys...)...)
+		return ask("zks://" + e.SecureHosts() + "/tls?" + params.Encode())
 	}
 	ca := files.write("ca.pem", ours.pem)
 	// A server's first handshake may take longer than doctor waits.
@@ -48,7 +51,13 @@ func TestDoctorUsesTLS(t *testing.T) {
 		}
 	}
 	out, code := doctor(files.write("other.pem", other.pem))
-	if code != 1 || !strings.Contains(out, "correct the scheme, the certificates") || strings.Contains(out, "ZooKeeper 3.") {
+	if code != 78 || !strings.Contains(out, adviceTLS) || strings.Contains(out, "ZooKeeper 3.") {
 		t.Errorf("an authority that has not signed the server's certificate: %d\n%s", code, out)
 	}
+	out, code = ask("zk://" + e.SecureHosts() + "/tls?" + quick().Encode())
+	if code != 78 || !strings.Contains(out, "it expects TLS: use zks:// instead of zk://") || !strings.Contains(out, adviceTLS) || strings.Contains(out, "quorum") {
+		t.Errorf("zk:// to a port of TLS: %d\n%s", code, out)
+	}
 }
+
+const adviceTLS = "change the URL or the servers as the text says"

@@ -113,8 +113,9 @@ func (c *Config) complete() (config, error) {
 // identify sets the access list, and a text about the client's identity.
 func (c *Config) identify(cfg *config) {
 	access := "creator"
+	bySASL := c.Connector == nil && (c.DriverSettings["sasl"] != "" || len(cfg.driverOptions) > 0)
 	switch {
-	case c.Connector == nil && (c.DriverSettings["sasl"] != "" || len(cfg.driverOptions) > 0):
+	case bySASL:
 		cfg.Identity = strings.TrimPrefix("as "+c.User+", authenticated by SASL", "as , ")
 	case c.Connector == nil && c.User != "":
 		cfg.Identity = fmt.Sprintf("as user %q (or the password is wrong: ZooKeeper accepts any password, and compares it with access lists only)", c.User)
@@ -122,6 +123,21 @@ func (c *Config) identify(cfg *config) {
 		cfg.Identity, access = "without a user in the URL", "open"
 	}
 	cfg.ACL, _ = driver.ParseACL(cmp.Or(c.ACL, access)) // checked by complete
+	cfg.Identity += c.strangers(cfg.ACL, bySASL)
+}
+
+// strangers returns a hint at an access list whose identities may not be this client's: it cannot use the root that it
+// makes then. Identities of Kerberos have a realm, unless the servers remove it.
+func (c *Config) strangers(acl []driver.ACL, bySASL bool) (hint string) {
+	for _, a := range acl {
+		switch {
+		case a.Scheme == "sasl" && bySASL && c.DriverSettings["sasl"] != "digest-md5" && !strings.Contains(a.ID, "@"):
+			return fmt.Sprintf(" (acl of this client names sasl:%s, without a realm: unless the servers remove realms, no client has this identity, and none can use a root that was made so: write sasl:%s%%40REALM, and correct the list of the root)", a.ID, a.ID)
+		case a.Scheme != "auth" && a.Scheme != "world":
+			hint = " (if acl of this client does not name its own identity, it cannot use a root that it has made)"
+		}
+	}
+	return hint
 }
 
 // checkRoot refuses a root that is not a plain absolute path below "/".

@@ -1,6 +1,8 @@
 package kerberos
 
 import (
+	"crypto/hmac"
+	"crypto/sha1" //nolint:gosec // RFC 3962 has it
 	"errors"
 	"fmt"
 	"os"
@@ -17,13 +19,25 @@ import (
 const defaultConfig = "/etc/krb5.conf"
 
 // aesTypes are the types of keys that are asked for, the best first.
-var aesTypes = []int32{
+var aesTypes = usable([]int32{
 	etypeID.AES256_CTS_HMAC_SHA384_192, etypeID.AES128_CTS_HMAC_SHA256_128,
 	etypeID.AES256_CTS_HMAC_SHA1_96, etypeID.AES128_CTS_HMAC_SHA1_96,
-}
+})
 
 // adviceAES is what an administrator does about another type.
-const adviceAES = "give the principals AES keys, as in kadmin: ktadd -e aes256-cts-hmac-sha1-96:normal PRINCIPAL"
+var adviceAES = "give the principals AES keys, as in kadmin: ktadd -e aes256-cts-hmac-sha1-96:normal PRINCIPAL"
+
+// usable returns the types that this process can use: with GODEBUG=fips140=only it panics if it uses SHA-1.
+func usable(all []int32) (usable []int32) {
+	defer func() {
+		if recover() != nil {
+			usable = all[:2]
+			adviceAES = "GODEBUG=fips140=only allows keys of SHA-2 only, as in kadmin: ktadd -e aes256-cts-hmac-sha384-192:normal PRINCIPAL"
+		}
+	}()
+	hmac.New(sha1.New, make([]byte, sha1.Size))
+	return all
+}
 
 func isAES(keyType int32) bool { return slices.Contains(aesTypes, keyType) }
 
@@ -46,12 +60,16 @@ var fallback = regexp.MustCompile(`(?mi)^([ \t]*dns_canonicalize_hostname[ \t]*=
 // load reads the configuration. It is read for each connection, so it can be changed.
 func (s *settings) load() (*config.Config, error) {
 	file := s.file
-	for _, f := range filepath.SplitList(os.Getenv("KRB5_CONFIG")) {
+	named := os.Getenv("KRB5_CONFIG")
+	for _, f := range filepath.SplitList(named) {
 		if _, err := os.Stat(f); file == "" && err == nil {
 			file = f
 		}
 	}
-	if file == "" {
+	switch {
+	case file == "" && named != "": // another file would have another realm
+		return nil, fmt.Errorf("the configuration of Kerberos: KRB5_CONFIG names no file that can be found: %s", named)
+	case file == "":
 		file = defaultConfig
 	}
 	text, err := os.ReadFile(file)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -140,6 +141,9 @@ func TestRefusals(t *testing.T) {
 	refuses(t, kerberos.Keytab("svc", old, here), "export the keytab again")
 	k.Admin("modprinc", "-requires_preauth", "svc")
 	refuses(t, kerberos.Keytab("svc", old, here), "export the keytab again")
+	if _, err := kerberos.Keytab("svc", old, here).Start(within(t, patience), "localhost"); err == nil || strings.Contains(err.Error(), "decrypt") {
+		t.Errorf("%v, want what to do, and not how the key failed", err)
+	}
 	k.Admin("modprinc", "-allow_tix", "svc")
 	refuses(t, kerberos.Keytab("svc", old, here), "locked")
 	k.Admin("delprinc", "-force", "svc")
@@ -244,8 +248,9 @@ func TestEnvironment(t *testing.T) {
 	t.Setenv("KRB5_CLIENT_KTNAME", "/nonexistent")
 	wants("no keytab", open("svc", ""), "no such file")
 	t.Setenv("KRB5_CONFIG", "/nonexistent")
-	_, err := kerberos.Keytab("svc", keytab).Start(within(t, patience), "localhost")
-	if _, there := os.Stat("/etc/krb5.conf"); there != nil && err == nil {
+	t.Setenv("KRB5_CLIENT_KTNAME", "FILE:"+keytab)
+	wants("no configuration", open("svc", ""), "KRB5_CONFIG names no file that can be found: /nonexistent")
+	if _, err := kerberos.Keytab("svc", keytab).Start(within(t, patience), "localhost"); err == nil {
 		t.Error("there is no configuration, and no error")
 	}
 }
@@ -280,4 +285,23 @@ func TestKDCThatHangs(t *testing.T) {
 	begins(t, m)
 	write()
 	refuses(t, kerberos.Keytab("svc", keytab, kerberos.WithConfigFile(file)), "has no KDC of realm")
+}
+
+// TestOnlySHA2UnderFIPS: with GODEBUG=fips140=only, SHA-1 panics: keys of SHA-2 are used, and others refused. The mode is
+// that of a process, so the test starts itself.
+func TestOnlySHA2UnderFIPS(t *testing.T) {
+	const mode = "fips140=only"
+	if !strings.Contains(os.Getenv("GODEBUG"), mode) {
+		kdc.Require(t)
+		child := exec.Command(os.Args[0], "-test.run=^TestOnlySHA2UnderFIPS$|^TestExchange$")
+		child.Env = append(os.Environ(), "GODEBUG="+mode)
+		if out, err := child.CombinedOutput(); err != nil || !strings.Contains(string(out), "PASS") {
+			t.Errorf("%v\n%s", err, out)
+		}
+		return
+	}
+	k := start(t, kdc.Config{})
+	begins(t, kerberos.Keytab("svc", k.Keytab("svc"), kerberos.WithConfigFile(k.ConfigFile())))
+	k = start(t, kdc.Config{Types: "aes256-cts-hmac-sha1-96:normal"})
+	refuses(t, kerberos.Keytab("svc", k.Keytab("svc"), kerberos.WithConfigFile(k.ConfigFile())), "GODEBUG=fips140=only allows keys of SHA-2 only")
 }

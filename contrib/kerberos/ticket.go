@@ -116,7 +116,7 @@ func (k *kdc) explainReply(err error, client principal, at time.Time) error {
 	default:
 		return fmt.Errorf("the KDC's reply for %v does not fit: %w", client, err)
 	}
-	return fmt.Errorf("the KDC's reply for %v does not fit: %w: %s (%w)", client, err, hint, driver.ErrAuthFailed)
+	return fmt.Errorf("the KDC's reply for %v does not fit: %s (%w)", client, hint, driver.ErrAuthFailed)
 }
 
 // marshaler is a request of the library.

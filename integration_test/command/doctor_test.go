@@ -112,6 +112,33 @@ func TestDoctorFindsAServerThatHangs(t *testing.T) {
 	}
 }
 
+// TestDoctorSeesOneMoment: the leader is stopped, and doctor asks the followers before they notice, and the quorum after they
+// have elected another leader. It asks the followers again: only the stopped server is to blame.
+func TestDoctorSeesOneMoment(t *testing.T) {
+	t.Parallel()
+	ensemble.Require(t)
+	own := config
+	own.SyncLimit = 14 // 7 s: longer than doctor waits for a session
+	e := ensemble.Start(t, own)
+	if _, _, err := run(t, e, "before", "true"); err != nil { // so that the root exists
+		t.Fatal(err)
+	}
+	leader, err := e.Leader()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := leader.Freeze(); err != nil {
+		t.Fatal(err)
+	}
+	code, found, end := examined(t, urlOf(e.Hosts()))
+	if err := leader.Thaw(); err != nil {
+		t.Fatal(err)
+	}
+	if code != 1 || strings.Count(found, "to do ") != 1 || !strings.Contains(found, leader.Addr()+" gives out no session: it accepts connections and answers nothing") || !strings.Contains(found, "2 of the 3 in the URL run") || strings.Contains(end, "2.") {
+		t.Errorf("%d, %q:\n%s", code, end, found)
+	}
+}
+
 // TestDoctorTriesToCreateTheRoot: if this user cannot create the root, which run would exit with 77 for,
 // there is something to do. The try creates nothing.
 func TestDoctorTriesToCreateTheRoot(t *testing.T) {
@@ -164,6 +191,11 @@ func TestDoctorFindsMissingRights(t *testing.T) {
 	if code != 1 || !strings.Contains(end, "grant this user the rights on /of-the-owner") || !strings.Contains(found, "no READ on /of-the-owner") {
 		t.Errorf("%d, %q:\n%s", code, end, found)
 	}
+	for _, what := range []string{"queues", "orphans", "late", "foreign", "sequence", "clock"} {
+		if strings.Contains(found, "ok       "+what) {
+			t.Errorf("doctor may not read the queues, and says ok about %s:\n%s", what, found)
+		}
+	}
 	code, found, end = examined(t, "zk://owner:secret@"+e.Hosts()+"/of-the-owner?tick_time=500ms&session_timeout=6s")
 	if code != 0 || end != "ok" {
 		t.Errorf("the owner: %d, %q:\n%s", code, end, found)
@@ -192,12 +224,12 @@ func TestDoctorComparesTheTicks(t *testing.T) {
 	if code, found, end := examined(t, url+"400ms"); code != 1 || !strings.Contains(end, "set tick_time=500ms") || !strings.Contains(found, "allow the command conf") {
 		t.Errorf("a server that does not answer conf: %d, %q:\n%s", code, end, found)
 	}
-	if code, found, end := examined(t, url+"500ms"); code != 0 || end != "ok" {
+	if code, found, end := examined(t, url+"500ms"); code != 0 || end != "ok, but for what is unknown" {
 		t.Errorf("a server that does not answer conf: %d, %q:\n%s", code, end, found)
 	}
 	limited := ensemble.Start(t, ensemble.Config{MinSessionTimeout: 1500 * ms, Extra: []string{"4lw.commands.whitelist=srvr", "maxClientCnxns=9"}})
 	url = "zk://" + limited.Hosts() + root + "?session_timeout=6s&tick_time=500ms"
-	if code, found, end := examined(t, url); code != 0 || end != "ok" || !strings.Contains(found, "unless their minSessionTimeout is set") {
+	if code, found, end := examined(t, url); code != 0 || end != "ok, but for what is unknown" || !strings.Contains(found, "unless their minSessionTimeout is set") {
 		t.Errorf("a server with a longer minSessionTimeout: %d, %q:\n%s", code, end, found)
 	}
 	few := ensemble.Start(t, ensemble.Config{Extra: []string{"maxClientCnxns=9"}})

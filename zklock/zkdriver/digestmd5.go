@@ -28,11 +28,21 @@ func newDigestMD5(u driver.URL) (Mechanism, error) {
 	if u.User == "" {
 		return nil, fmt.Errorf("zkdriver: %s=%s needs a user in the URL", keySASL, saslDigestMD5)
 	}
+	if forbidsMD5() {
+		return nil, fmt.Errorf("zkdriver: key %q: %s needs MD5, which GODEBUG=fips140=only forbids: use Kerberos with keys of SHA-2, a client certificate, or another mode of FIPS 140", keySASL, saslDigestMD5)
+	}
 	c, err := parseCredentials(u)
 	if err != nil {
 		return nil, err
 	}
 	return digestMD5{c}, nil
+}
+
+// forbidsMD5 reports whether this process panics if it uses MD5. Package fips140 says that only since Go 1.26.
+func forbidsMD5() (forbidden bool) {
+	defer func() { forbidden = recover() != nil }()
+	_ = md5.Sum(nil)
+	return false
 }
 
 // Name implements Mechanism.

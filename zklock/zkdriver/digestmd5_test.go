@@ -4,9 +4,13 @@ import (
 	"crypto/md5"
 	"encoding/hex"
 	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
 	"strings"
 	"testing"
 
+	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/zkdriver"
 )
 
@@ -131,4 +135,21 @@ func FuzzDigestMD5(f *testing.F) {
 			t.Fatalf("%q was accepted", fmt.Sprint(proof))
 		}
 	})
+}
+
+// With GODEBUG=fips140=only, MD5 panics: the URL is refused. The mode is that of a process, so the test starts itself.
+func TestDigestMD5UnderFIPS(t *testing.T) {
+	const mode = "fips140=only"
+	if !strings.Contains(os.Getenv("GODEBUG"), mode) {
+		child := exec.Command(os.Args[0], "-test.run=^TestDigestMD5UnderFIPS$")
+		child.Env = append(os.Environ(), "GODEBUG="+mode)
+		if out, err := child.CombinedOutput(); err != nil || !strings.Contains(string(out), "PASS") {
+			t.Errorf("%v\n%s", err, out)
+		}
+		return
+	}
+	u := driver.URL{Scheme: "zk", Hosts: []string{"zk1"}, User: "shop", Password: driver.NewSecret("x"), Params: url.Values{"sasl": {"digest-md5"}}}
+	if _, err := (zkdriver.Driver{}).OpenConnector(u); err == nil || !strings.Contains(err.Error(), "digest-md5 needs MD5, which GODEBUG=fips140=only forbids") {
+		t.Error(err)
+	}
 }

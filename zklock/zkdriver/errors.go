@@ -76,6 +76,10 @@ var codeErrors = map[int]error{
 // sessionRequireClientSASLAuth or enforce.auth.enabled.
 var errNeedsAuth error = &verdict{"the servers demand another authentication: SASL (key " + keySASL + "), a user in the URL for the scheme digest, or a client certificate (keys " + keyTLSCert + " and " + keyTLSKey + ") for the scheme x509", []error{driver.ErrAuthFailed}}
 
+// errNoRight is a server's answer that a right is missing. The client's text for it, "not authenticated", is wrong for a
+// session with an identity.
+var errNoRight error = &verdict{driver.ErrNoAuth.Error(), []error{driver.ErrNoAuth, zk.ErrNoAuth}}
+
 // errorCode parses the code out of the client's error for codes that it does not know: only the
 // text has it.
 func errorCode(err error) (code int, ok bool) {
@@ -90,6 +94,9 @@ func errorCode(err error) (code int, ok bool) {
 // translate adds package driver's error, if there is one, to a server's answer. ok is
 // false if err did not come from a server.
 func translate(err error) (_ error, ok bool) {
+	if err == zk.ErrNoAuth {
+		return errNoRight, true
+	}
 	name, ok := serverErrors[err]
 	if !ok {
 		var code int

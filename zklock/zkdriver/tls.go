@@ -95,61 +95,49 @@ func (f *tlsFiles) wrap(ctx context.Context, raw net.Conn, server string) (net.C
 	if err != nil {
 		return nil, err
 	}
-	show, asked := c.GetClientCertificate, false
+	show := c.GetClientCertificate
+	p := presentation{host: c.ServerName, ca: f.ca != ""}
 	c.GetClientCertificate = func(r *tls.CertificateRequestInfo) (*tls.Certificate, error) {
-		if asked = true; show == nil {
+		if p.asked = true; show == nil {
 			return &tls.Certificate{}, nil // none
 		}
-		return show(r)
+		cert, err := show(r)
+		if err == nil {
+			p.shown = cert.Leaf
+		}
+		return cert, err
 	}
 	conn := tls.Client(raw, c)
-	err = conn.HandshakeContext(ctx)
-	bare := asked && show == nil
-	if err != nil {
+	if err := conn.HandshakeContext(ctx); err != nil {
 		var record tls.RecordHeaderError
 		if errors.As(err, &record) && string(record.RecordHeader[:]) == "HTTP/" {
 			return nil, errSpeaksHTTP
 		}
-		if bare {
-			err = whyRefused(err)
-		}
-		return nil, fmt.Errorf("TLS handshake: %w", err)
+		return nil, fmt.Errorf("TLS handshake: %w", p.explain(err))
 	}
-	if bare {
-		return anonymous{conn}, nil
+	if p.asked {
+		return asked{conn, p}, nil
 	}
-	if !asked && show != nil {
+	if show != nil {
 		return nil, errNotAsked
 	}
 	return conn, nil
 }
 
-// anonymous is a TLS connection whose server has asked for a client certificate, and the client
-// has none. In TLS 1.3 the server refuses that only after the client's handshake.
-type anonymous struct{ *tls.Conn }
+// asked is a TLS connection whose server has asked for a client certificate. In TLS 1.3 the server refuses that, or
+// that there is none, only after the client's handshake.
+type asked struct {
+	*tls.Conn
+	presentation
+}
 
 // Read implements net.Conn.
-func (a anonymous) Read(p []byte) (int, error) {
+func (a asked) Read(p []byte) (int, error) {
 	n, err := a.Conn.Read(p)
 	if err != nil {
-		err = whyRefused(err)
+		err = a.explain(err)
 	}
 	return n, err
-}
-
-// whyRefused adds to a server's refusal that a client certificate is missing.
-func whyRefused(err error) error {
-	if !isAlert(err) {
-		return err
-	}
-	return fmt.Errorf("the server demands a client certificate, and the URL has none: set the keys %q and %q: %w", keyTLSCert, keyTLSKey, err)
-}
-
-// isAlert reports whether an error is an alert from the peer: an OpError that only its Op
-// distinguishes from others.
-func isAlert(err error) bool {
-	var alert *net.OpError
-	return errors.As(err, &alert) && alert.Op == "remote error"
 }
 
 // errNotAsked ends a connection that would go on without the intended identity.

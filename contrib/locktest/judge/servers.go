@@ -39,6 +39,9 @@ type Servers struct {
 	// Jumped reports that the clock of a server jumped, so times say nothing, and only tokens were judged.
 	Jumped bool
 
+	// Mistakes says of each hold that is wrong what the logs have.
+	Mistakes []string
+
 	// Stuck are the contenders whose turn it is at the end of the logs.
 	Stuck []string
 }
@@ -80,6 +83,7 @@ func JudgeServers(events []history.Event, stays []*txnlog.Stay) Servers {
 			made := slices.IndexFunc(of, func(c *txnlog.Stay) bool { return c.Zxid == zxid })
 			if made < 0 {
 				s.Tokens++
+				s.Mistakes = append(s.Mistakes, r.mistake("the token is of another transaction", h, of))
 				continue
 			}
 			of = of[made : made+1]
@@ -88,11 +92,13 @@ func JudgeServers(events []history.Event, stays []*txnlog.Stay) Servers {
 			continue
 		}
 		granted := r.wall(h.Granted)
+		all := of
 		of = slices.DeleteFunc(slices.Clone(of), func(c *txnlog.Stay) bool {
 			return c.Turn.IsZero() || c.Turn.After(granted) || gone(c, r.wall(h.Asked))
 		})
 		if len(of) == 0 {
 			s.Early++
+			s.Mistakes = append(s.Mistakes, r.mistake("granted before the turn of a contender", h, all))
 			continue
 		}
 		if h.Sure == 0 {
@@ -102,6 +108,7 @@ func JudgeServers(events []history.Event, stays []*txnlog.Stay) Servers {
 		longest := slices.MaxFunc(of, func(a, b *txnlog.Stay) int { return end(a).Compare(end(b)) })
 		if gone(longest, sure) {
 			s.Outlived++
+			s.Mistakes = append(s.Mistakes, r.mistake("believed in after the znode was gone", h, []*txnlog.Stay{longest}))
 		}
 		if margin := end(longest).Sub(sure); longest.Expired {
 			if known, ok := least[longest.Session]; !ok || margin < known {
@@ -194,6 +201,27 @@ func (r *roll) wall(at int64) time.Time {
 	c := r.clocks[max(i-1, 0)]
 	return time.Unix(0, c.Wall+at-c.At)
 }
+
+// mistake says what is wrong with a hold, and when the contenders that it may have had were there.
+func (r *roll) mistake(what string, h Hold, of []*txnlog.Stay) string {
+	at := func(at int64) string {
+		if at == 0 {
+			return "never"
+		}
+		return r.wall(at).UTC().Format(clock)
+	}
+	text := fmt.Sprintf("%s: %s, acquisition %d of worker %d, token %q, shared %v, permits %d, asked %s, granted %s, surely until %s", what, h.Name, h.ID, h.Worker, h.Token,
+		h.Shared, h.Permits, at(h.Asked), at(h.Granted), at(h.Sure))
+	for _, c := range of[max(len(of)-mostContenders, 0):] {
+		text += fmt.Sprintf("; %s of session 0x%x, made by 0x%x at %s, turn %s, gone %s", c.Path, uint64(c.Session), c.Zxid, c.Created.UTC().Format(clock), c.Turn.UTC().Format(clock), c.Gone.UTC().Format(clock))
+	}
+	return text
+}
+
+const (
+	clock          = "15:04:05.000"
+	mostContenders = 3 // in the text of a mistake
+)
 
 // describe says whose contender keeps a name.
 func (r *roll) describe(c *txnlog.Stay) string {

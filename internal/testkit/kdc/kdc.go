@@ -108,6 +108,9 @@ func (k *KDC) configure() {
 	types := k.config.Types
 	if types == "" {
 		types = "aes256-cts-hmac-sha1-96:normal aes128-cts-hmac-sha1-96:normal"
+		if strings.Contains(os.Getenv("GODEBUG"), "fips140=only") { // clients cannot use SHA-1 then
+			types = "aes256-cts-hmac-sha384-192:normal aes128-cts-hmac-sha256-128:normal"
+		}
 	}
 	k.write("kdc.conf", fmt.Sprintf(`[kdcdefaults]
 	kdc_listen = %[2]s

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -37,8 +38,10 @@ func (a *app) doctorCommand() *cobra.Command {
     clocks
 
 What is wrong now comes first, and the known faults of the servers' release last, in one line; with
--o wide, each has a line of its own. doctor ends with "ok", or with what to do. Exit codes: 0 if it
-is ok, perhaps with warnings; 1 if there is something to do; 69 without a quorum. It changes nothing.
+-o wide, each has a line of its own. doctor ends with "ok", or with what to do. What doctor
+cannot find out is "unknown", not "ok". Exit codes: 0 if it is ok, perhaps with warnings; 1 if there is
+something to do; 69 without a quorum; 78 if the URL's scheme, port or TLS fits no server. It changes
+nothing.
 
 Servers answer more questions if their 4lw.commands.whitelist has srvr and conf.`,
 		Args: cobra.NoArgs,
@@ -59,6 +62,8 @@ Servers answer more questions if their 4lw.commands.whitelist has srvr and conf.
 				return err
 			}
 			switch {
+			case report.Misfit:
+				return exit(exitConfiguration)
 			case report.NoQuorum:
 				return exit(exitUnreachable)
 			case len(report.Advice()) > 0:
@@ -121,7 +126,11 @@ func writeReport(w io.Writer, report doctor.Report, wide bool) error {
 	}
 	advice := report.Advice()
 	if len(advice) == 0 {
-		_, err := fmt.Fprintln(w, "\nok")
+		end := "\nok"
+		if slices.ContainsFunc(report.Findings, func(f doctor.Finding) bool { return f.Level == doctor.Unknown }) {
+			end += ", but for what is unknown"
+		}
+		_, err := fmt.Fprintln(w, end)
 		return err
 	}
 	if _, err := fmt.Fprintln(w, "\nto do:"); err != nil {

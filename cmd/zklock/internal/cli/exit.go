@@ -32,9 +32,10 @@ const exitTable = `Exit codes:
   76     the lock was lost, or TERM was sent because the lease was not renewed
   64     usage, a bad lock name included
   69     the ensemble cannot be reached
-  77     rights are missing
-  78     configuration: the URL or its session directory, an ensemble without the root, that grants
-         too short sessions or that was set back, a name in use as another kind of lock
+  77     rights are missing on znodes
+  78     configuration: the URL or its session directory, an identity that is refused, a port that is
+         not ZooKeeper's, TLS that does not fit, an ensemble without the root, that grants too short sessions or that was set
+         back, a name in use as another kind of lock
   79     run --once or --every: the slot has run before (-E sets another one)
   125    zklock itself has failed
   126    the command cannot be executed
@@ -86,6 +87,8 @@ var codes = []struct {
 	code int
 }{
 	{driver.ErrTLS, exitConfiguration},
+	{driver.ErrProtocol, exitConfiguration},   // the port is that of TLS, or of another program
+	{driver.ErrAuthFailed, exitConfiguration}, // the identity is refused: no right would help
 	{zklock.ErrNoAuth, exitRights},
 	{zklock.ErrBadEnsemble, exitConfiguration},
 	{zklock.ErrInvalidName, exitUsage},

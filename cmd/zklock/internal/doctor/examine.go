@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock"
@@ -35,30 +36,42 @@ const (
 // Examine examines the servers, the rights on the root, and the queues.
 func Examine(ctx context.Context, p Patient) (r Report) {
 	defer func() { r.order() }()
-	servers := lookAtAll(ctx, p)
+	servers, err := look(ctx, p)
 	r.reach(p, servers)
 	r.session(p, servers)
 	r.silence(p, servers)
 	r.connections(p, servers)
 	r.sizes(p, servers)
-	if !slices.ContainsFunc(servers, func(s server) bool { return !s.isDown() }) {
-		r.noQuorum("none of the servers gives out sessions")
-		return r
-	}
-	if r.ping(ctx, p, servers) {
+	switch {
+	case errors.Is(err, errNoneServes):
+		r.noQuorum(err.Error())
+	case err != nil && !slices.ContainsFunc(servers, func(s server) bool { return !s.misfits() }):
+		r.Misfit = true
+	case r.quorum(ctx, p, servers, err):
 		r.queues(ctx, p.Client, p.MaxBuffer)
 	}
 	return r
 }
 
-// reach reports which servers can be reached, and what their versions mean.
+// reach reports which servers can be reached, and what their versions mean. A server that waits for another one, which
+// is down, is not at fault.
 func (r *Report) reach(p Patient, servers []server) {
+	var down []string
 	for _, s := range servers {
+		if s.isDown() && !s.waits() {
+			down = append(down, s.host)
+		}
+	}
+	for _, s := range servers {
+		text := fmt.Sprintf("%s gives out no session: %v", s.host, s.err)
 		switch {
+		case s.waits() && len(down) > 0:
+			r.warn("server", text, "see to "+strings.Join(down, " and ")+" first: this server may only lack a leader or a quorum")
 		case s.err != nil:
-			r.toDo("server", fmt.Sprintf("%s gives out no session: %v", s.host, s.err), adviceOn(p, s))
+			r.toDo("server", text, adviceOn(p, s))
 		case s.srvr["mode"] == "":
-			r.ok("server", "%s gives out sessions, %v for one; its version is not known, because it does not answer srvr", s.host, s.took.Round(time.Millisecond))
+			r.ok("server", "%s gives out sessions, %v for one", s.host, s.took.Round(time.Millisecond))
+			r.unknown("version", "%s: its version is not known, because it does not answer srvr", s.host)
 		default:
 			r.ok("server", "%s: %v, %s, %v for a session", s.host, s.version, s.srvr["mode"], s.took.Round(time.Millisecond))
 		}
@@ -157,7 +170,7 @@ func (r *Report) connections(p Patient, servers []server) {
 		processes := most / max(p.PoolSessions, 1)
 		switch {
 		case !known:
-			r.ok("maxClientCnxns", "%s does not say it: allow the command conf in 4lw.commands.whitelist to have it checked", s.host)
+			r.unknown("maxClientCnxns", "%s does not say it: allow the command conf in 4lw.commands.whitelist to have it checked", s.host)
 		case most == 0:
 			r.ok("maxClientCnxns", "no limit")
 		case processes < 5:
@@ -169,19 +182,23 @@ func (r *Report) connections(p Patient, servers []server) {
 	}
 }
 
-// ping reports whether a quorum answers, and the rights on the root. It reports whether the
+// quorum reports whether a quorum answers, and the rights on the root, by the error of a ping. It reports whether the
 // queues can be read.
-func (r *Report) ping(ctx context.Context, p Patient, servers []server) bool {
+func (r *Report) quorum(ctx context.Context, p Patient, servers []server, err error) bool {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	err := p.Client.Ping(ctx)
+	if answered(err) {
+		if up, all := voters(servers); all > 1 && 2*up <= all {
+			r.unknown("quorum", "a quorum of the servers answers, and %s of the %d in the URL: they change while doctor looks, or others vote too; run it again", numbered(up, "1 gives out sessions", "%d give out sessions"), all)
+		} else {
+			r.ok("quorum", "a quorum of the servers answers%s", spare(servers))
+		}
+	}
 	switch {
 	case err == nil:
-		r.ok("quorum", "a quorum of the servers answers%s", spare(servers))
 		r.ok("rights", "all that locks need on %s", p.URL.Root)
 		return true
 	case zklock.Reason(err) == rootMissing:
-		r.ok("quorum", "the servers answer")
 		r.missingRoot(ctx, p)
 		return false
 	case zklock.Reason(err) == "session_timeout":
@@ -191,14 +208,16 @@ func (r *Report) ping(ctx context.Context, p Patient, servers []server) bool {
 		return false
 	case errors.Is(err, driver.ErrAuthFailed):
 		if !r.hasToDo() {
-			r.toDo("authentication", err.Error(), "authenticate as the servers demand: for SASL, set sasl=digest-md5 and a user, or sasl=kerberos, in the URL of all clients")
+			r.toDo("authentication", err.Error(), authenticate(p.URL))
 		}
 		return false
 	case errors.Is(err, zklock.ErrNoAuth):
-		r.toDo("rights", err.Error(), fmt.Sprintf("grant this user the rights on %s, or set the user in the URL", p.URL.Root))
+		r.toDo("rights", err.Error(), fmt.Sprintf("grant this user the rights on %s, or %s", p.URL.Root, another(p.URL)))
 		return true // perhaps the queues can be read
-	case errors.Is(err, driver.ErrTLS):
-		r.toDo("tls", err.Error(), "correct the certificates or the keys tls_… of the URL")
+	case errors.Is(err, driver.ErrTLS), errors.Is(err, driver.ErrProtocol):
+		if !r.hasToDo() {
+			r.toDo("tls", err.Error(), adviceTLS)
+		}
 		return false
 	}
 	r.noQuorum(err.Error())
@@ -213,7 +232,16 @@ func spare(servers []server) string {
 	if len(servers) < 2 {
 		return ""
 	}
-	up, all := 0, 0
+	up, all := voters(servers)
+	can := "none can"
+	if spare := up - all/2 - 1; spare > 0 {
+		can = fmt.Sprintf("%d can", spare)
+	}
+	return fmt.Sprintf(": %d of the %d in the URL run; if these are all that vote, %s stop", up, all, can)
+}
+
+// voters counts the servers that give out sessions, and all, but for observers.
+func voters(servers []server) (up, all int) {
 	for _, s := range servers {
 		if s.srvr["mode"] == "observer" {
 			continue
@@ -222,17 +250,13 @@ func spare(servers []server) string {
 			up++
 		}
 	}
-	can := "none can"
-	if spare := up - all/2 - 1; spare > 0 {
-		can = fmt.Sprintf("%d can", spare)
-	}
-	return fmt.Sprintf(": %d of the %d in the URL run; if these are all that vote, %s stop", up, all, can)
+	return up, all
 }
 
 // noQuorum reports that no quorum answers.
 func (r *Report) noQuorum(why string) {
 	r.NoQuorum = true
-	r.toDo("quorum", "no quorum answers: "+why, "start enough servers for a quorum, and look at their logs")
+	r.toDo("quorum", "no quorum answers: "+why, "start enough servers for a quorum, see that they reach each other, and look at their logs")
 }
 
 func (r *Report) hasToDo() bool { return len(r.Advice()) > 0 }

@@ -92,35 +92,43 @@ func (r *Report) queuesAt(ctx context.Context, c *zklock.Client, maxBuffer int, 
 			}
 		}
 	}
-	r.ok("queues", "%s in use, with %s", numbered(names, "1 name", "%d names"), numbered(contenders, "1 contender", "%d contenders"))
-	r.fullest(shares, maxBuffer)
+	none := r.ok
 	if unread.n > 0 {
-		r.toDo("queues", numbered(unread.n, "1 name", "%d names")+fmt.Sprintf(" or more cannot be read: %v", &unread), "grant READ on them, and look at the servers' logs")
+		none = func(what, format string, args ...any) { // what cannot be read may have it
+			r.unknown(what, "of the queues that can be read: "+format, args...)
+		}
+		r.toDo("queues", numbered(unread.n, "1 list of names or of contenders", "%d lists of names or of contenders")+fmt.Sprintf(" cannot be read: %v", &unread), "grant READ there, and look at the servers' logs")
 	}
+	if unread.n > 0 && names == 0 {
+		r.unknown("queues", "none can be read, so contenders, sequence numbers and clocks are not known")
+		return
+	}
+	none("queues", "%s in use, with %s", numbered(names, "1 name", "%d names"), numbered(contenders, "1 contender", "%d contenders"))
+	r.fullest(shares, maxBuffer)
 	if orphans.n > 0 {
 		r.toDo("orphans", numbered(orphans.n, "1 contender belongs to no session, so it never goes: ", "%d contenders belong to no session, so they never go: ")+orphans.String(), "find the program that makes them, stop it, and delete them with zklock release NAME NODE@ZXID")
 	} else {
-		r.ok("orphans", "none: every contender goes with its session")
+		none("orphans", "none: every contender goes with its session")
 	}
 	if late.n > 0 {
 		r.warn("late", numbered(late.n, "1 contender was created long after it was sent: ", "%d contenders were created long after they were sent: ")+late.String(), "a caller that gave up leaves such a contender, and its client deletes it within a session timeout: look again, ask the process, and then delete it with zklock release NAME NODE@ZXID. If all contenders of a process are late, set its clock")
 	} else {
-		r.ok("late", "none: every contender was created soon after it was sent")
+		none("late", "none: every contender was created soon after it was sent")
 	}
 	if foreign.n > 0 {
 		r.warn("foreign", numbered(foreign.n, "1 contender is that of another library or dialect: ", "%d contenders are those of other libraries or dialects: ")+foreign.String(), "set dialect to that of the other library, in the URL of all zklock clients, or use another root")
 	} else {
-		r.ok("foreign", "none: all contenders are of the client's dialect")
+		none("foreign", "none: all contenders are of the client's dialect")
 	}
 	if used.n > 0 {
 		r.toDo("sequence", "the sequence numbers of "+numbered(used.n, "1 name", "%d names")+" are almost used up: "+used.String(), "stop using these names until their znodes are gone, or delete the znodes")
 	} else {
-		r.ok("sequence", "no name has used up its sequence numbers")
+		none("sequence", "no name has used up its sequence numbers")
 	}
 	if ahead.n > 0 {
 		r.warn("clock", numbered(ahead.n, "the clock of 1 contender is", "the clocks of %d contenders are")+" ahead of this machine's: "+ahead.String(), "synchronize the clocks: locks do not depend on that, but the ages in lists do")
 	} else {
-		r.ok("clock", "no contender's clock is ahead of this machine's")
+		none("clock", "no contender's clock is ahead of this machine's")
 	}
 }
 

@@ -3,6 +3,7 @@ package doctor
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -51,7 +52,7 @@ func findings(t *testing.T, c *zklock.Client) map[string]Finding {
 	all := make(map[string]Finding)
 	for _, f := range r.Findings {
 		all[f.What] = f
-		if (f.Level == OK) != (f.Advice == "") || f.Text == "" {
+		if (f.Level == OK || f.Level == Unknown) != (f.Advice == "") || f.Text == "" {
 			t.Errorf("%+v", f)
 		}
 	}
@@ -189,6 +190,37 @@ func TestQueuesWithALateContender(t *testing.T) {
 		time.Sleep(10 * time.Second) // a session timeout: the client has listed the name again
 		if f := findings(t, c)["late"]; f.Level != OK {
 			t.Errorf("%+v", f)
+		}
+	})
+}
+
+// What cannot be read is not known to be well.
+func TestQueuesThatCannotBeReadAreUnknown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		defer e.Close()
+		acquire(t, open(t, e), "a")
+		acquire(t, open(t, e), "b")
+		for path, levels := range map[string]map[string]Level{
+			"/zklock":   {"queues": Unknown},
+			"/zklock/a": {"queues": Unknown, "orphans": Unknown, "late": Unknown, "foreign": Unknown, "sequence": Unknown, "clock": Unknown},
+		} {
+			refuse := faultdriver.Path(path, faultdriver.Fail(driver.ErrNoAuth))
+			c, err := zklock.OpenConfig(zklock.Config{Connector: faultdriver.Wrap(e.Connector(), faultdriver.If("reads", func(op faultdriver.Op) bool { return op.Kind == faultdriver.Children }, refuse))})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			var r Report
+			r.queues(t.Context(), c, 1<<20-1)
+			got := make(map[string]Level)
+			for _, f := range r.Findings[1:] {
+				got[f.What] = f.Level
+			}
+			delete(got, "sessions")
+			if f := r.Findings[0]; f.What != "queues" || f.Level != ToDo || !strings.Contains(f.Text, "cannot be read") || !maps.Equal(got, levels) {
+				t.Errorf("without READ on %s: %+v", path, r.Findings)
+			}
 		}
 	})
 }

@@ -19,8 +19,9 @@ const dialLimit = 2 * time.Second
 // What keeps a server from giving out sessions.
 var (
 	errRefused     = errors.New("it refuses connections: no server runs there")
-	errNoRoute     = errors.New("no connection: the host is down, or the network drops or refuses packets")
+	errNoRoute     = fmt.Errorf("no connection for %v: the process hangs and its queue of connections is full, the host is down, or the network drops or refuses packets", dialLimit)
 	errNotServing  = errors.New("it runs, and is in no quorum")
+	errWaits       = fmt.Errorf("it answers, and opened no session within %v: it waits for its leader or its disk", serverLimit)
 	errHangs       = fmt.Errorf("it accepts connections and answers nothing for %v: it hangs", serverLimit)
 	errUnknownHost = errors.New("the name of the host is not known")
 )
@@ -60,15 +61,17 @@ func adviceOn(p Patient, s server) string {
 	case errors.Is(s.err, driver.ErrAuthFailed) && p.URL.Params.Has("sasl"):
 		return "make sasl and the identity in the URL fit the server's settings, as the text says"
 	case errors.Is(s.err, driver.ErrAuthFailed):
-		return "correct the user and the password"
-	case errors.Is(s.err, driver.ErrTLS):
-		return "correct the scheme, the certificates, or the keys tls_… of the URL"
+		return authenticate(p.URL)
+	case s.misfits():
+		return adviceTLS
 	case errors.Is(s.err, errNotServing):
-		return fmt.Sprintf("look at the log of %s, and at the other servers: it has to reach more than half of them", s.host)
+		return fmt.Sprintf("look at the log and the disk of %s, which may be full, and at the other servers: it has to reach more than half of them", s.host)
+	case errors.Is(s.err, errWaits):
+		return fmt.Sprintf("look at the leader, and at the log and the disk of %s", s.host)
 	case errors.Is(s.err, errHangs):
 		return fmt.Sprintf("look at the process, the disk and the log of %s, and restart it", s.host)
 	case errors.Is(s.err, errNoRoute):
-		return fmt.Sprintf("look at the host and the network of %s, or correct the URL", s.host)
+		return fmt.Sprintf("look at the process, the host and the network of %s, or correct the URL", s.host)
 	case errors.Is(s.err, errUnknownHost):
 		return fmt.Sprintf("correct the host %s in the URL, or the name service", s.host)
 	case errors.Is(s.err, errRefused):
@@ -82,5 +85,41 @@ func adviceOn(p Patient, s server) string {
 // isDown reports whether a server gives out no session for a reason that is known, and that a
 // further try would meet again.
 func (s server) isDown() bool {
-	return slices.ContainsFunc([]error{errRefused, errNoRoute, errNotServing, errHangs, errUnknownHost}, func(why error) bool { return errors.Is(s.err, why) })
+	return slices.ContainsFunc([]error{errRefused, errNoRoute, errNotServing, errWaits, errHangs, errUnknownHost}, func(why error) bool { return errors.Is(s.err, why) })
+}
+
+// waits reports whether a server gives out no session for a reason that another server may have.
+func (s server) waits() bool { return errors.Is(s.err, errNotServing) || errors.Is(s.err, errWaits) }
+
+// misfits reports whether a server gives out no session because the URL does not fit it.
+func (s server) misfits() bool {
+	return errors.Is(s.err, driver.ErrTLS) || errors.Is(s.err, driver.ErrProtocol)
+}
+
+// adviceTLS is for a scheme, a port or a certificate that does not fit.
+const adviceTLS = "change the URL or the servers as the text says; docs/secured.md has a table of these errors"
+
+// authenticate returns what to do about servers that refuse the identity of a URL, or demand one.
+func authenticate(u driver.URL) string {
+	switch {
+	case u.User != "":
+		return "correct the user and the password"
+	case u.Params.Has("tls_cert"):
+		return "use a certificate in tls_cert and tls_key that the servers accept, or authenticate as they demand, as the text says"
+	}
+	return "authenticate as the servers demand: for SASL, set sasl=digest-md5 and a user, or sasl=kerberos, in the URL of all clients"
+}
+
+// another returns how a client of a URL gets another identity. It has no user to set if another key of the URL has the
+// identity.
+func another(u driver.URL) string {
+	switch {
+	case u.Params.Has("sasl"):
+		return "use another identity for sasl in the URL"
+	case u.User != "":
+		return "set another user in the URL"
+	case u.Params.Has("tls_cert"):
+		return "use another certificate in tls_cert and tls_key"
+	}
+	return "set the user in the URL"
 }

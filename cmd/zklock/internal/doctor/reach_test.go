@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/url"
+	"strings"
 	"testing"
 
 	"github.com/zklock/go-zklock/zklock/driver"
@@ -64,16 +66,46 @@ func TestReachable(t *testing.T) {
 // Advice to start a server is for one that does not run.
 func TestAdviceOnServers(t *testing.T) {
 	for want, err := range map[string]error{
-		"start the server zk1:2181, or correct the URL":                                                    errRefused,
-		"look at the host and the network of zk1:2181, or correct the URL":                                 errNoRoute,
-		"look at the log of zk1:2181, and at the other servers: it has to reach more than half of them":    errNotServing,
-		"look at the log of zk1:2181: it runs, and gives out no session":                                   context.DeadlineExceeded,
-		"do what the text says about SASL, such as making a KDC reachable, or look at the log of zk1:2181": errors.New("SASL (GSSAPI): no KDC of realm R answers"),
-		"correct the user and the password":                                                                driver.ErrAuthFailed,
-		"look at the process, the disk and the log of zk1:2181, and restart it":                            errHangs,
+		"start the server zk1:2181, or correct the URL":                                                                                 errRefused,
+		"look at the process, the host and the network of zk1:2181, or correct the URL":                                                 errNoRoute,
+		"look at the log and the disk of zk1:2181, which may be full, and at the other servers: it has to reach more than half of them": errNotServing,
+		"look at the log of zk1:2181: it runs, and gives out no session":                                                                context.DeadlineExceeded,
+		"do what the text says about SASL, such as making a KDC reachable, or look at the log of zk1:2181":                              errors.New("SASL (GSSAPI): no KDC of realm R answers"),
+		"correct the user and the password":                                                                                             driver.ErrAuthFailed,
+		"look at the leader, and at the log and the disk of zk1:2181":                                                                   errWaits,
+		"look at the process, the disk and the log of zk1:2181, and restart it":                                                         errHangs,
 	} {
-		if got := adviceOn(Patient{}, server{host: "zk1:2181", err: fmt.Errorf("connect: %w", err)}); got != want {
+		if got := adviceOn(Patient{URL: driver.URL{User: "shop"}}, server{host: "zk1:2181", err: fmt.Errorf("connect: %w", err)}); got != want {
 			t.Errorf("%v: %q, want %q", err, got, want)
+		}
+	}
+}
+
+// A client that has its identity in a certificate, or in SASL, has no user to set in the URL.
+func TestAdviceFitsTheIdentity(t *testing.T) {
+	key := func(key string) url.Values { return url.Values{key: {"x"}} }
+	for want, u := range map[string]driver.URL{
+		"set the user in the URL":                         {},
+		"set another user in the URL":                     {User: "shop"},
+		"use another certificate in tls_cert and tls_key": {Params: key("tls_cert")},
+		"use another identity for sasl in the URL":        {User: "shop", Params: key("sasl")},
+	} {
+		if got := another(u); got != want {
+			t.Errorf("%+v: %q, want %q", u, got, want)
+		}
+	}
+}
+
+// A server that lacks a leader is not at fault while another server hangs.
+func TestServersThatWaitAreNotBlamed(t *testing.T) {
+	var r Report
+	r.reach(Patient{}, []server{{host: "zk1", err: errHangs}, {host: "zk2", err: errWaits}, {host: "zk3", err: errNotServing}})
+	if advice := r.Advice(); len(advice) != 1 || !strings.Contains(advice[0], "zk1") {
+		t.Errorf("advice %q", advice)
+	}
+	for _, f := range r.Findings[1:] {
+		if f.Level != Warning || f.Advice != "see to zk1 first: this server may only lack a leader or a quorum" {
+			t.Errorf("%+v", f)
 		}
 	}
 }

@@ -12,6 +12,7 @@ type Level string
 // Levels of findings.
 const (
 	OK      Level = "ok"
+	Unknown Level = "unknown" // doctor could not find it out
 	Warning Level = "warning" // locks work, but it is good to know
 	ToDo    Level = "to do"   // locks do not work, or are not safe
 )
@@ -21,7 +22,7 @@ type Finding struct {
 	Level  Level  `json:"level"`
 	What   string `json:"what"`
 	Text   string `json:"text"`
-	Advice string `json:"advice"` // what to do; "" if the level is OK
+	Advice string `json:"advice"` // what to do; "" if the level is OK or Unknown
 
 	// Of a known fault of the servers' release, which may have no effect: the release and the fault.
 	Release string `json:"release,omitempty"`
@@ -32,9 +33,10 @@ type Finding struct {
 type Report struct {
 	Findings []Finding `json:"findings"`
 	NoQuorum bool      `json:"noquorum"` // no quorum of the servers can be reached
+	Misfit   bool      `json:"misfit"`   // no server could be examined, since the URL's scheme, port or TLS does not fit them
 }
 
-// order puts first what is wrong now: what is to be done, and then warnings. What is well follows, and
+// order puts first what is wrong now: what is to be done, then warnings, and then what is not known. What is well follows, and
 // then the known faults of releases. It changes nothing else about the order.
 func (r *Report) order() {
 	rank := func(f Finding) int {
@@ -43,10 +45,12 @@ func (r *Report) order() {
 			return 0
 		case f.Level == Warning && f.Fault == "":
 			return 1
-		case f.Level == OK:
+		case f.Level == Unknown:
 			return 2
+		case f.Level == OK:
+			return 3
 		}
-		return 3
+		return 4
 	}
 	slices.SortStableFunc(r.Findings, func(a, b Finding) int { return rank(a) - rank(b) })
 }
@@ -81,6 +85,10 @@ func numbered(n int, one, more string) string {
 
 func (r *Report) ok(what, format string, args ...any) {
 	r.Findings = append(r.Findings, Finding{Level: OK, What: what, Text: fmt.Sprintf(format, args...)})
+}
+
+func (r *Report) unknown(what, format string, args ...any) {
+	r.Findings = append(r.Findings, Finding{Level: Unknown, What: what, Text: fmt.Sprintf(format, args...)})
 }
 
 func (r *Report) warn(what, text, advice string) {

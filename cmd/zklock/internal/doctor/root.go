@@ -23,10 +23,10 @@ func (r *Report) missingRoot(ctx context.Context, p Patient) {
 		r.warn("root", missing+": no lock was used there, or the URL has another root", "compare the roots in the URLs; the first client that acquires a lock creates the root")
 	case errors.Is(err, driver.ErrInvalidACL):
 		r.toDo("root", fmt.Sprintf("%s, and the servers refuse its access list: %v", missing, err),
-			"set the user in the URL, or sasl, or correct acl in the URL; for SASL, set authProvider.sasl in zoo.cfg of all servers")
+			another(p.URL)+", or correct acl in the URL; for SASL, set authProvider.sasl in zoo.cfg of all servers")
 	case errors.Is(err, driver.ErrNoAuth):
 		r.toDo("root", fmt.Sprintf("%s, and this user cannot create it: %v", missing, err),
-			fmt.Sprintf("create %s with rights for this user, grant CREATE above it, or set the user in the URL", p.URL.Root))
+			fmt.Sprintf("create %s with rights for this user, grant CREATE above it, or %s", p.URL.Root, another(p.URL)))
 	default:
 		r.warn("root", fmt.Sprintf("%s, and whether this user can create it is not known: %v", missing, err), "run doctor again")
 	}

@@ -51,11 +51,7 @@ func lookAt(ctx context.Context, p Patient, host string) server {
 	}
 	began := time.Now()
 	if s.granted, s.err = grant(ctx, p.Driver, u, p.SessionTimeout); s.err != nil {
-		if silent && time.Since(began) >= serverLimit {
-			s.err = errHangs
-		} else if _, now := reachable(ctx, u, host); now != nil { // it may just have lost its quorum
-			s.err = now
-		}
+		s.err = why(ctx, u, host, silent, time.Since(began) >= serverLimit, s.err)
 		return s
 	}
 	s.took = time.Since(began)
@@ -80,6 +76,24 @@ func lookAt(ctx context.Context, p Patient, host string) server {
 		s.longest, _ = grant(ctx, p.Driver, u, 24*time.Hour)
 	}
 	return s
+}
+
+// why returns why a server has given out no session, by what it says now: it may have stopped, or lost its leader, since
+// it was asked first. Silent means that it did not answer then. Late means that it did not refuse.
+func why(ctx context.Context, u driver.URL, host string, silent, late bool, err error) error {
+	if silent && late {
+		return errHangs
+	}
+	silent, now := reachable(ctx, u, host)
+	switch {
+	case now != nil:
+		return now
+	case !late || strings.Contains(err.Error(), "SASL"):
+		return err
+	case silent:
+		return errHangs
+	}
+	return errWaits
 }
 
 // grant opens a session with one server, closes it, and returns the session timeout that the

@@ -24,6 +24,7 @@ func (r *Report) silence(p Patient, servers []server) {
 		add := func() { r.ok("silence", "%s", text) }
 		switch {
 		case !known:
+			add = func() { r.unknown("silence", "%s", text) }
 			text = fmt.Sprintf("whether a leader that falls silent costs locks is not known: %s does not say its syncLimit; allow the command conf in 4lw.commands.whitelist, or turn AdminServer on, to have it checked", s.host)
 		case least >= outage:
 			text = fmt.Sprintf("no server's silence costs a lock: leases last for %v at least, and without its leader the ensemble commits nothing for about %v", least.Round(time.Second/10), outage)

@@ -19,7 +19,7 @@ func TestSilence(t *testing.T) {
 		{"defaults", 30 * time.Second, server{conf: conf("tickTime=2000\nsyncLimit=5\n")}, OK, "no server's silence costs a lock: leases last for 18.2s at least"},
 		{"short timeout", 10 * time.Second, server{conf: conf("tickTime=2000\nsyncLimit=5\n")}, Warning, "a leader that falls silent costs all locks"},
 		{"long syncLimit", 30 * time.Second, server{conf: conf("tickTime=2000\nsyncLimit=10\n")}, Warning, "about 23s"},
-		{"no conf", 30 * time.Second, server{}, OK, "is not known"},
+		{"no conf", 30 * time.Second, server{}, Unknown, "is not known"},
 		{"standalone", 30 * time.Second, server{srvr: fields("Mode: standalone\n", ":")}, OK, ""},
 	} {
 		var r Report

@@ -368,6 +368,9 @@ func verdict(title string, events []history.Event, logs *judge.Servers) (passed 
 	passed = f.Passed()
 	if logs != nil {
 		fmt.Print("\n" + logs.Table(title))
+		for _, mistake := range logs.Mistakes {
+			fmt.Println(mistake)
+		}
 		for _, contender := range logs.Stuck {
 			fmt.Println(contender)
 		}
