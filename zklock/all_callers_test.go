@@ -39,7 +39,7 @@ func TestAllNamesWhatIsHeld(t *testing.T) {
 			_, err := c.Mutex("a/2").Acquire(zklock.ContextWithCallerLocks(t.Context(), called("a/2")...))
 			return err
 		},
-		`the context already holds "a/1" but not the other names`: func() error {
+		`the context already holds "a/1" but not all names of this call`: func() error {
 			_, err := all.Acquire(carries)
 			return err
 		},

@@ -96,7 +96,7 @@ func (a *acquisition) uncovered(h *local.Hold) error {
 		}
 	}
 	if len(held) < len(a.Wants) {
-		return errs.Case(ErrDeadlock, fmt.Sprintf("the context already holds %s but not the other names, and waiting for these meanwhile can end in a deadlock: release what it holds first, or acquire all of them together from the start", a.which(held)))
+		return errs.Case(ErrDeadlock, fmt.Sprintf("the context already holds %s but not all names of this call, and waiting for the others meanwhile can end in a deadlock: release what it holds first, or acquire all of them together from the start", a.which(held)))
 	}
 	return nil
 }
