@@ -20,9 +20,6 @@ type Tree struct {
 	// Zxid is that of the newest transaction in it.
 	Zxid int64
 
-	// Time is that of the newest transaction that was applied; zero: none was.
-	Time time.Time
-
 	nodes    map[string]*Znode
 	children map[string]map[string]*Znode // by parent and name
 	owned    map[int64]map[string]*Znode  // by session and path
@@ -43,7 +40,7 @@ func (t *Tree) At(path string) *Znode { return t.nodes[path] }
 // Apply applies a transaction that is newer than the tree, and returns the znodes that it has deleted. One whose
 // transaction the tree has already, as a snapshot may, is made or deleted again, which changes nothing.
 func (t *Tree) Apply(x Txn) (deleted []*Znode) {
-	t.Zxid, t.Time = max(t.Zxid, x.Zxid), x.Time
+	t.Zxid = max(t.Zxid, x.Zxid)
 	if slices.ContainsFunc(x.Ops, func(o Op) bool { return o.Kind == Failed }) {
 		return nil
 	}
