@@ -250,26 +250,26 @@ func TestTryLeadsWhenTheOneAheadGivesUp(t *testing.T) {
 		failed := make(chan error, 1)
 		go func() { _, err := c.Mutex("x").Acquire(t.Context(), zklock.WithWait(time.Second)); failed <- err }()
 		synctest.Wait()
-		got := make(chan *zklock.Lock, 2)
-		for range 2 {
-			go func() {
-				l, err := c.Mutex("x").TryAcquire(t.Context())
-				if err != nil && !errors.Is(err, zklock.ErrNotAcquired) {
-					t.Errorf("a try: %v", err)
+		var got [2]*zklock.Lock
+		var tries sync.WaitGroup
+		for i := range got {
+			tries.Go(func() {
+				var err error
+				if got[i], err = c.Mutex("x").TryAcquire(t.Context()); err != nil && !errors.Is(err, zklock.ErrNotAcquired) {
+					t.Errorf("try %d: %v", i, err)
 				}
-				got <- l
-			}()
+			})
 			synctest.Wait()
 		}
 		if err := <-failed; !errors.Is(err, zklock.ErrUnavailable) {
 			t.Errorf("the first: %v, want ErrUnavailable", err)
 		}
 		e.Heal()
-		first, second := <-got, <-got
-		if first == nil || second != nil {
-			t.Fatalf("the tries got %v and %v, want the lock for the first one only", first, second)
+		tries.Wait()
+		if got[0] == nil || got[1] != nil {
+			t.Fatalf("the tries got %v, want the lock for the first one only", got)
 		}
-		mustRelease(t, first)
+		mustRelease(t, got[0])
 	})
 }
 

@@ -71,7 +71,8 @@ func (r ring) want(c *zklock.Client, name string) zklock.Acquirer {
 func (r ring) play(t *testing.T, seed uint64) (stood time.Duration) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 0xd157))
-	var mu sync.Mutex
+	var mu sync.Mutex // for what follows
+	delays := rand.New(rand.NewPCG(seed, 0x9177))
 	var closed time.Time // when the last wait has begun
 	e := memdriver.New(memdriver.WithLatency(r.rtt / 2))
 	defer e.Close()
@@ -81,7 +82,7 @@ func (r ring) play(t *testing.T, seed uint64) (stood time.Duration) {
 			connector = faultcontrol.Control(connector, func(faultdriver.Op) faultdriver.Fault {
 				mu.Lock()
 				defer mu.Unlock()
-				return faultdriver.Delay(time.Duration(rng.Int64N(int64(r.rtt/4) + 1)))
+				return faultdriver.Delay(time.Duration(delays.Int64N(int64(r.rtt/4) + 1)))
 			})
 		}
 		c, err := zklock.OpenConfig(zklock.Config{Connector: connector, DeadlockTimeout: r.timeout, SessionTimeout: time.Minute}, zklock.WithHooks(hooks))
