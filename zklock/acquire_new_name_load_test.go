@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/internal/memcontrol"
+	"github.com/zklock/go-zklock/internal/testkit/corekit"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/memdriver"
@@ -230,7 +231,8 @@ func TestManyFreshNamesAtOnceShareTransactions(t *testing.T) {
 // transaction is refused, and none shares a group.
 func TestNewNamesDoNotCrowdOutHeartbeats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const names, limit, groups = 1000, 64, 2
+		const limit, groups = 64, 2
+		names := corekit.Crowd(1000)
 		var mu sync.Mutex
 		now, most, all := 0, 0, 0
 		hooks := zklock.Hooks{Operation: func(ctx context.Context, e zklock.OperationEvent) (context.Context, func(error)) {

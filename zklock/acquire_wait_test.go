@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/testkit/corekit"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
@@ -132,7 +133,7 @@ func TestAcquireWithAnEndedContextIsAnError(t *testing.T) {
 // slow: the creates below one znode take a transaction each, which takes longer than
 // connect_timeout for all of them. None fails while the session works.
 func TestBurstOfSeparateWaitersOutlastsConnectTimeout(t *testing.T) {
-	const waiters = 1500
+	waiters := corekit.Crowd(1500)
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New(memdriver.WithLatency(10 * time.Millisecond))
 		held := mustLock(t)(connect(t, e.Connector(), nil).Semaphore("x", 1).Acquire(t.Context()))

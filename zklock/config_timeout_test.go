@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/testkit/corekit"
 	"github.com/zklock/go-zklock/internal/testkit/long"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/memdriver"
@@ -75,7 +76,10 @@ func TestTimeoutsThatCannotWorkAreRefused(t *testing.T) {
 func TestTimeoutsThatAreAcceptedWork(t *testing.T) {
 	accepted, refused := 0, 0
 	inTenthsOfATick := []time.Duration{30, 40, 100, 200}
-	if long.On() {
+	switch {
+	case corekit.Race:
+		inTenthsOfATick = []time.Duration{30, 200}
+	case long.On():
 		inTenthsOfATick = []time.Duration{30, 35, 40, 50, 65, 80, 100, 130, 200}
 	}
 	for _, tick := range []time.Duration{100, 200, 300, 500, 1000, 3000} {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/internal/memcontrol"
+	"github.com/zklock/go-zklock/internal/testkit/corekit"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/faultdriver"
 	"github.com/zklock/go-zklock/zklock/memdriver"
@@ -156,7 +157,7 @@ func TestRegistrationsOfABusyQueue(t *testing.T) {
 // holder waits for the lock of another goroutine, which waits for the name. So nothing changes any more. One of the
 // two fails within two deadlock_timeouts and two rounds, whichever of them began to wait when.
 func TestCircleThatClosesInABusyQueue(t *testing.T) {
-	for closes := 10; closes < 40; closes += 3 {
+	for closes := 10; closes < 40; closes += 30 / corekit.Crowd(10) {
 		t.Run(fmt.Sprint("after", closes, "grants"), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				e := memdriver.New()

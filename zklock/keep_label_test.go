@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/internal/faultcontrol"
+	"github.com/zklock/go-zklock/internal/testkit/corekit"
 	"github.com/zklock/go-zklock/internal/testkit/long"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/faultdriver"
@@ -453,7 +454,7 @@ func TestWatchOfAKeptName(t *testing.T) {
 // client appears and leaves. If the other client waits when a goroutine has had the lock for
 // half of the session timeout, it reads a description of this goroutine, with its latest label.
 func TestDescriptionsSettle(t *testing.T) {
-	for seed := range uint64(long.Count(t, "ZKLOCK_RUNS", 30, 150)) {
+	for seed := range uint64(corekit.Crowd(long.Count(t, "ZKLOCK_RUNS", 30, 150))) {
 		synctest.Test(t, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 29))
 			e := memdriver.New(memdriver.WithServers(3), memdriver.WithLatency(time.Millisecond))

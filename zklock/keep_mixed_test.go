@@ -24,10 +24,7 @@ func TestKeptNamesUnderLoad(t *testing.T) {
 	c := connect(t, e.Connector(), map[string]string{"keep": "20us", "keep_max": "8", "max_names": "100000"})
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	rounds := 400
-	if corekit.Race {
-		rounds = 100 // on a busy machine, 400 take longer than ctx
-	}
+	rounds := corekit.Crowd(400)
 	var all sync.WaitGroup
 	for g := range 24 {
 		all.Go(func() {

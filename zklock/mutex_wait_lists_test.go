@@ -14,6 +14,7 @@ import (
 
 	"github.com/zklock/go-zklock/internal/faultcontrol"
 	"github.com/zklock/go-zklock/internal/memcontrol"
+	"github.com/zklock/go-zklock/internal/testkit/corekit"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/faultdriver"
@@ -140,7 +141,7 @@ func TestListOfAWaiterThatLeftHoldsUpNoOther(t *testing.T) {
 // to list their queues.
 func TestListsOfCallersThatLeftHoldUpNoGrant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const many = 2000
+		many := corekit.Crowd(2000)
 		e := memdriver.New()
 		a := connect(t, e.Connector(), nil)
 		slow := faultdriver.Wrap(e.Connector(), faultdriver.On(faultdriver.Children, faultdriver.DelayReply(time.Second)))
@@ -509,7 +510,7 @@ func TestCancelledWaitsLeaveNothing(t *testing.T) {
 		}
 		round(100)
 		g, w, h := measure()
-		for range 100 {
+		for range corekit.Crowd(100) {
 			round(100)
 		}
 		g2, w2, h2 := measure()

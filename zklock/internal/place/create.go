@@ -70,17 +70,17 @@ func (a *Attempt) create(ctx, caller context.Context) (turn bool, err error) {
 
 // creation returns the creation of the place that the attempt has, or else a new one.
 func (a *Attempt) creation(ctx, caller context.Context) (c creation, err error) {
-	desk, r, replaces := a.Desk, a.Request, a.place
-	if replaces != nil && replaces.opening != nil {
-		c = *replaces.opening.(*creation)
+	desk, r := a.Desk, a.Request
+	if had := a.place; had != nil && had.opening != nil {
+		c = *had.opening.(*creation)
 		c.p.opening, a.place = nil, c.replaces
 		if c.request.Mode == r.Mode {
 			c.request, c.by, c.caller, c.adopted = r, a.By, caller, true
 			return c, nil
 		}
 		c.end() // a writer must not get what was created for a reader
-		replaces = c.replaces
 	}
+	replaces := a.yield()
 	parents := make([]parent, len(r.Wants))
 	for i, w := range r.Wants {
 		if parents[i], err = (Znode{desk, w.Path}).ensure(ctx, replaces != nil); err != nil {
@@ -91,11 +91,17 @@ func (a *Attempt) creation(ctx, caller context.Context) (c creation, err error) 
 	if err != nil {
 		return c, err
 	}
-	if replaces != nil {
-		replaces.giveUp() // before its nodes can be gone
-	}
 	// seen is read before the first try: that try may turn out to have created the nodes.
 	return creation{desk: desk, request: r, by: a.By, p: p, replaces: replaces, parents: parents, caller: caller, began: lease.Now(), seen: desk.Newest()}, nil
+}
+
+// yield gives up the attempt's place for a new one, and returns it, before its nodes can be gone. It returns nil if the
+// attempt has no place, or has one that belongs to a hold.
+func (a *Attempt) yield() *Place {
+	if a.place != nil && a.place.giveUp() != nil {
+		a.place = nil
+	}
+	return a.place
 }
 
 // goesOn reports whether the creation, which has failed, may go on for another goroutine: only its request's
@@ -224,7 +230,7 @@ func (c *creation) end() {
 		p.unregister()
 		return
 	}
-	p.giveUp()
+	_ = p.giveUp() // no hold has a place that is being created
 	w.GiveUp()
 	desk.Spawn(func() {
 		<-w.Done // soon: it runs on the session's context

@@ -498,6 +498,22 @@ var _ = []mutant.Mutant{
 		By:     "zklock",
 	},
 	{
+		Name:   "held-node-deleted",
+		Breaks: "a mistaken release deletes the node of a lock that is held, and the next contender gets it",
+		In:     (*Place).giveUpLocked,
+		Find:   "!p.life.$move(leaving) && !p.life.$ending()",
+		Put:    "!p.life.$move(leaving) && false",
+		Tests:  []string{"TestHeldPlaceIsNotDeleted"},
+	},
+	{
+		Name:   "held-node-replaced",
+		Breaks: "a mistaken requeue deletes the node of a lock that is held, and the next contender gets it",
+		In:     (*Attempt).yield,
+		Find:   "a.place.$giveUp() != nil",
+		Put:    "a.place.$giveUp() != nil && false",
+		Tests:  []string{"TestHeldPlaceIsNotDeleted"},
+	},
+	{
 		Name:   "handover-of-a-deleted-node",
 		Breaks: "a place whose node was deleted is handed over",
 		In:     (*life).moveLocked,

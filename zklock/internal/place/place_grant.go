@@ -37,7 +37,8 @@ import (
 //     keeps to spent, and no other.
 //   - Moves are made under the desk's mu.
 //   - A move that the table does not have is refused, and has no effect. So a caller may
-//     give up a place that is deleted, or report the loss of one that is leaving.
+//     report the loss of a place that is leaving.
+//   - This client deletes no node of a place before giveUp, which refuses to end a place that a hold has.
 type state int32
 
 const (

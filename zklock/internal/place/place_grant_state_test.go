@@ -1,9 +1,12 @@
 package place
 
 import (
+	"errors"
+	"log/slog"
 	"os"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -110,9 +113,39 @@ func TestPlaceHasAHoldWhileItIsHeld(t *testing.T) {
 	p.EndHold(first) // too late: the second hold has the place
 	check(held)
 	p.EndHold(second)
-	p.giveUp()
+	for range 2 {
+		if err := p.giveUp(); err != nil {
+			t.Error(err)
+		}
+		check(leaving)
+		p.Reserve()
+	}
 	check(leaving)
-	p.Reserve()
-	p.giveUp()
-	check(leaving)
+}
+
+// No delete is sent for a place that a hold has, neither to release it nor to replace it. The log says so.
+func TestHeldPlaceIsNotDeleted(t *testing.T) {
+	var logged strings.Builder
+	cfg := &Settings{}
+	cfg.Logger = slog.New(slog.NewTextHandler(&logged, nil))
+	p := &Place{Desk: &Desk{Session: &session.Session{}, Shared: NewShared(cfg)}, nodes: []*contender{{dir: "/locks/x", path: "/locks/x/n-1"}}}
+	p.hold = &idleHold{}
+	p.life.current.Store(int32(held))
+	w := p.Leave(t.Context())
+	if <-w.Done; !errors.Is(w.Err, errHeld) || w.Sent() {
+		t.Errorf("the delete of a held place: sent %v, error %v", w.Sent(), w.Err)
+	}
+	if err := p.finishDelete(w); !errors.Is(err, errHeld) {
+		t.Errorf("the delete goes on: %v", err)
+	}
+	a := &Attempt{place: p}
+	if replaced := a.yield(); replaced != nil || a.place != nil {
+		t.Error("a new place replaces one that is held")
+	}
+	if p.life.state() != held || p.Holder() == nil {
+		t.Errorf("the place is %s, and its hold is %v", stateNames[p.life.state()], p.Holder())
+	}
+	if text := logged.String(); strings.Count(text, "report this as a bug") != 2 || !strings.Contains(text, "n-1") || strings.Contains(text, "/locks") {
+		t.Errorf("the log says %q", text)
+	}
 }

@@ -35,9 +35,14 @@ func (p *Place) Opening() *session.Write {
 	return p.opening.write()
 }
 
-// Leave gives a place up, and sends the first delete of its nodes. Release or ReleaseAsync follow.
+// Leave gives a place up, and sends the first delete of its nodes. Release or ReleaseAsync follow. If a hold has
+// the place, the write is not sent, and its error is errHeld.
 func (p *Place) Leave(ctx context.Context) *session.Write {
-	p.giveUp()
+	if err := p.giveUp(); err != nil {
+		refused := &session.Write{Kind: "release", Err: err, Done: make(chan struct{})}
+		close(refused.Done)
+		return refused
+	}
 	w := &session.Write{Kind: "release", Ctx: ctx, Ops: make([]driver.Op, len(p.nodes))}
 	for i, c := range p.nodes {
 		w.Ops[i] = driver.DeleteOp(c.path, driver.AnyVersion)
@@ -118,9 +123,12 @@ func (p *Place) Release(ctx context.Context, w *session.Write, wait time.Duratio
 
 // finishDelete waits for the first delete, and goes on until the nodes are gone.
 func (p *Place) finishDelete(w *session.Write) error {
-	if <-w.Done; w.Err == nil {
+	switch <-w.Done; w.Err {
+	case nil:
 		p.released()
 		return nil
+	case errHeld:
+		return errHeld
 	}
 	return p.deleteNodes()
 }
@@ -197,7 +205,9 @@ func (p *Place) removeAfterLoss() {
 		p.Remove() // if there was one node, it is gone
 		return
 	}
-	p.giveUp()
+	if p.giveUp() != nil {
+		return
+	}
 	desk.Spawn(func() {
 		if session.Sleep(desk.Context(), delay, nil) {
 			_ = p.deleteNodes()
