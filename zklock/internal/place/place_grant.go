@@ -1,6 +1,7 @@
 package place
 
 import (
+	"errors"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -80,6 +81,34 @@ func (l *life) moveLocked(to state) bool {
 		return false
 	}
 	l.current.Store(int32(to))
+	return true
+}
+
+// errHeld says that the nodes of a place stay, because a hold has it.
+var errHeld = errors.New("another hold has the place")
+
+// giveUp moves the place to leaving: it will not be held again, and its nodes need not be watched. Its nodes
+// are deleted only after giveUp, so that no delete can end the exclusion of a hold. If a hold has the place, the
+// table of states refuses that move: then there is a bug, giveUp logs it, and returns errHeld.
+func (p *Place) giveUp() error {
+	p.Desk.mu.Lock()
+	ending := p.giveUpLocked()
+	p.Desk.mu.Unlock()
+	if ending {
+		return nil
+	}
+	p.Desk.cfg.Log().Error("zklock: the queue node of a lock was to be deleted while the lock was held, so it was left alone: please report this as a bug", "node", p.Node())
+	return errHeld
+}
+
+// giveUpLocked reports whether the place ends now, or did before. The desk's mu is held.
+func (p *Place) giveUpLocked() bool {
+	if !p.life.moveLocked(leaving) && !p.life.ending() {
+		return false
+	}
+	if p.share != nil {
+		p.share.Stop()
+	}
 	return true
 }
 
