@@ -257,6 +257,14 @@ func (r *run) server(ctx context.Context, f fault.Fault, victim int) error {
 		}
 		pause(ctx, f.Lasts)
 		ensemble.Cut(victim, false)
+	case fault.DropRoute:
+		for _, s := range r.slots {
+			s.link.Cut(victim, true)
+		}
+		pause(ctx, f.Lasts)
+		for _, s := range r.slots {
+			s.link.Cut(victim, false)
+		}
 	case fault.Rolling:
 		limited, cancel := context.WithTimeout(ctx, r.config.Settle)
 		defer cancel()
