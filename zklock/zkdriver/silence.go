@@ -79,6 +79,19 @@ func isSilence(cause error) bool {
 		errors.Is(cause, syscall.ETIMEDOUT) || errors.Is(cause, os.ErrDeadlineExceeded) // by limitUnacknowledged, by the client
 }
 
+// quiet returns for how long the server of a connection has not answered that is given up because of that; else 0. Its server
+// answers on other connections if it was left for that, or if the network acknowledges nothing, and the server has answered a
+// question since.
+func (c *conn) quiet(cause error) (d time.Duration, forgotten bool) {
+	at, waits := c.oldest()
+	if !waits || !isSilence(cause) {
+		return 0, false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return time.Since(at), errors.As(cause, new(*errForgotten)) || errors.Is(cause, syscall.ETIMEDOUT) && c.vouched.After(at)
+}
+
 // word is a server's answer to a question, or the end of the question without one.
 type word struct {
 	own             bool      // it is about the server that may be silent

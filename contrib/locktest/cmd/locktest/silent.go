@@ -94,7 +94,7 @@ func silentSection(cells []cell) string {
 	}
 	line("")
 	line("A lock is lost when the worker says so. Those of zk.Lock, Curator and kazoo take each end of a connection for a loss, as")
-	line("[their documentation](#the-libraries) advises: where no session is new, the session and the locks' nodes have lived on, and the program had to stop all the same.")
+	line("[their documentation](#the-libraries) advises: where no session is new, the session and the locks' nodes have lived on, and the program still had to stop.")
 	line("These clients leave a silent server when two thirds of the session timeout are over. zklock asks the other servers, and")
 	line("leaves it within two seconds. Without a leader no server commits anything: at this TTL leases end before the")
 	line("next one is there, and zklock says so; at its default of 30 s [they do not](operations.md#timeouts). To repeat a row:")
