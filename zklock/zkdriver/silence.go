@@ -22,6 +22,11 @@ import (
 //   - the server has not answered the question, and has had as long for it as the server that did;
 //   - another server has answered, and serves clients. Else there is no better one, such as in an election.
 //
+// Anything that arrives on the connection is a sign of life, such as an event of a watch: unheard. As long as no other server
+// serves, as in an election, doubt asks them again each patience. After a move the session waits for longer, until a
+// commit was in time: limit. A connection may be silent whose server answers on others. It is left later: forgotten and mayRemake.
+// The chapter about the lease in DESIGN.md has the mutants of these rules.
+//
 // A server that is slow answers for its status from memory, at once. To leave a server needs no care of what is under
 // way: it is the loss of a connection, which may happen at any time. Requests without an answer have an unknown outcome,
 // and the next handshake begins a new chain of the lease.
