@@ -146,6 +146,18 @@ func (r *run) confine(ctx context.Context, client, server int) (free func()) {
 	}
 }
 
+// seat makes the client of the first fault use that fault's server before the clients begin, so that no lock is lost by that.
+func (r *run) seat(ctx context.Context) error {
+	if len(r.config.Faults) == 0 || r.config.Faults[0].Confined == 0 || !r.config.Faults[0].Kind.OfServer() {
+		return nil
+	}
+	victim, err := r.victim(ctx, r.config.Faults[0])
+	if err == nil {
+		r.confine(ctx, r.config.Faults[0].Confined, victim) // until the fault ends it
+	}
+	return err
+}
+
 // recovered waits until each client has had a lock, in a cycle that began after a time, and has not lost it. The run fails
 // if that takes longer than Config.Recover.
 func (r *run) recovered(ctx context.Context, since int64) error {

@@ -70,17 +70,17 @@ func silentSection(cells []cell) string {
 	line("another one, after `syncLimit` ticks. The TTL is %v, and the servers have `tickTime=%d`, `initLimit=10` and `syncLimit=5`. These runs are %s.", last.TTL, silentTick.Milliseconds(), days(first.At, last.At))
 	line("Longest wait: of one acquisition, or of the whole process from one grant to the next.")
 	line("")
-	line("| | the server | runs | locks lost | of | new sessions | longest wait | acquisitions that failed |")
-	line("|---|---|---:|---:|---:|---:|---:|---:|")
+	line("| | the server | runs | locks lost | of | new sessions | longest wait | acquisitions that failed | stuck names |")
+	line("|---|---|---:|---:|---:|---:|---:|---:|---:|")
 	for _, l := range libraries {
 		for _, k := range silentKinds {
 			var sum judge.Silence
-			runs := 0
+			runs, stuck := 0, 0
 			var versions []string
 			for _, c := range cells {
 				if c.Library == l.name && c.Fault == k {
 					sum.Add(*c.Silence)
-					runs++
+					runs, stuck = runs+1, stuck+len(c.Stuck)
 					if v := c.Version + " on " + l.backend + " " + c.Servers; !slices.Contains(versions, v) {
 						versions = append(versions, v)
 					}
@@ -88,7 +88,7 @@ func silentSection(cells []cell) string {
 			}
 			if runs > 0 {
 				slices.Sort(versions)
-				line("| %s %s | %s | %d | %d | %d | %d | %s | %d |", l.title, strings.Join(versions, " and "), silentWords[k], runs, sum.Lost, sum.Held, sum.Sessions, sum.Longest.Round(100*time.Millisecond), sum.Failed)
+				line("| %s %s | %s | %d | %d | %d | %d | %s | %d | %d |", l.title, strings.Join(versions, " and "), silentWords[k], runs, sum.Lost, sum.Held, sum.Sessions, sum.Longest.Round(100*time.Millisecond), sum.Failed, stuck)
 			}
 		}
 	}

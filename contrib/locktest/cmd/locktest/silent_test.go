@@ -34,7 +34,7 @@ func TestSilentSection(t *testing.T) {
 		Silence: &judge.Silence{Held: 12, Lost: 12, Longest: 6700 * time.Millisecond},
 	}
 	again := dropped
-	again.Run, again.Silence = 2, &judge.Silence{Held: 13, Lost: 11, Sessions: 1, Failed: 3, Longest: 7100 * time.Millisecond}
+	again.Run, again.Stuck, again.Silence = 2, []string{"a"}, &judge.Silence{Held: 13, Lost: 11, Sessions: 1, Failed: 3, Longest: 7100 * time.Millisecond}
 	circles := cell{Library: "zklock", Fault: philosophers, Duration: time.Minute, TTL: 2 * time.Second, Judged: true, Deadlocks: &judge.Deadlocks{Circles: 2, Broken: 2}}
 	runs := func(args []string, cells ...cell) string {
 		t.Helper()
@@ -55,7 +55,7 @@ func TestSilentSection(t *testing.T) {
 		}
 		return string(text)
 	}
-	const row = "| zk.Lock v1 on zookeeper 3.9.5 | is cut off from the client | 2 | 23 | 25 | 1 | 7.1s | 3 |\n"
+	const row = "| zk.Lock v1 on zookeeper 3.9.5 | is cut off from the client | 2 | 23 | 25 | 1 | 7.1s | 3 | 1 |\n"
 	first := runs(nil, quietly)
 	runs([]string{"-philosophers", "60s"}, circles)
 	for what, text := range map[string]string{
