@@ -77,6 +77,7 @@ func MeasureSilence(events []history.Event) (s Silence) {
 				s.Lost++
 			}
 		case history.Calm:
+			wait(max(granted, 1), e.At)
 			for _, from := range asked { // never answered
 				wait(from, e.At)
 			}

@@ -23,19 +23,21 @@ func TestMeasureSilence(t *testing.T) {
 			{At: second(11), Kind: history.Fault},
 		}, more...)
 	}
-	calm := history.Event{At: second(40), Kind: history.Calm}
+	calm := history.Event{At: second(21), Kind: history.Calm}
 	for what, c := range map[string]struct {
 		events []history.Event
 		want   judge.Silence
 	}{
-		"nothing lost, a wait of an acquisition": {
+		"nothing lost, a wait from grant to grant": {
 			events(
 				history.Event{At: second(12), Kind: history.Session, Reason: "0x1"},
 				history.Event{At: second(12.5), Kind: history.Granted, ID: 3, Name: "c"},
+				history.Event{At: second(18), Kind: history.Acquire, ID: 4, Name: "c"},
+				history.Event{At: second(19), Kind: history.Granted, ID: 4, Name: "c"},
 				history.Event{At: second(20), Kind: history.Healed}, calm,
 				history.Event{At: second(41), Kind: history.Lost, ID: 1, Name: "a"}, // the process ends
 			),
-			judge.Silence{Held: 2, Longest: 3500 * time.Millisecond},
+			judge.Silence{Held: 2, Longest: 6500 * time.Millisecond},
 		},
 		"lost, with a failure and a new session": {
 			events(
@@ -51,7 +53,7 @@ func TestMeasureSilence(t *testing.T) {
 			),
 			judge.Silence{Held: 2, Lost: 1, Sessions: 1, Failed: 1, Longest: 7 * time.Second},
 		},
-		"no answer":     {events(history.Event{At: second(20), Kind: history.Healed}, calm), judge.Silence{Held: 2, Longest: 30 * time.Second}},
+		"no answer":     {events(history.Event{At: second(20), Kind: history.Healed}, calm), judge.Silence{Held: 2, Longest: 12 * time.Second}},
 		"without fault": {[]history.Event{{At: 1, Kind: history.Acquire, ID: 1}, {At: second(5), Kind: history.Granted, ID: 1}, calm}, judge.Silence{}},
 	} {
 		if got := judge.MeasureSilence(c.events); got != c.want {

@@ -35,17 +35,18 @@ func (o *options) fallSilent(f *flag.FlagSet) {
 		}
 		o.faults = "^(" + strings.Join(kinds, "|") + ")$"
 	}
-	o.config.Workers, o.config.LongHolds, o.config.For = 1, 0, 0
+	o.config.Workers, o.config.LongHolds = 1, 0
+	o.config.For = 9 * o.config.TTL / 2 // a fault, and a TTL after it
 	for i := range 12 {
 		o.config.Long = append(o.config.Long, fmt.Sprintf("held-%d", i+1))
 	}
 	o.config.Env = append(o.config.Env, "LOCKTEST_ZKLOCK=tick_time="+silentTick.String())
 }
 
-// silentPlan has each fault once. When one begins, the client is at the server that falls silent.
+// silentPlan has each fault once. When one begins, the client is at the server that falls silent, and has had time to acquire its locks.
 func silentPlan(kinds []fault.Kind, ttl time.Duration) (faults []fault.Fault) {
 	for _, k := range kinds {
-		faults = append(faults, fault.Fault{Kind: k, After: ttl / 2, Lasts: ttl * 3 / 2, Confined: 1})
+		faults = append(faults, fault.Fault{Kind: k, After: 2 * ttl, Lasts: ttl * 3 / 2, Confined: 1})
 	}
 	return faults
 }
