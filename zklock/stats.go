@@ -102,7 +102,7 @@ type Departure struct {
 	Forgotten bool          // From answers on other connections: the network, or a proxy, has forgotten this one
 }
 
-// String returns what the log says of it, such as "left zk2:2181, silent for 1.3s; no lock was lost".
+// String returns what the log says of it, such as "left zk2:2181, silent for 1.3s; no lock was lost"; "" if there was none.
 func (d Departure) String() string { return session.Departure(d).String() }
 
 // Waiting returns how many acquisitions wait now for other contenders, by name; those of several names

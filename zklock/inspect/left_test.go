@@ -65,6 +65,9 @@ func TestDepartureIsShown(t *testing.T) {
 				<-time.After(20 * time.Second)
 				synctest.Wait()
 				shown(false)
+				if text := client.Stats().Departure.String(); text != "" {
+					t.Errorf("%q before the departure", text)
+				}
 				before := len(rec.Body.String())
 
 				at := seat.Load().(zklock.SessionEvent)

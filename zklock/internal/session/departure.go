@@ -30,8 +30,11 @@ type Departure struct {
 	Forgotten bool          // From answers on other connections
 }
 
-// String is what operators read.
+// String is what operators read; "" without a departure.
 func (d Departure) String() string {
+	if d.Silent == 0 {
+		return ""
+	}
 	quiet := d.Silent.Round(100 * time.Millisecond)
 	if d.Forgotten {
 		return fmt.Sprintf("left a connection to %s, silent for %v while the server answers on others; no lock was lost", d.From, quiet)
