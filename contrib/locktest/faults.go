@@ -135,7 +135,9 @@ func (r *run) confine(ctx context.Context, client, server int) (free func()) {
 		return func() {}
 	}
 	l, next := r.slots[client-1].link, r.slots[client%r.config.Workers].link
-	next.Avoid(server)
+	if next != l {
+		next.Avoid(server)
+	}
 	for began := time.Now(); !l.Confine(server) && time.Since(began) < r.config.TTL; {
 		pause(ctx, 10*time.Millisecond)
 	}
