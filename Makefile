@@ -308,7 +308,7 @@ comparison: install ## judge six libraries under each fault RUNS_EACH times, hal
 	home=$${ZOOKEEPER_HOME:-$$($(GO) run ./integration_test/matrix -fetch -lines='^3\.9$$')}; \
 	etcd=$$(.ci/etcd); \
 	peers=$$($(GO) run ./integration_test/matrix -peers | sed 's/^ZKLOCK_TEST_/LOCKTEST_/'); \
-	for work in "-for 10s" "-philosophers 60s"; do \
+	for work in "-for 10s" "-philosophers 60s" "-silent -ttl 10s"; do \
 		env $$peers ZOOKEEPER_HOME=$$home PATH=$$etcd:$$PATH .ci/bench-peers bin/servers $(GO) run ./contrib/locktest/cmd/locktest -comparison docs/comparison.md \
 			-results docs/comparison.ndjson -history bin/comparison -runs $(RUNS_EACH) -ttl 2s $$work $(JUDGEFLAGS) || exit; \
 	done

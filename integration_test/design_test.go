@@ -16,12 +16,14 @@ type declared struct {
 	types  map[string]bool // of the core; those of packages below it with the package: driver.Session
 	public map[string]bool // the exported functions, methods, fields and values of the packages that programs import
 	tests  map[string]bool // the functions in all test files
+
+	mutants map[string]bool // of the core
 }
 
 // declarations reads the core's files and all test files.
 func declarations(t *testing.T) declared {
 	t.Helper()
-	d := declared{types: make(map[string]bool), public: make(map[string]bool), tests: make(map[string]bool)}
+	d := declared{types: make(map[string]bool), public: make(map[string]bool), tests: make(map[string]bool), mutants: make(map[string]bool)}
 	for _, pattern := range []string{"../zklock/*.go", "../zklock/*/*.go", "../zklock/internal/*/*.go", "*_test.go", "*/*_test.go", "../internal/testkit/*/*_test.go"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil {
@@ -43,6 +45,17 @@ func declarations(t *testing.T) declared {
 }
 
 func (d *declared) add(file *ast.File, prefix string, public, test bool) {
+	if test {
+		ast.Inspect(file, func(n ast.Node) bool {
+			if pair, is := n.(*ast.KeyValueExpr); is {
+				key, _ := pair.Key.(*ast.Ident)
+				if value, is := pair.Value.(*ast.BasicLit); is && key != nil && key.Name == "Name" {
+					d.mutants[strings.Trim(value.Value, `"`)] = true
+				}
+			}
+			return true
+		})
+	}
 	export := func(name *ast.Ident, owner string) {
 		if public && name.IsExported() {
 			d.public[prefix+owner+name.Name] = true
@@ -79,7 +92,7 @@ func (d *declared) add(file *ast.File, prefix string, public, test bool) {
 	}
 }
 
-// TestDesignNamesWhatExists looks up every file, type and test that zklock/DESIGN.md names.
+// TestDesignNamesWhatExists looks up every file, type, test and mutant that zklock/DESIGN.md names.
 // Of functions the document may name those that programs call, and those that mutants change: the others
 // are renamed as soon as a better name is found, and no sentence should stand in the way.
 func TestDesignNamesWhatExists(t *testing.T) {
@@ -89,11 +102,11 @@ func TestDesignNamesWhatExists(t *testing.T) {
 	}
 	d := declarations(t)
 	outside := regexp.MustCompile("(?ms)^```.*?^```$").ReplaceAllString(string(text), "")
-	outside = regexp.MustCompile("`[\\w.]+`:((?:\\s+`[a-z-]+`,?)+)").ReplaceAllString(outside, "") // a function and its mutants: see TestDesignArgumentHasMutants
-	var files, names, tests int
+	outside = regexp.MustCompile("`[\\w.]+`:((?:\\s+`[a-z-]+`,?)+)").ReplaceAllString(outside, "$1") // functions with mutants: see TestDesignArgumentHasMutants
+	var files, names, tests, mutants int
 	for _, m := range regexp.MustCompile("`([^`\n]+)`").FindAllStringSubmatch(outside, -1) {
 		name := m[1]
-		switch kind := regexp.MustCompile(`^(?:(.*\.go)|(Test\w+)|(\w+(?:\.\w+){1,2}|[a-z]+[A-Z]\w*))$`).FindStringSubmatch(name); {
+		switch kind := regexp.MustCompile(`^(?:(.*\.go)|(Test\w+)|(\w+(?:\.\w+){1,2}|[a-z]+[A-Z]\w*)|([a-z]+(?:-[a-z]+)+))$`).FindStringSubmatch(name); {
 		case kind == nil: // a URL key, a znode, a package
 		case kind[1] != "":
 			files++
@@ -105,6 +118,11 @@ func TestDesignNamesWhatExists(t *testing.T) {
 			if !d.tests[name] {
 				t.Errorf("the document names the test %s, which does not exist", name)
 			}
+		case kind[4] != "":
+			mutants++
+			if !d.mutants[name] {
+				t.Errorf("the document names the mutant %s, which does not exist", name)
+			}
 		default:
 			names++
 			if !d.types[name] && !d.public[name] && name != "syncLimit" { // a setting of the servers
@@ -112,8 +130,8 @@ func TestDesignNamesWhatExists(t *testing.T) {
 			}
 		}
 	}
-	if files < 30 || names < 30 || tests < 30 {
-		t.Errorf("the document names only %d files, %d types and %d tests: the test does not find the names any more", files, names, tests)
+	if files < 30 || names < 30 || tests < 30 || mutants < 10 {
+		t.Errorf("the document names only %d files, %d types, %d tests and %d mutants: the test does not find the names any more", files, names, tests, mutants)
 	}
 }
 

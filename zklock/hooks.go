@@ -195,6 +195,10 @@ type SessionEvent struct {
 	// is 0 if the connection was lost for another reason, and in all other states.
 	Silent time.Duration
 
+	// Forgotten is true if Server was silent on this connection only, and answers on others: the network, or a
+	// proxy, has forgotten the connection.
+	Forgotten bool
+
 	Err error // the reason why the session has ended; nil if it has not
 }
 

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
 // Stats has the figures of a [Client]: its sessions and locks at a moment, and totals
@@ -86,7 +87,23 @@ type Stats struct {
 	SessionsLost   uint64 // how many sessions have expired, or were given up by the client
 	SessionsReaped uint64 // how many sessions of others, dead or given up, the client has ended: see the key session_dir
 	Reconnects     uint64 // how many connections of a session were not its first
+
+	Departures uint64    // how often a session has left a server that had fallen silent, and went on without a loss
+	Departure  Departure // the newest of them
 }
+
+// Departure says that a session has left a server that had fallen silent, or a connection that the network had
+// forgotten. No lock was lost by it.
+type Departure struct {
+	At       time.Time // when the session was connected again; the zero time if there was no departure
+	From, To string    // the addresses of the servers
+
+	Silent    time.Duration // for how long From had not answered
+	Forgotten bool          // From answers on other connections: the network, or a proxy, has forgotten this one
+}
+
+// String returns what the log says of it, such as "left zk2:2181, silent for 1.3s; no lock was lost"; "" if there was none.
+func (d Departure) String() string { return session.Departure(d).String() }
 
 // Waiting returns how many acquisitions wait now for other contenders, by name; those of several names
 // count for each. [Client.Contenders] does not show most of them: they have no queue node. Those with
@@ -122,6 +139,8 @@ func (c *Client) Stats() Stats {
 		SessionsReaped:   c.counters.reaped.Load(),
 		Reconnects:       c.pool.Reconnects.Load(),
 		Draining:         c.pool.Draining(),
+		Departures:       c.pool.Departures.Load(),
+		Departure:        Departure(c.pool.Departure()),
 
 		TokensRegressed: c.pool.Regressed() != nil,
 	}

@@ -135,7 +135,9 @@ func (r *run) confine(ctx context.Context, client, server int) (free func()) {
 		return func() {}
 	}
 	l, next := r.slots[client-1].link, r.slots[client%r.config.Workers].link
-	next.Avoid(server)
+	if next != l {
+		next.Avoid(server)
+	}
 	for began := time.Now(); !l.Confine(server) && time.Since(began) < r.config.TTL; {
 		pause(ctx, 10*time.Millisecond)
 	}
@@ -144,6 +146,18 @@ func (r *run) confine(ctx context.Context, client, server int) (free func()) {
 		l.Heal()
 		next.Heal()
 	}
+}
+
+// seat makes the client of the first fault use that fault's server before the clients begin, so that no lock is lost by that.
+func (r *run) seat(ctx context.Context) error {
+	if len(r.config.Faults) == 0 || r.config.Faults[0].Confined == 0 || !r.config.Faults[0].Kind.OfServer() {
+		return nil
+	}
+	victim, err := r.victim(ctx, r.config.Faults[0])
+	if err == nil {
+		r.confine(ctx, r.config.Faults[0].Confined, victim) // until the fault ends it
+	}
+	return err
 }
 
 // recovered waits until each client has had a lock, in a cycle that began after a time, and has not lost it. The run fails
@@ -257,6 +271,14 @@ func (r *run) server(ctx context.Context, f fault.Fault, victim int) error {
 		}
 		pause(ctx, f.Lasts)
 		ensemble.Cut(victim, false)
+	case fault.DropRoute:
+		for _, s := range r.slots {
+			s.link.Cut(victim, true)
+		}
+		pause(ctx, f.Lasts)
+		for _, s := range r.slots {
+			s.link.Cut(victim, false)
+		}
 	case fault.Rolling:
 		limited, cancel := context.WithTimeout(ctx, r.config.Settle)
 		defer cancel()

@@ -133,6 +133,9 @@ func (r *run) workload(ctx context.Context) error {
 			return context.Cause(ctx)
 		}
 	}
+	if err := r.seat(ctx); err != nil {
+		return err
+	}
 	close(r.begun)
 	began := time.Now()
 	if err := r.faults(ctx); err != nil {

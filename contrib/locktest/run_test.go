@@ -150,6 +150,31 @@ func TestRunOfARightLibrary(t *testing.T) {
 // shared are locks that several clients have together.
 var shared = []locktest.Lock{{Name: "a"}, {Name: "a", Shared: true}, {Name: "a", Shared: true}, {Name: "p", Permits: 2}, {Name: "p", Permits: 2}}
 
+// TestRunOfADroppedRoute: while the only server's route drops everything, no client gets more than what was under way to it, and the
+// connections stay open: the clients go on with the same ones.
+func TestRunOfADroppedRoute(t *testing.T) {
+	t.Parallel()
+	c := toy(t, "", long)
+	const clients = 6
+	c.Faults = []fault.Fault{{Kind: fault.DropRoute, After: time.Second, Lasts: time.Second}}
+	f, events := judged(t, c)
+	if !f.Passed() || f.Faults != 1 || f.Losses > 0 {
+		t.Errorf("%+v, want nothing wrong", f)
+	}
+	grants, during := 0, false
+	for _, e := range events {
+		switch {
+		case e.Kind == history.Fault, e.Kind == history.Healed:
+			during = e.Kind == history.Fault
+		case during && e.Kind == history.Granted:
+			grants++
+		}
+	}
+	if grants > clients {
+		t.Errorf("%d grants while the server was out of reach, want %d at most", grants, clients)
+	}
+}
+
 // TestRunOfSharedLocks: readers and permits of the toy pass, and are held together.
 func TestRunOfSharedLocks(t *testing.T) {
 	t.Parallel()

@@ -58,8 +58,8 @@ func newSlot(r *run, command []string) (*slot, error) {
 // the id.
 func (s *slot) noteSession(answer []byte) {
 	const id = 4 + 4 + 4
-	if len(answer) < id+8 {
-		return // no server of ZooKeeper sends that in parts, as a rule
+	if len(answer) < id+8 || answer[0] != 0 {
+		return // no server of ZooKeeper sends that in parts, as a rule; an answer to a command is text
 	}
 	if session := binary.BigEndian.Uint64(answer[id:]); session != 0 {
 		s.run.history.Note(history.Event{Kind: history.Session, Worker: int(s.newest.Load()), Reason: fmt.Sprintf("0x%x", session)})

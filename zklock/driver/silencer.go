@@ -6,6 +6,7 @@ import "time"
 type Silencer interface {
 	// Silent is about the connection that was lost last. It returns for how long the server had not answered
 	// when the driver gave the connection up because of that. It returns 0 if there was another reason, or
-	// no loss yet.
-	Silent() time.Duration
+	// no loss yet. If forgotten is true, the server answers on other connections: the network, or a proxy, has
+	// forgotten this one.
+	Silent() (quiet time.Duration, forgotten bool)
 }

@@ -16,7 +16,8 @@
 //     reads only names that begin with it; ?rows= and ?page= reach all names.
 //     ?name=orders/42 is the queue of one name, with a tree of the processes that block each other
 //     across names. ?host=web-3, with &pid=812, and ?session=0x… are all that a host, a process or a
-//     session holds and waits for. &format=text is the same for terminals.
+//     session holds and waits for. &format=text is the same for terminals. If a session of this process has
+//     left a server that had fallen silent, all pages say so for ten minutes.
 //   - GET api/locks is the list as JSON, with the keys locks and more. limit is how many names to
 //     return at most, 1000 by default. more is true if there are more names.
 //   - GET api/locks/{name} is one name. The name is one segment: its slashes are written

@@ -38,6 +38,7 @@ func (i *inspector) serveEvents(w http.ResponseWriter, r *http.Request) {
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
 	silent, beat := i.silent(), time.Now()
+	newest, departures := 0, i.client.Stats().Departures
 	text := silentEvent(silent) // the first bytes, so that the page knows that it is connected
 	for {
 		_ = control.SetWriteDeadline(time.Now().Add(writeTimeout)) // the server's own would end the stream
@@ -46,12 +47,16 @@ func (i *inspector) serveEvents(w http.ResponseWriter, r *http.Request) {
 		}
 		for text = ""; text == ""; {
 			select {
-			case number := <-numbers:
-				text = fmt.Sprintf("data: %d\n\n", number)
+			case newest = <-numbers:
+				text = fmt.Sprintf("data: %d\n\n", newest)
 			case <-look.C:
+				if n := i.client.Stats().Departures; n != departures && newest > 0 {
+					departures = n // the state is as before, and the page says one thing more
+					text = fmt.Sprintf("data: %d\n\n", newest)
+				}
 				if now := i.silent(); now != silent || time.Since(beat) >= beatEvery {
 					silent, beat = now, time.Now()
-					text = silentEvent(silent)
+					text += silentEvent(silent)
 				}
 			case <-r.Context().Done():
 				return

@@ -81,3 +81,45 @@ func TestOutageOfServersIsShown(t *testing.T) {
 		})
 	}
 }
+
+// One server of three falls silent. The page says which one its session has left, without a reload, and is live.
+func TestDepartureFromAServerIsShown(t *testing.T) {
+	long.Test(t, "three servers, and a session that leaves one of them")
+	b := newBrowser(t)
+	servers := ensemble.Start(t, ensemble.Config{Servers: 3, TickTime: 2 * time.Second, InitLimit: 10, SyncLimit: 5, DirectQuorum: true})
+	seat := make(chan string, 100)
+	c, err := zklock.Open(servers.URL("/zklock", url.Values{"pool_max_sessions": {"1"}}), zklock.WithLogger(nil), zklock.WithHooks(zklock.Hooks{
+		Session: func(e zklock.SessionEvent) {
+			select {
+			case seat <- e.Server:
+			default:
+			}
+		},
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	lock, err := c.Mutex("orders/42").Acquire(t.Context(), zklock.WithLabel("refund 7"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := httptest.NewServer(inspect.Handler(c))
+	t.Cleanup(func() { b.open("about:blank"); srv.Close() })
+	b.open(srv.URL + "/")
+	b.until(live + " && " + contains("refund 7") + " && !" + contains("no lock was lost"))
+	at := <-seat
+	for _, s := range servers.Servers() {
+		if s.Addr() == at {
+			if err := s.Freeze(); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = s.Thaw() })
+		}
+	}
+	b.until(live + " && " + contains("left "+at+", silent for ") + " && " + contains("; no lock was lost, ") + " && " + contains("refund 7"))
+	t.Log(b.value(`document.querySelector(".left").innerText`))
+	if !lock.Valid() {
+		t.Errorf("the silence cost the lock: %v", lock.Err())
+	}
+}

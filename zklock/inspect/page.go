@@ -32,6 +32,7 @@ type page struct {
 	More   bool
 	At     time.Time // when the ensemble gave what is shown
 	Silent int64     // since when it does not answer, as in the events
+	Left   departure // the newest one from a silent server
 	Error  string
 	Blank  bool // the Error is all that is known
 }
@@ -45,7 +46,7 @@ func (i *inspector) servePage(w http.ResponseWriter, r *http.Request) {
 		s = i.load(r.Context(), q.view())
 	}
 	p := pageOf(q, s)
-	p.Silent = i.silent()
+	p.Silent, p.Left = i.silent(), departure{i.client.Stats().Departure}
 	code := http.StatusOK
 	if s.err != nil {
 		p.Error, p.Blank, code = s.err.Error(), s.blank(), status(s.err)

@@ -20,6 +20,9 @@ func (p page) writeText(w io.Writer) {
 		fmt.Fprintln(w, operator.Escape(p.Error))
 		return
 	}
+	if p.Left.New() {
+		fmt.Fprintf(w, "%s, %s ago\n", operator.Escape(p.Left.String()), p.Left.Since().Age(time.Now(), false))
+	}
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	defer t.Flush()
 	row := func(columns ...string) {

@@ -175,6 +175,9 @@ func TestSilentFollowerCostsNoLockAtAnyInstant(t *testing.T) {
 					if len(left) != 1 || left[0].Silent == 0 || left[0].Server != wire.Addr(server) {
 						t.Errorf("phase %d: the session was suspended %+v, want once, as %s was silent", phase, left, wire.Addr(server))
 					}
+					if d := client.Stats().Departure; client.Stats().Departures != 1 || d.From != wire.Addr(server) || d.To == d.From || d.Forgotten || !strings.Contains(log(), d.String()) {
+						t.Errorf("phase %d: the figures have %+v", phase, d)
+					}
 					if want := "zklock: left " + wire.Addr(server) + ", silent for "; strings.Count(log(), want) != 1 || !strings.Contains(log(), "no lock was lost") {
 						t.Errorf("phase %d: the log is %q, want one line with %q", phase, log(), want)
 					}

@@ -245,6 +245,14 @@ var _ = []mutant.Mutant{
 		Tests:  []string{"TestForgottenConnectionIsLeft"},
 	},
 	{
+		Name:   "forgotten-connection-blames-the-server",
+		Breaks: "an operator looks at a server that is well, in place of the firewall",
+		In:     (*conn).quiet,
+		Find:   "errors.As(cause, new(*errForgotten))",
+		Put:    "false",
+		Tests:  []string{"TestForgottenConnectionIsLeft"},
+	},
+	{
 		Name:   "follower-without-a-leader-left",
 		Breaks: "while the leader is silent, all clients leave their followers for others that have no leader either",
 		In:     forgotten,

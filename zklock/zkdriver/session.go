@@ -53,6 +53,7 @@ type session struct {
 	closing    bool          // Close was called; guarded by mu
 	lost       time.Time     // when the newest established connection broke; guarded by mu
 	silent     time.Duration // for how long its server had answered nothing, if that is why it was given up; guarded by mu
+	forgotten  bool          // that server answers on other connections; guarded by mu
 	attachErr  error         // why the newest attach was not authenticated; nil if it was; guarded by mu
 	given      error         // why the session was given up; nil if it was not; guarded by mu
 	state      driver.State  // guarded by mu
@@ -134,10 +135,10 @@ func (s *session) Server() string {
 }
 
 // Silent implements driver.Silencer.
-func (s *session) Silent() time.Duration {
+func (s *session) Silent() (quiet time.Duration, forgotten bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.silent
+	return s.silent, s.forgotten
 }
 
 // State implements driver.Session.
@@ -256,10 +257,7 @@ func (s *session) mayEstablish(c *conn, resp connectResponse) error {
 
 // lose records that c is broken.
 func (s *session) lose(c *conn, cause error) {
-	silent := time.Duration(0)
-	if at, ok := c.oldest(); ok && isSilence(cause) {
-		silent = time.Since(at)
-	}
+	silent, forgotten := c.quiet(cause)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c.counted {
@@ -269,7 +267,7 @@ func (s *session) lose(c *conn, cause error) {
 	if s.conn != c || !s.up {
 		return
 	}
-	s.up, s.lost, s.silent = false, time.Now(), silent
+	s.up, s.lost, s.silent, s.forgotten = false, time.Now(), silent, forgotten
 	s.setLocked(driver.Suspended, s.generation)
 }
 

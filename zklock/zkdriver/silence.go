@@ -22,6 +22,11 @@ import (
 //   - the server has not answered the question, and has had as long for it as the server that did;
 //   - another server has answered, and serves clients. Else there is no better one, such as in an election.
 //
+// Anything that arrives on the connection is a sign of life, such as an event of a watch: unheard. As long as no other server
+// serves, as in an election, doubt asks them again each patience. After a move the session waits for longer, until a
+// commit was in time: limit. A connection may be silent whose server answers on others. It is left later: forgotten and mayRemake.
+// The chapter about the lease in DESIGN.md has the mutants of these rules.
+//
 // A server that is slow answers for its status from memory, at once. To leave a server needs no care of what is under
 // way: it is the loss of a connection, which may happen at any time. Requests without an answer have an unknown outcome,
 // and the next handshake begins a new chain of the lease.
@@ -77,6 +82,19 @@ func isSilence(cause error) bool {
 	var forgotten *errForgotten
 	return errors.As(cause, &silent) || errors.As(cause, &forgotten) || cause == errStuck ||
 		errors.Is(cause, syscall.ETIMEDOUT) || errors.Is(cause, os.ErrDeadlineExceeded) // by limitUnacknowledged, by the client
+}
+
+// quiet returns for how long the server of a connection has not answered that is given up because of that; else 0. Its server
+// answers on other connections if it was left for that, or if the network acknowledges nothing, and the server has answered a
+// question since.
+func (c *conn) quiet(cause error) (d time.Duration, forgotten bool) {
+	at, waits := c.oldest()
+	if !waits || !isSilence(cause) {
+		return 0, false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return time.Since(at), errors.As(cause, new(*errForgotten)) || errors.Is(cause, syscall.ETIMEDOUT) && c.vouched.After(at)
 }
 
 // word is a server's answer to a question, or the end of the question without one.

@@ -308,6 +308,9 @@ func TestForgottenConnectionIsLeft(t *testing.T) {
 	if err := s.Sync(within(t, 10*time.Second), "/"); err != nil {
 		t.Error(err)
 	}
+	if quiet, forgotten := s.(driver.Silencer).Silent(); quiet == 0 || !forgotten {
+		t.Errorf("silent for %v, forgotten: %v, want both", quiet, forgotten)
+	}
 }
 
 // A balancer may have a silent server behind a connection, and others behind new ones. The session makes a new

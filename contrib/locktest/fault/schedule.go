@@ -30,6 +30,7 @@ const (
 	StopLeader   Kind = "leader stopped"      // SIGSTOP until another server leads, and SIGCONT when the fault is over
 	StopFollower Kind = "follower stopped"    // SIGSTOP, and SIGCONT when the fault is over, of a server that does not lead
 	CutFollower  Kind = "follower cut off"    // no byte passes between a server that does not lead and the others
+	DropRoute    Kind = "route drops"         // no byte passes between one server and all clients; the servers hear each other
 	Rolling      Kind = "rolling restart"     // SIGTERM, start, and wait until it serves, for one server after the other
 	SlowDisk     Kind = "fsync delayed"       // each call of fsync and fdatasync takes longer
 	Blink        Kind = "connections dropped" // of all clients to one server: reset, and accepted again at once
@@ -45,13 +46,13 @@ const (
 // Kinds are all kinds of faults.
 var Kinds = []Kind{
 	KillClient, StopClient, StopWrite, CutClient, HalfUp, HalfDown, ResetClient, SlowClient, JumpClient,
-	KillServer, KillLeader, StopLeader, StopFollower, CutFollower, Rolling, SlowDisk, Blink, JumpServer,
+	KillServer, KillLeader, StopLeader, StopFollower, CutFollower, DropRoute, Rolling, SlowDisk, Blink, JumpServer,
 }
 
 // OfServer reports whether the victim is a server.
 func (k Kind) OfServer() bool {
 	switch k {
-	case KillServer, KillLeader, StopLeader, StopFollower, CutFollower, Rolling, SlowDisk, Blink, JumpServer:
+	case KillServer, KillLeader, StopLeader, StopFollower, CutFollower, DropRoute, Rolling, SlowDisk, Blink, JumpServer:
 		return true
 	}
 	return false
@@ -60,7 +61,7 @@ func (k Kind) OfServer() bool {
 // OfNetwork reports whether the fault needs proxies between clients and servers.
 func (k Kind) OfNetwork() bool {
 	switch k {
-	case CutClient, HalfUp, HalfDown, ResetClient, SlowClient, Blink:
+	case CutClient, HalfUp, HalfDown, ResetClient, SlowClient, DropRoute, Blink:
 		return true
 	}
 	return false

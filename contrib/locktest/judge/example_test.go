@@ -2,6 +2,7 @@ package judge_test
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/zklock/go-zklock/contrib/locktest/history"
 	"github.com/zklock/go-zklock/contrib/locktest/judge"
@@ -95,4 +96,21 @@ func ExampleJudgeServers() {
 	// Output:
 	// judged 1, believed in after the znode was gone 0
 	// judged 1, believed in after the znode was gone 1
+}
+
+// A server falls silent while a lock is held, which is lost. From one grant to the next are 5 s.
+func ExampleMeasureSilence() {
+	second := int64(time.Second)
+	s := judge.MeasureSilence([]history.Event{
+		{At: 1, Kind: history.Acquire, ID: 1, Name: "a"},
+		{At: second, Kind: history.Granted, ID: 1, Name: "a"},
+		{At: 2 * second, Kind: history.Fault, Server: 1},
+		{At: 3 * second, Kind: history.Acquire, ID: 2, Name: "b"},
+		{At: 4 * second, Kind: history.Lost, ID: 1, Name: "a"},
+		{At: 6 * second, Kind: history.Granted, ID: 2, Name: "b"},
+		{At: 7 * second, Kind: history.Healed},
+		{At: 8 * second, Kind: history.Calm},
+	})
+	fmt.Println(s.Lost, "of", s.Held, "lost, longest wait", s.Longest)
+	// Output: 1 of 1 lost, longest wait 5s
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"time"
 
 	"github.com/zklock/go-zklock/contrib/locktest/fault"
 )
@@ -13,6 +14,10 @@ import (
 type Options struct {
 	// Clocks gives each server a wall clock of its own, for the fault JumpServer.
 	Clocks bool
+
+	// Tick is the tickTime of ZooKeeper servers, which then have the limits that its documentation shows; 0: TickTime, with
+	// limits for short sessions.
+	Tick time.Duration
 }
 
 // Backend is a kind of servers. Its fields say which faults make sense for it.

@@ -43,7 +43,7 @@ func zooKeeper(ctx context.Context, dir string, n int, o Options) (*Processes, e
 		if err != nil {
 			return nil, err
 		}
-		if err := writeZooKeeper(home, i, n, ports, peers.Addrs()); err != nil {
+		if err := writeZooKeeper(home, i, n, ports, peers.Addrs(), o.Tick); err != nil {
 			return nil, err
 		}
 		commands = append(commands, Command{
@@ -65,10 +65,14 @@ func zooKeeper(ctx context.Context, dir string, n int, o Options) (*Processes, e
 }
 
 // writeZooKeeper writes the files of one server. Proxies have the quorum ports of the others.
-func writeZooKeeper(home string, index, n int, ports []int, proxies []string) error {
+func writeZooKeeper(home string, index, n int, ports []int, proxies []string, tick time.Duration) error {
+	initLimit, syncLimit := 10, 5
+	if tick == 0 {
+		tick, initLimit, syncLimit = TickTime, 20, 4
+	}
 	cfg := fmt.Sprintf(`tickTime=%d
-initLimit=20
-syncLimit=4
+initLimit=%d
+syncLimit=%d
 dataDir=%s
 clientPort=%d
 clientPortAddress=127.0.0.1
@@ -76,7 +80,7 @@ maxClientCnxns=0
 admin.enableServer=false
 forceSnapshotSync=true
 4lw.commands.whitelist=*
-`, TickTime.Milliseconds(), filepath.Join(home, "data"), ports[3*index])
+`, tick.Milliseconds(), initLimit, syncLimit, filepath.Join(home, "data"), ports[3*index])
 	if n > 1 {
 		for i := range n {
 			quorum := fmt.Sprintf("127.0.0.1:%d", ports[3*i+1])

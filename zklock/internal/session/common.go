@@ -20,6 +20,9 @@ type common struct {
 
 	Opened, Lost, Reconnects atomic.Uint64 // sessions; lost sessions; connections of sessions after their first
 
+	Departures atomic.Uint64             // of sessions from servers that had fallen silent
+	departure  atomic.Pointer[Departure] // the newest one; nil: there was none
+
 	bounds bounds // of the sizes of requests
 
 	order order // of the transactions of all sessions

@@ -155,7 +155,7 @@ func (s *life) report(state driver.State) {
 	left, _ := s.Left()
 	e := State{ID: s.ds.ID(), Server: s.ds.Server(), State: state, Lease: left}
 	if state == driver.Suspended {
-		e.Silent = silentOf(s.ds)
+		e.Silent, e.Forgotten = silentOf(s.ds)
 	}
 	s.notices.session(e)
 }

@@ -25,7 +25,7 @@ func (s overseer) oversee(suspendedThen time.Duration) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	reported := driver.Connected
-	var from departure // from the server of the last connection
+	var from Departure // from the server of the last connection
 	for {
 		suspendedNow := lease.Suspended()
 		state, changed := s.ds.State()
@@ -45,7 +45,8 @@ func (s overseer) oversee(suspendedThen time.Duration) {
 		if state != reported {
 			reported = state
 			if state == driver.Suspended {
-				from = departure{server: s.ds.Server(), silent: silentOf(s.ds)}
+				from = Departure{From: s.ds.Server()}
+				from.Silent, from.Forgotten = silentOf(s.ds)
 			}
 			s.mu.Lock()
 			switch {
@@ -70,12 +71,14 @@ func (s overseer) oversee(suspendedThen time.Duration) {
 		if after(); s.IsOver() {
 			return
 		}
-		if d := time.Since(cut); back && (d > s.lease.ExchangeEvery() || from.silent > 0) && !s.IsOver() {
+		if d := time.Since(cut); back && (d > s.lease.ExchangeEvery() || from.Silent > 0) && !s.IsOver() {
+			from.At, from.To = time.Now(), s.ds.Server()
+			s.common.departed(from)
 			s.mu.Lock()
 			report := s.notices.expectLocked(false)
 			s.mu.Unlock()
-			line, now := from, s.ds.Server()
-			report <- func() { line.log(s.settings, s.ds.ID(), now, d) }
+			line := from
+			report <- func() { line.log(s.settings, s.ds.ID(), d) }
 		}
 		timer.Reset(left)
 		select {
@@ -99,8 +102,8 @@ func (s overseer) oversee(suspendedThen time.Duration) {
 // timeout apart at most: one of them is unanswered then. If even more of them should have been
 // answered, the process or its machine did not run for a while, and has tried nothing.
 func (s overseer) silenceLocked() time.Duration {
-	if silent := silentOf(s.ds); silent > 0 {
-		return silent
+	if quiet, _ := silentOf(s.ds); quiet > 0 {
+		return quiet
 	}
 	quiet := lease.Now().Sub(s.heard)
 	if s.heard.IsZero() || quiet <= s.timeout/2 || quiet > s.timeout*5/4 {

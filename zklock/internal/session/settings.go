@@ -61,7 +61,9 @@ type State struct {
 	State  driver.State
 	Lease  time.Duration // how much of the lease is left; 0 if no place needs it
 	Silent time.Duration // for how long the server had not answered when the session left it; 0 if it has not, or for another reason
-	Err    error         // why the session has ended; nil if it has not
+
+	Forgotten bool  // the server that was silent answers on other connections
+	Err       error // why the session has ended; nil if it has not
 }
 
 // minTicks is the number of ticks that a session timeout must have at least, so that a lease can

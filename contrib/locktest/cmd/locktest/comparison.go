@@ -55,6 +55,7 @@ type cell struct {
 	Reasons                        map[string]int // why acquisitions and releases failed, and how many
 
 	Deadlocks *judge.Deadlocks `json:",omitempty"` // of a run of philosophers
+	Silence   *judge.Silence   `json:",omitempty"` // of a run of -silent
 }
 
 // compare runs what the file of results lacks, and writes the document. It can be stopped and started again. All
@@ -81,8 +82,11 @@ func (o options) compare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if o.philosophers > 0 {
-		return writePhilosophers(o.comparison.document, cells)
+	switch {
+	case o.philosophers > 0:
+		return writeSection(o.comparison.document, philosophersHead, philosophersSection(cells))
+	case o.silent:
+		return writeSection(o.comparison.document, silentHead, silentSection(cells))
 	}
 	return writeDocument(o.comparison.document, cells)
 }
@@ -90,7 +94,7 @@ func (o options) compare(ctx context.Context) error {
 // compared are those of some faults that the document has: all but those that only the chaos test of zklock needs.
 func compared(kinds []fault.Kind) []fault.Kind {
 	return slices.DeleteFunc(slices.Clone(kinds), func(k fault.Kind) bool {
-		return k == fault.StopLeader || k == fault.StopFollower || k == fault.SlowClient
+		return k == fault.StopLeader || k == fault.StopFollower || k == fault.DropRoute || k == fault.SlowClient
 	})
 }
 
@@ -101,13 +105,18 @@ func (o options) fill(ctx context.Context, l library, run int, have []cell) erro
 	if err != nil {
 		return err
 	}
-	kinds = compared(kinds)
-	first := quiet
-	if o.philosophers > 0 {
-		first, kinds = philosophers, nil
+	switch {
+	case o.philosophers > 0:
+		kinds = []fault.Kind{philosophers}
+	case !o.silent:
+		kinds = append([]fault.Kind{quiet}, compared(kinds)...)
+	case l.backend != "zookeeper":
+		return nil // its ticks are ZooKeeper's
 	}
-	todos := slices.DeleteFunc(append([]fault.Kind{first}, kinds...), func(k fault.Kind) bool {
-		return slices.ContainsFunc(have, func(c cell) bool { return c.Library == l.name && c.Fault == k && c.Run == run })
+	todos := slices.DeleteFunc(kinds, func(k fault.Kind) bool {
+		return slices.ContainsFunc(have, func(c cell) bool {
+			return c.Library == l.name && c.Fault == k && c.Run == run && (c.Silence != nil) == o.silent
+		})
 	})
 	if len(todos) == 0 {
 		return nil
@@ -202,12 +211,17 @@ func play(ctx context.Context, c locktest.Config) (result cell, events []history
 		d := judge.MeasureDeadlocks(events)
 		deadlocks = &d
 	}
+	var silence *judge.Silence
+	if len(c.Long) > 0 {
+		s := judge.MeasureSilence(events)
+		silence = &s
+	}
 	overlapped := make(map[int]bool) // by id
 	for _, h := range judge.Overlaps(judge.Holds(events)) {
 		overlapped[h.ID] = true
 	}
 	return cell{
-		Reasons: reasons, Deadlocks: deadlocks, Overlapped: len(overlapped), Crashes: f.Crashes,
+		Reasons: reasons, Deadlocks: deadlocks, Silence: silence, Overlapped: len(overlapped), Crashes: f.Crashes,
 		For: c.For, TTL: c.TTL, Judged: known, Faults: f.Faults, Grants: f.Grants, Failed: f.Failed, Losses: f.Losses,
 		Duration: f.Duration, PerSecond: f.PerSecond(), Verdict: f.Verdict, Stuck: f.Stuck, Leftovers: f.Leftovers, Waits: f.Waits,
 	}, events, nil

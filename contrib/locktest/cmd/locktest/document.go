@@ -16,11 +16,13 @@ import (
 
 // writeDocument writes the document from results, and its picture next to it.
 func writeDocument(path string, cells []cell) error {
-	section := philosophersSection(cells)
-	if old, err := os.ReadFile(path); section == "" && err == nil {
-		_, section, _ = cutPhilosophers(string(old))
+	old, _ := os.ReadFile(path) // its sections stay for which there are no results
+	section := func(head, now string) string {
+		_, before, _ := cutSection(string(old), head)
+		return cmp.Or(now, before)
 	}
-	cells = slices.DeleteFunc(slices.Clone(cells), func(c cell) bool { return c.Fault == philosophers })
+	sections := section(silentHead, silentSection(cells)) + section(philosophersHead, philosophersSection(cells))
+	cells = slices.DeleteFunc(slices.Clone(cells), func(c cell) bool { return c.Fault == philosophers || c.Silence != nil })
 	all := sums(cells)
 	if len(all) == 0 {
 		return errors.New("there are no results: run some first")
@@ -110,7 +112,7 @@ func writeDocument(path string, cells []cell) error {
 	line("")
 	line("The heads of the [workers](../contrib/locktest/workers) name the places in the documentation.")
 	line("")
-	b.WriteString(section)
+	b.WriteString(sections)
 	line("## Faults of other servers")
 	line("")
 	line("Servers of Redis are independent: none leads, and none can be cut off from the others. A follower of ZooKeeper is cut off from its leader in both")

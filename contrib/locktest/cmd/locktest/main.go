@@ -47,7 +47,7 @@ func main() {
 type options struct {
 	library, worker, backend, addrs, logs, faults, history, check string
 	servers                                                       int
-	schedule                                                      bool
+	schedule, silent                                              bool
 	philosophers                                                  time.Duration
 	config                                                        locktest.Config
 	comparison                                                    comparison
@@ -84,6 +84,7 @@ func parse(args []string) (o options, err error) {
 	f.IntVar(&o.config.Kills, "kills", 0, "kill so many holders, each of which has a process that waits for its lock, and measure the time until the next grant, in place of a workload; without -names, of one name")
 	f.DurationVar(&o.config.Beat, "beat", 0, "-kills: a holder is killed at a random moment of such a time, that between two heartbeats; 0: a third of the ttl")
 	f.BoolVar(&o.config.Restart, "restart", false, "-kills: no process waits; the next one is started after a kill")
+	f.BoolVar(&o.silent, "silent", false, "one process holds twelve locks, and the server that it is at falls silent: servers of ZooKeeper with ticks of 2 s; without -ttl 10 s")
 	f.DurationVar(&o.config.For, "for", 30*time.Second, "the length of the workload; up to a minute is added until all names are free")
 	if err := f.Parse(args); err != nil {
 		return o, err
@@ -93,6 +94,9 @@ func parse(args []string) (o options, err error) {
 	}
 	if o.config.Kills > 0 {
 		o.killHolders(f, names)
+	}
+	if o.silent {
+		o.fallSilent(f)
 	}
 	if f.NArg() > 0 {
 		return o, fmt.Errorf("unexpected argument %q", f.Arg(0))
@@ -134,6 +138,9 @@ func (o options) numberOfServers() int {
 
 // plan is the schedule of faults of some kinds.
 func (o options) plan(kinds []fault.Kind) []fault.Fault {
+	if o.silent {
+		return silentPlan(kinds, o.config.TTL)
+	}
 	return fault.Plan{
 		Seed: o.config.Seed, Kinds: kinds, For: o.config.For, TTL: o.config.TTL,
 		Clients: o.config.Workers, Servers: o.numberOfServers(),
@@ -217,7 +224,7 @@ func run(ctx context.Context, args []string) (passed bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		return verdict(o.check, events, logs)
+		return verdict(o.check, events, logs, o.silent)
 	}
 	events, logs, err := o.play(ctx)
 	if err != nil {
@@ -228,7 +235,7 @@ func run(ctx context.Context, args []string) (passed bool, err error) {
 			return false, err
 		}
 	}
-	return verdict(o.library+o.worker, events, logs)
+	return verdict(o.library+o.worker, events, logs, o.silent)
 }
 
 // logged are the folders of -logs.
@@ -326,8 +333,11 @@ func (o options) start(ctx context.Context, dir string, faults []fault.Fault) (*
 	if err != nil {
 		return nil, err
 	}
-	clocks := slices.ContainsFunc(faults, func(f fault.Fault) bool { return f.Kind == fault.JumpServer })
-	return backend.Run(ctx, dir, o.servers, servers.Options{Clocks: clocks})
+	options := servers.Options{Clocks: slices.ContainsFunc(faults, func(f fault.Fault) bool { return f.Kind == fault.JumpServer })}
+	if o.silent {
+		options.Tick = silentTick
+	}
+	return backend.Run(ctx, dir, o.servers, options)
 }
 
 // commands splits a text at each + between spaces, and each command of a worker at its spaces.
@@ -343,7 +353,7 @@ func commands(text string) [][]string {
 const judgeLimit = 2 * time.Minute
 
 // verdict asks both judges and prints the table.
-func verdict(title string, events []history.Event, logs *judge.Servers) (passed bool, err error) {
+func verdict(title string, events []history.Event, logs *judge.Servers, silent bool) (passed bool, err error) {
 	f := judge.Measure(events)
 	o, known := judge.Porcupine(judge.Holds(events), judgeLimit)
 	fmt.Print(f.Table(title))
@@ -375,6 +385,9 @@ func verdict(title string, events []history.Event, logs *judge.Servers) (passed 
 			fmt.Println(contender)
 		}
 		passed = passed && (logs.Passed() || logs.Judged == 0) // another library may have queues of another form
+	}
+	if s := judge.MeasureSilence(events); silent {
+		fmt.Printf("\n%d of %d locks lost, %d new sessions, longest wait %v, %d acquisitions failed in the faults\n", s.Lost, s.Held, s.Sessions, s.Longest.Round(time.Millisecond), s.Failed)
 	}
 	if slices.ContainsFunc(events, func(e history.Event) bool { return e.Holding != 0 }) {
 		d := judge.MeasureDeadlocks(events)

@@ -2,10 +2,8 @@ package main
 
 import (
 	"cmp"
-	"errors"
 	"flag"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -36,42 +34,8 @@ func (o *options) seatPhilosophers(f *flag.FlagSet, names *int) {
 	o.config.Philosophers, o.config.For = true, o.philosophers
 }
 
-// The heads of the section about philosophers, and of the one that follows it in the document.
-const (
-	philosophersHead = "## Two locks in opposite order\n"
-	nextHead         = "## Faults of other servers\n"
-)
-
-// writePhilosophers replaces the section of a document about philosophers, and leaves the rest as it is.
-func writePhilosophers(path string, cells []cell) error {
-	section := philosophersSection(cells)
-	if section == "" {
-		return errors.New("there are no results of philosophers: run some first")
-	}
-	old, err := os.ReadFile(path)
-	if err != nil {
-		return fmt.Errorf("%w: write the document without -philosophers first", err)
-	}
-	before, _, after := cutPhilosophers(string(old))
-	if after == "" {
-		return fmt.Errorf("%s has not the section %q", path, strings.TrimSpace(nextHead))
-	}
-	return os.WriteFile(path, []byte(before+section+after), 0o666)
-}
-
-// cutPhilosophers cuts a document before the section about philosophers and after it. A document without that
-// section has an empty one at its place; after is empty if the document has no such place.
-func cutPhilosophers(document string) (before, section, after string) {
-	at := strings.Index(document, nextHead)
-	if at < 0 {
-		return document, "", ""
-	}
-	before, after = document[:at], document[at:]
-	if at := strings.Index(before, philosophersHead); at >= 0 {
-		return before[:at], before[at:], after
-	}
-	return before, "", after
-}
+// philosophersHead is the head of the section about philosophers.
+const philosophersHead = "## Two locks in opposite order\n"
 
 // philosophersSection is the section of the document about philosophers; "": there are no results of them.
 func philosophersSection(cells []cell) string {
