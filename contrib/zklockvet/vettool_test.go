@@ -11,7 +11,7 @@ import (
 )
 
 // mistakes are the packages of testdata with misuses, which also compile with the real packages.
-var mistakes = []string{"outerctx", "fallback", "nestedacquire", "unreleased", "releasectx", "acquireloop"}
+var mistakes = []string{"outerctx", "fallback", "nestedacquire", "unreleased", "releasectx", "afterrelease", "lockcontext", "acquireloop"}
 
 // want is the comment at the end of a line with a mistake; there are no others.
 var want = regexp.MustCompile("// want `([^`]*)`$")

@@ -61,7 +61,7 @@ func Every(ctx context.Context, client *zklock.Client, name string, period time.
 			}
 			failure = job(ctx, s.slot)
 			return failure
-		})
+		}, zklock.WithMaxHold(s.maxHold))
 		switch {
 		case err == nil:
 			pause = s.pause

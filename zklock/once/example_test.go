@@ -59,6 +59,7 @@ func ExampleEvery() {
 	err = once.Every(ctx, client, "hourly-report", time.Hour, report,
 		once.WithMissed(once.RunLatest),                // after an outage
 		once.WithRetry(10, 50*time.Millisecond),        // by this process, in one hour
+		once.WithMaxHold(time.Hour),                    // a job that hangs does not keep all later slots
 		once.WithLogger(slog.New(slog.DiscardHandler)), // instead of slog's default logger
 	)
 	fmt.Println(calls, errors.Is(err, context.Canceled))

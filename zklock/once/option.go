@@ -14,11 +14,12 @@ func (o option) apply(s *settings) { o(s) }
 
 // settings are what options set.
 type settings struct {
-	missed Missed
-	calls  int // of the job for one slot; 0: no limit
-	pause  time.Duration
-	logger *slog.Logger
-	now    func() time.Time // the clock
+	missed  Missed
+	maxHold time.Duration
+	calls   int // of the job for one slot; 0: no limit
+	pause   time.Duration
+	logger  *slog.Logger
+	now     func() time.Time // the clock
 }
 
 // The first pause after a failure, and the longest one.
@@ -85,6 +86,11 @@ func WithRetry(calls int, pause time.Duration) Option {
 		}
 	})
 }
+
+// WithMaxHold ends the context of a job that runs for d, with [zklock.ErrMaxHold] as the cause: see [zklock.WithMaxHold]. A
+// job that returns an error then has failed, as [WithRetry] describes. The slot stays with this process until the job has
+// returned. By default the time is not limited. For [Do], pass zklock.WithMaxHold.
+func WithMaxHold(d time.Duration) Option { return option(func(s *settings) { s.maxHold = d }) }
 
 // WithLogger sets the logger for slots that failed or were missed. By default it is slog's default
 // logger. WithLogger(nil) turns the log off. No slot waits for its handler: see [zklock.WithLogger].
