@@ -48,7 +48,7 @@ func guide(t *testing.T) string {
 	t.Helper()
 	var text strings.Builder
 	for _, path := range guides(t) {
-		if path == tutorial { // TestTutorial runs what it has
+		if tutorials[path] != "" { // TestTutorial runs what it has
 			continue
 		}
 		part, err := os.ReadFile(path)
