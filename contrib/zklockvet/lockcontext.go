@@ -21,6 +21,8 @@ or passes its own context to the work:
 	defer cancel()
 	return charge(ctx) // use work
 
+A call that gets the lock, or a token of it, may have any context.
+
 Nor does a lock serve of which the function uses nothing but the Release: no context, no token, no Valid. What follows
 with the context of the acquisition goes on when the lock is lost.`,
 	Requires: []*analysis.Analyzer{inspect.Analyzer, sectionsAnalyzer},
@@ -68,7 +70,7 @@ func (s *sections) reportAfter(pass *analysis.Pass, block *ast.BlockStmt, after 
 		if lock != nil && releases(s.info, call) && s.variable(receiver(call)) == lock {
 			return
 		}
-		if waits(s.info, call) || harmless(s.info, call) {
+		if waits(s.info, call) || harmless(s.info, call) || s.gets(call, lock) {
 			continue
 		}
 		for _, arg := range call.Args {
@@ -81,6 +83,35 @@ func (s *sections) reportAfter(pass *analysis.Pass, block *ast.BlockStmt, after 
 			})
 		}
 	}
+}
+
+// gets reports whether a call gets the lock, or something that was made of it, such as a token: what it calls can check
+// whether the lock is held.
+func (s *sections) gets(call *ast.CallExpr, lock *types.Var) (found bool) {
+	made := func(n ast.Node) {
+		ast.Inspect(n, func(n ast.Node) bool {
+			id, ok := n.(*ast.Ident)
+			found = found || ok && lock != nil && s.info.Uses[id] == lock
+			return !found
+		})
+	}
+	for _, x := range append([]ast.Expr{receiver(call)}, call.Args...) {
+		if x == nil || found {
+			continue
+		}
+		if t := s.info.TypeOf(x); t != nil && isContext(t) {
+			continue
+		}
+		made(x)
+		if v := s.variable(ast.Unparen(x)); v != nil {
+			for _, value := range s.values[v] {
+				if value != nil {
+					made(value)
+				}
+			}
+		}
+	}
+	return found
 }
 
 // same reports whether two expressions are the same context: a variable, or the result of the same method of one.

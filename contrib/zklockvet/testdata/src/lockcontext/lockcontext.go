@@ -84,6 +84,28 @@ func fenced(ctx context.Context, mutex *zklock.Mutex) error {
 	return pay(ctx, lock.Token()) // the resource checks the token
 }
 
+type ledger struct{ lock *zklock.Lock }
+
+func (l ledger) record(ctx context.Context) error { return nil }
+
+func checked(ctx context.Context, mutex *zklock.Mutex) error {
+	lock, err := mutex.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer lock.Release(context.WithoutCancel(ctx))
+	work, cancel := lock.Context(ctx)
+	defer cancel()
+	l := ledger{lock: lock}
+	if err := charge(work); err != nil {
+		return err
+	}
+	if err := pay(ctx, lock.Token()); err != nil {
+		return err
+	}
+	return l.record(ctx) // it can look at the lock
+}
+
 func after(ctx context.Context, mutex *zklock.Mutex) error {
 	lock, err := mutex.Acquire(ctx)
 	if err != nil {
