@@ -68,6 +68,27 @@ func ExampleEvery() {
 	// 2 true
 }
 
+// A job of each day at 02:00 in Berlin, whose days have 23 to 25 hours.
+func ExampleWithZone() {
+	berlin, err := time.LoadLocation("Europe/Berlin") // import _ "time/tzdata" for hosts without the rules of zones
+	if err != nil {
+		panic(err)
+	}
+	client, err := zklock.Open("mem://")
+	if err != nil {
+		panic(err)
+	}
+	defer client.Close()
+
+	ctx, stop := context.WithCancel(context.Background())
+	_ = once.Every(ctx, client, "invoices", 24*time.Hour, func(_ context.Context, day time.Time) error {
+		fmt.Println("the day that began at hour", day.Hour(), "in", day.Location())
+		stop()
+		return nil
+	}, once.WithZone(berlin, 2*time.Hour))
+	// Output: the day that began at hour 2 in Europe/Berlin
+}
+
 // An operator lets a day run again.
 func ExampleForget() {
 	client, err := zklock.Open("mem://")
