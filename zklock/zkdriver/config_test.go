@@ -20,7 +20,7 @@ func TestRegistered(t *testing.T) {
 			t.Errorf("scheme %q is not registered", scheme)
 		}
 	}
-	if keys := (zkdriver.Driver{}).Keys(); !slices.IsSorted(keys) || len(keys) != 8 {
+	if keys := (zkdriver.Driver{}).Keys(); !slices.IsSorted(keys) || len(keys) != 9 {
 		t.Errorf("keys %q", keys)
 	}
 }
