@@ -21,7 +21,7 @@ After the Release another holder may have the lock. A context of it has ended, a
 	if err := lock.Release(ctx); err != nil {
 		return err
 	}
-	return fence.InTx(ctx, db, fence.Postgres, lock, pay) // before the release
+	return fence.InTx(ctx, db, fence.PostgreSQL, lock, pay) // before the release
 
 Err, Name and the other methods that only tell something may be called, and the lock may be logged.`,
 	Requires: []*analysis.Analyzer{inspect.Analyzer, bindingsAnalyzer},

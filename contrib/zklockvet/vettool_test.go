@@ -57,7 +57,7 @@ func TestVettool(t *testing.T) {
 	write("go.mod", "module example.com/program\n\ngo 1.26.0\n")
 	write("go.work.sum", string(sums))
 	work := "go 1.26.0\n\nuse .\n"
-	for _, module := range []string{"", "middleware/ginlock", "contrib/gocronlock"} {
+	for _, module := range []string{"", "middleware/ginlock", "contrib/gocronlock", "interceptors"} {
 		work += fmt.Sprintf("use %q\n", filepath.Join(root, module))
 	}
 	write("go.work", work)

@@ -15,7 +15,7 @@ func passed(ctx context.Context, db *sql.DB, lock *zklock.Lock, pay func(*sql.Tx
 	if err := lock.Release(ctx); err != nil {
 		return err
 	}
-	return fence.InTx(ctx, db, fence.Postgres, lock, pay) // want `lock is used after its release on line 15: another holder may have it`
+	return fence.InTx(ctx, db, fence.PostgreSQL, lock, pay) // want `lock is used after its release on line 15: another holder may have it`
 }
 
 func token(ctx context.Context, mutex *zklock.Mutex) error {

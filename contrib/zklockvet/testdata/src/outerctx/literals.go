@@ -34,7 +34,7 @@ func literalUnnamed(ctx context.Context, mutex *zklock.Mutex) error {
 }
 
 func inTx(ctx context.Context, db *sql.DB, lock *zklock.Lock) error {
-	return fence.InTx(ctx, db, fence.Postgres, lock, func(tx *sql.Tx) error {
+	return fence.InTx(ctx, db, fence.PostgreSQL, lock, func(tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, "UPDATE accounts SET balance = balance - 1"); err != nil {
 			return err
 		}

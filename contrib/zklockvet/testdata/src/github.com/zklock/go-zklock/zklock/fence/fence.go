@@ -10,7 +10,7 @@ import (
 
 type Dialect int
 
-const Postgres Dialect = 1
+const PostgreSQL Dialect = 1
 
 func InTx(ctx context.Context, db *sql.DB, dialect Dialect, lock *zklock.Lock, fn func(tx *sql.Tx) error) error {
 	return nil
