@@ -15,7 +15,7 @@ var _ = []mutant.Mutant{
 		Name:   "keeper-is-zookeeper",
 		Breaks: "sessions of ClickHouse Keeper are used, where a lease proves nothing",
 		In:     (*session).mayEstablish,
-		Find:   "resp.ofKeeper()",
+		Find:   "resp.$ofKeeper()",
 		Put:    "false",
 		Tests:  []string{"TestKeeperIsRefused"},
 	},

@@ -15,12 +15,12 @@ type What string
 
 // The kinds of mistakes.
 const (
-	OverlappedHold      What = "overlapped hold"
-	TokenFell           What = "token that fell"
-	LostUpdate          What = "lost update"
-	RefusedHolder       What = "holder that the fenced register refused"
-	OverlapAfterFencing What = "overlap after fencing"
-	LostAfterFencing    What = "lost update after fencing"
+	OverlappedHold      What = "overlapped hold"                         // of Verdict.Overlaps
+	TokenFell           What = "token that fell"                         // of Verdict.Fell
+	LostUpdate          What = "lost update"                             // of Verdict.Lost
+	RefusedHolder       What = "holder that the fenced register refused" // of Verdict.Refused
+	OverlapAfterFencing What = "overlap after fencing"                   // of Verdict.FencedOverlaps
+	LostAfterFencing    What = "lost update after fencing"               // of Verdict.FencedLost
 )
 
 // Mistake is all that is wrong with a hold in one way.
