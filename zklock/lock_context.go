@@ -74,7 +74,7 @@ func (l *Lock) Context(parent context.Context) (context.Context, context.CancelF
 	bounded, stop := context.WithDeadlineCause(parent, l.handle.acquired.Add(l.handle.maxHold), ErrMaxHold)
 	ctx, cancel := l.context(bounded)
 	silent := context.AfterFunc(ctx, func() {
-		if context.Cause(ctx) == ErrMaxHold && l.Err() == nil {
+		if context.Cause(ctx) == ErrMaxHold {
 			l.handle.client.cfg.Log().Warn("zklock: work under a lock takes longer than WithMaxHold allows; its context has ended, and the lock is held until the release",
 				"name", l.Name(), "after", l.handle.maxHold)
 		}
