@@ -131,11 +131,11 @@ func ExampleMistakes() {
 	}
 	// Output:
 	// 0.250s  a: overlapped hold, acquisition 7 of process 1 (./one); by 8 (process 2), 9 (process 2); 50ms after "clock of a server jumps" of server 2 began
-	//                                      0.039s to 0.771s, 9.15ms a column
-	// a 7 (process 1)                            .=================================================================--------
-	// a 8 (process 2)                                           .---
-	// a 9 (process 2)                                                .=============================================--------
-	// clock of a server jumps of server 2                   ###############################################################
+	//                                      0.050s to 0.770s, 9ms a column
+	// a 7 (process 1)                           .==================================================================--------
+	// a 8 (process 2)                                          .----
+	// a 9 (process 2)                                               .==============================================--------
+	// clock of a server jumps of server 2                  ################################################################
 	//
 	//     0.100s  acquire 7 a process 1
 	//     0.110s  granted 7 a process 1 token 5

@@ -36,6 +36,11 @@ func Explain(events []history.Event, id int) (string, error) {
 	}
 	names := strings.Split(events[at].Name, "+")
 	from, to := span(events, id)
+	for _, e := range events {
+		if e.ID == id && e.Kind == history.Granted {
+			from = e.At // its wait may have been long
+		}
+	}
 	margin := max((to-from)/10, int64(time.Millisecond))
 	from, to = max(from-margin, 0), to+margin
 	shown := map[int]bool{id: true} // acquisitions
