@@ -24,7 +24,7 @@ type declared struct {
 func declarations(t *testing.T) declared {
 	t.Helper()
 	d := declared{types: make(map[string]bool), public: make(map[string]bool), tests: make(map[string]bool), mutants: make(map[string]bool)}
-	for _, pattern := range []string{"../zklock/*.go", "../zklock/*/*.go", "../zklock/internal/*/*.go", "*_test.go", "*/*_test.go", "../internal/testkit/*/*_test.go"} {
+	for _, pattern := range []string{"../zklock/*.go", "../zklock/*/*.go", "../zklock/internal/*/*.go", "*_test.go", "*/*_test.go", "../internal/testkit/*/*_test.go", "../internal/sessiondir/*_test.go"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)

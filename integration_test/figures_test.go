@@ -236,3 +236,55 @@ func TestDocumentedFiguresCheckSeesWhatWasNotMeasured(t *testing.T) {
 		}
 	}
 }
+
+// README is a screen: what it has more of stands in docs.
+const readmeWords = 1300
+
+// TestDocumentedComparisonIsTheMeasuredOne: the three rows of the comparison in the README are those of docs/comparison.md.
+func TestDocumentedComparisonIsTheMeasuredOne(t *testing.T) {
+	readme, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(strings.Fields(string(readme))); n > readmeWords {
+		t.Errorf("README.md has %d words, want at most %d", n, readmeWords)
+	}
+	page, err := os.ReadFile("../docs/comparison.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string][]string{"overlapped holds": nil, "stuck names": nil, "deadlocks that one failed wait has ended": nil}
+	libraries := []string{""}
+	found, _ := tables(string(page))
+	for _, measured := range found {
+		column := func(name string) int { return slices.Index(measured.head, name) }
+		for _, row := range measured.rows {
+			if at := column("overlapped holds"); at >= 0 {
+				libraries = append(libraries, strings.TrimSuffix(row[0], " concurrency"))
+				for _, name := range []string{"overlapped holds", "stuck names"} {
+					number, _, _ := strings.Cut(row[column(name)], " ")
+					want[name] = append(want[name], number)
+				}
+			}
+			if at := column("circles of waits"); at >= 0 {
+				want["deadlocks that one failed wait has ended"] = append(want["deadlocks that one failed wait has ended"], row[column("one wait failed")]+" of "+row[at])
+			}
+		}
+	}
+	shown, _ := tables(string(readme))
+	checked := 0
+	for _, table := range shown {
+		if !slices.Equal(table.head, libraries) {
+			continue
+		}
+		for _, row := range table.rows {
+			checked++
+			if !slices.Equal(row[1:], want[row[0]]) {
+				t.Errorf("README.md says of %s %q, and docs/comparison.md %q", row[0], row[1:], want[row[0]])
+			}
+		}
+	}
+	if checked != len(want) {
+		t.Errorf("README.md has %d rows of the comparison of %q, want %d", checked, libraries[1:], len(want))
+	}
+}

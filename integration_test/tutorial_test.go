@@ -20,20 +20,30 @@ import (
 	"github.com/zklock/go-zklock/internal/testkit/wait"
 )
 
-// tutorial is the page that TestTutorial runs.
-const tutorial = "../docs/tutorial.md"
+// tutorials are the pages that TestTutorial runs, with a lock of the request that the reader sends.
+var tutorials = map[string]string{"../docs/tutorial.md": "seats/12A", "../docs/transfer.md": "accounts/7"}
 
 // A block of the tutorial has a comment in front of it that says what the reader does with it: a file to
 // write, a diff to apply, a command that fails, the service to start, or a request to send to it. Commands
 // without a comment succeed. A block of text is what the last command prints; three dots stand for anything.
 var tutorialBlocks = regexp.MustCompile("(?m)(?:^<!-- (file|change|fails|serves|buys)(?:: ([a-z_.]+))? -->\n)?^```([a-z]*)\n((?:.*\n)*?)^```$")
 
-// TestTutorial does what a reader of docs/tutorial.md does, in an empty folder and in the same order. It
+// TestTutorial does what a reader of each page does, in an empty folder and in the same order. It
 // differs in this only: the service gets free ports, and the modules of others the versions that this
 // repository requires.
 func TestTutorial(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile(tutorial)
+	for path, lock := range tutorials {
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			t.Parallel()
+			follow(t, path, lock)
+		})
+	}
+}
+
+// follow does what a reader of a page does.
+func follow(t *testing.T, path, lock string) {
+	page, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +65,7 @@ func TestTutorial(t *testing.T) {
 		case do == "serves" && language == "sh":
 			r.serve(block)
 		case do == "buys" && language == "sh":
-			r.buy(block, address)
+			r.buy(block, address, lock)
 			bought++
 		case language == "sh":
 			r.run(block, do == "fails")
@@ -67,7 +77,7 @@ func TestTutorial(t *testing.T) {
 		}
 	}
 	if written < 6 || changed < 3 || ran < 6 || bought != 1 {
-		t.Errorf("%d files were written and %d changed, %d blocks of commands run, %d seats bought", written, changed, ran, bought)
+		t.Errorf("%d files were written and %d changed, %d blocks of commands run, %d requests sent", written, changed, ran, bought)
 	}
 }
 
@@ -188,7 +198,7 @@ func (r *reader) serve(commands string) {
 
 // buy sends the request of a curl command. As soon as the service has it, it gets the signal of Ctrl-C. The
 // request must get its answer, the service must end without an error, and the lock must be free.
-func (r *reader) buy(curl, address string) {
+func (r *reader) buy(curl, address, name string) {
 	r.t.Helper()
 	url := regexp.MustCompile(`'(http://.*)'`).FindStringSubmatch(curl)
 	if url == nil || !strings.HasPrefix(curl, "curl -X POST ") {
@@ -214,7 +224,7 @@ func (r *reader) buy(curl, address string) {
 	}()
 	client := dial(r.t, sharedEnsemble(r.t).Hosts(), quick())
 	wait.Until(r.t, "the request to get its lock", func() bool {
-		holders, err := client.Contenders(r.t.Context(), "seats/12A")
+		holders, err := client.Contenders(r.t.Context(), name)
 		return err == nil && len(holders) > 0 || len(answered) > 0
 	})
 	if err := r.service.Process.Signal(syscall.SIGINT); err != nil {
@@ -224,7 +234,7 @@ func (r *reader) buy(curl, address string) {
 	if err := r.service.Wait(); err != nil {
 		r.t.Errorf("the service ended with %v:\n%s", err, r.out)
 	}
-	lock, err := client.Mutex("seats/12A").TryAcquire(within(r.t))
+	lock, err := client.Mutex(name).TryAcquire(within(r.t))
 	if err != nil {
 		r.t.Fatalf("the lock is not free after the service has ended: %v", err)
 	}

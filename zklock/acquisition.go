@@ -22,6 +22,7 @@ type acquisition struct {
 	// Set by options.
 	rejoins  bool                          // Reenter
 	async    bool                          // WithAsyncRelease
+	maxHold  time.Duration                 // WithMaxHold; 0: no limit
 	deadlock atomic.Pointer[DeadlockError] // set by the detector's goroutine, which ends the wait with it
 	nested   bool                          // it waits, and its context carries locks; used as the fields below are
 

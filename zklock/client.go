@@ -194,7 +194,7 @@ func (c *Client) acquire(ctx context.Context, a *acquisition, refused error) (lo
 		}
 		a.client, a.Ctx, a.Caller = &c.shared, ctx, a
 		if lock, err = c.acquireLock(ctx, a); lock != nil {
-			lock.setUp(a.async, a.Origin.Revocable)
+			lock.setUp(a.async, a.Origin.Revocable, a.maxHold)
 		}
 		waited = a.endWaiting(err)
 		a.reportDeadlock(err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
@@ -43,7 +44,8 @@ type Acquirer interface {
 // If fn was not called, the error is that of Acquire; a nil a or fn is an error that
 // matches [ErrMisuse]. Otherwise Do returns fn's error. If the lock was lost while fn
 // ran, the error also matches [ErrLost], whatever fn returned: another client may have
-// held the lock at the same time. A release that is still pending when Do returns is
+// held the lock at the same time. If fn returned the end of a context that [WithMaxHold] has ended, the error matches
+// [ErrMaxHold]. A release that is still pending when Do returns is
 // logged and is not an error; see [ErrReleasePending].
 func Do(ctx context.Context, a Acquirer, fn func(ctx context.Context, lock *Lock) error, opts ...AcquireOption) (err error) {
 	if a == nil {
@@ -63,6 +65,7 @@ func Do(ctx context.Context, a Acquirer, fn func(ctx context.Context, lock *Lock
 		if errors.Is(released, ErrReleased) && errors.Is(lock.Err(), ErrLost) {
 			released = lock.Err() // fn has released the lock after the loss
 		}
+		err = errs.Bounded(inner, err, ErrMaxHold)
 		switch {
 		case released == nil, errors.Is(released, ErrReleasePending): // release has logged it
 		case errors.Is(released, ErrLost) && errors.Is(err, lock.Err()): // fn has returned this loss

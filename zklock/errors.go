@@ -117,8 +117,8 @@ var ErrUnknownOutcome = errs.ErrUnknownOutcome
 // authenticate. Trying again does not help.
 var ErrNoAuth = errs.ErrNoAuth
 
-// ErrMaxHold is the cause that adapters give a context when they end it because its lock was held
-// for longer than their option WithMaxHold allows.
+// ErrMaxHold is the cause of a context that has ended because its lock was held for longer than
+// [WithMaxHold] allows, or an adapter's option of that name.
 var ErrMaxHold = errors.New("lock held for longer than WithMaxHold allows")
 
 // ErrLost means that a lock stopped being held without a release. Another client may

@@ -63,6 +63,28 @@ func ExampleDetach() {
 	// lock after Detach: false
 }
 
+// Work without an end of its own does not keep its lock for ever.
+func ExampleWithMaxHold() {
+	client, err := zklock.Open("mem://", zklock.WithLogger(nil))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer client.Close()
+
+	answer := make(chan string) // of a service that never answers
+	err = zklock.Do(context.Background(), client.Mutex("orders/42"), func(ctx context.Context, _ *zklock.Lock) error {
+		select {
+		case <-answer:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}, zklock.WithMaxHold(10*time.Millisecond)) // in production such as five minutes
+	fmt.Println(errors.Is(err, zklock.ErrMaxHold), err)
+	// Output: true lock held for longer than WithMaxHold allows: context deadline exceeded
+}
+
 // A request fails at once if too many requests of the client wait for the name already.
 func ExampleWithMaxWaiters() {
 	waits := make(chan struct{}, 1)

@@ -26,7 +26,8 @@ type handle struct {
 	ended    atomic.Pointer[LostError] // how it ended, a loss or byRelease; nil while it is held; set once, under mu
 	released atomic.Bool               // Release was called
 
-	async bool // WithAsyncRelease; set before its caller has the Lock
+	async   bool          // WithAsyncRelease; set before its caller has the Lock
+	maxHold time.Duration // WithMaxHold, 0 without; set as async
 
 	mu       mutex.Mutex[mutex.Inner]
 	done     chan struct{}                         // guarded by mu; made when Done is first called, closed when ended is set

@@ -64,10 +64,30 @@ func Detach(ctx context.Context) context.Context {
 
 // Context returns a context that is derived from parent, carries the lock (see [FromContext]) and
 // ends when the lock stops being held, with the lock's Err as its cause. With [WithRevocable] it
-// also ends when the lock is revoked, with a cause that matches [ErrRevoked]; the lock is still
-// held then. Call the CancelFunc after the last use of the context, to free its memory; it does
+// also ends when the lock is revoked, with a cause that matches [ErrRevoked], and with [WithMaxHold] when its
+// time is over; the lock is still held then. Call the CancelFunc after the last use of the context, to free its memory; it does
 // not release the lock.
 func (l *Lock) Context(parent context.Context) (context.Context, context.CancelFunc) {
+	if l.handle.maxHold <= 0 {
+		return l.context(parent)
+	}
+	bounded, stop := context.WithDeadlineCause(parent, l.handle.acquired.Add(l.handle.maxHold), ErrMaxHold)
+	ctx, cancel := l.context(bounded)
+	silent := context.AfterFunc(ctx, func() {
+		if context.Cause(ctx) == ErrMaxHold {
+			l.handle.client.cfg.Log().Warn("zklock: work under a lock takes longer than WithMaxHold allows; its context has ended, and the lock is held until the release",
+				"name", l.Name(), "after", l.handle.maxHold)
+		}
+	})
+	return ctx, func() {
+		silent()
+		cancel()
+		stop()
+	}
+}
+
+// context is Context without WithMaxHold.
+func (l *Lock) context(parent context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(withLock(parent, l))
 	l.handle.mu.Lock()
 	if err := cmp.Or(l.handle.reason(), l.handle.revoked.reason()); err != nil {

@@ -45,8 +45,8 @@ func (l *Lock) Revoked() <-chan struct{} {
 
 // setUp applies the options of an acquisition that concern the lock that it got, before the
 // caller has the lock.
-func (l *Lock) setUp(async, revocable bool) {
-	l.handle.async = async
+func (l *Lock) setUp(async, revocable bool, maxHold time.Duration) {
+	l.handle.async, l.handle.maxHold = async, maxHold
 	if !revocable {
 		return
 	}

@@ -170,6 +170,15 @@ func WithRevocable() AcquireOption {
 	return acquireOption(func(a *acquisition) { a.Origin.Revocable = true })
 }
 
+// WithMaxHold ends the contexts of [Lock.Context] and [Do] when the lock was held for d, with [ErrMaxHold] as the cause, and
+// logs that. Work that never ends, such as a request without a timeout, so does not keep the lock for ever, if it
+// has that context. The option does not release the lock: the work may still change what the lock
+// protects. A caller that cannot end its work should end the process. With zero or less the time is not limited, which
+// is the default. Of several Locks on one queue node, by [Reenter], each has its own limit.
+func WithMaxHold(d time.Duration) AcquireOption {
+	return acquireOption(func(a *acquisition) { a.maxHold = d })
+}
+
 // WithCandidacy says that the acquisition is meant to wait for long, and the lock to be held for
 // long. Examples are the candidates of an election and its leader, or a worker and the process that
 // stands by to replace it. Package election uses it.

@@ -14,8 +14,8 @@ import (
 // Permits are granted in the order of the queue. All clients have to use the same number
 // of permits for a name, and no other kind of lock. A contender that finds another number
 // or another kind ahead of it in the queue fails with [ErrConflict]. To change the number
-// in a rolling deployment, use a name that contains it, such as "workers-5", or stop
-// using the name for a moment.
+// in a rolling deployment, use a name that contains it, such as "workers-5", and take both
+// semaphores, the old one first, until all processes do.
 type Semaphore struct{ lockable }
 
 var _ Acquirer = (*Semaphore)(nil)

@@ -52,7 +52,7 @@ func ExampleHandlerInterceptor() {
 		held, _ := zklock.FromContext(ctx) // ctx ends if the lock is lost
 		return connect.NewResponse(wrapperspb.String("paid under " + held.Name())), nil
 	}, connect.WithInterceptors(lock))
-	server := httptest.NewServer(handler)
+	server := httptest.NewServer(connectlock.Handler(handler)) // WithMaxHold ends a Send that waits for a client
 	defer server.Close()
 
 	ctx := context.Background()

@@ -17,8 +17,11 @@ var errReturned = errors.New("the handler of this stream has returned")
 func (c *config) serveFirst(parent context.Context, conn connect.StreamingHandlerConn, call Call, limit served.Limit, next connect.StreamingHandlerFunc) (err error) {
 	ctx := holding.NewContext(parent)
 	first := holding.NewFirstMessage(ctx, c.failures, conn.Receive, call.ClientStream, c.logger)
-	s := &firstMessage{handlerStream: handlerStream{conn, &first.Stream}, first: first, config: c, call: call, limit: limit, late: ctx}
-	defer func() { err = first.End(err, errReturned) }()
+	s := &firstMessage{handlerStream: handlerStream{StreamingHandlerConn: conn, Stream: &first.Stream}, first: first, config: c, call: call, limit: limit, late: ctx}
+	defer func() {
+		err = first.End(err, errReturned)
+		s.cut.Load().Stop() // behind End: from then on take keeps no lock
+	}()
 	return next(ctx, s)
 }
 
@@ -47,7 +50,9 @@ func (s *firstMessage) take(request any) error {
 	if err != nil {
 		return s.refuse(s.late, s.call.Procedure, err)
 	}
+	s.cut.Store(newCut(s.late, s.maxHold))
 	if !s.first.Keep(h) {
+		s.cut.Load().Stop()
 		return connect.NewError(connect.CodeCanceled, errReturned)
 	}
 	s.Hold(h.Lock())

@@ -20,8 +20,8 @@ import (
 // when the lock is lost, with the loss as its cause. From then on Send and Receive of a stream
 // fail. A Receive that is waiting for a message from the client fails at once, and the handler
 // must not use the message that it passed to Receive again. A Send that is waiting for the
-// client to read continues to wait. A Receive that waits also ends when the call's deadline
-// passes, so that the handler can return and the lock is given back.
+// client to read continues to wait: see [Handler] and [WithMaxHold]. A Receive that waits also ends when the call's
+// deadline passes, so that the handler can return and the lock is given back.
 //
 // The interceptor does nothing in a client. HandlerInterceptor panics if pick is nil.
 func HandlerInterceptor(pick Pick, opts ...Option) connect.Interceptor {
@@ -76,7 +76,11 @@ func (h handlers) WrapStreamingHandler(next connect.StreamingHandlerFunc) connec
 		return h.hold(ctx, call, a, limit, func(ctx context.Context, lock *zklock.Lock) error {
 			s := &holding.Stream{Errors: h.failures, Ctx: ctx, Inner: conn.Receive, Waits: call.ClientStream, Logger: h.logger}
 			s.Hold(lock)
-			return next(ctx, &handlerStream{conn, s})
+			inner := &handlerStream{StreamingHandlerConn: conn, Stream: s}
+			cut := newCut(ctx, h.maxHold)
+			inner.cut.Store(cut)
+			defer cut.Stop()
+			return next(ctx, inner)
 		})
 	}
 }

@@ -144,8 +144,9 @@ func WithRetryDelay(d time.Duration) Option { return option(func(c *config) { c.
 // WithMaxHold cancels the handler's context, or on a client the call's, d after the lock was
 // acquired, with zklock.ErrMaxHold as the cause. It does not release the lock: the lock is held
 // until the call has ended. By default the time is not limited. A Receive of a handler that waits for the client
-// ends then. A Send that waits does not: an interceptor has no way to the connection, so set the http.Server's
-// WriteTimeout.
+// ends then. A Send that waits then, or later, ends after a tenth of d, and after one second at most, by a deadline of
+// the connection, if [Handler] is around connect's handler. Without that an interceptor has no way to the connection:
+// set the http.Server's WriteTimeout.
 func WithMaxHold(d time.Duration) Option { return option(func(c *config) { c.maxHold = d }) }
 
 // WithAcquire adds options for acquiring a call's lock:

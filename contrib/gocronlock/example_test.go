@@ -70,7 +70,7 @@ func ExampleOnce() {
 		lock, _ := zklock.FromContext(ctx)
 		fmt.Println("the report is written under", lock.Name())
 		return nil
-	}, gocronlock.WithWait(time.Minute), gocronlock.WithClock(func() time.Time { return now })))
+	}, gocronlock.WithWait(time.Minute), gocronlock.WithMaxHold(time.Hour), gocronlock.WithClock(func() time.Time { return now })))
 	// Output: the report is written under cron/report
 }
 

@@ -31,7 +31,7 @@ func Once(c *zklock.Client, name string, d time.Duration, job func(ctx context.C
 	}
 	s := newSettings(append([]Option{WithSlots(d)}, opts...))
 	return func(ctx context.Context) error {
-		if _, err := once.Do(ctx, c, s.prefix+name, slotOf(s.now(), s.slots), job, zklock.WithWait(s.waits())); err != nil {
+		if _, err := once.Do(ctx, c, s.prefix+name, slotOf(s.now(), s.slots), job, zklock.WithWait(s.waits()), zklock.WithMaxHold(s.hold)); err != nil {
 			return fmt.Errorf("gocronlock: %w", err)
 		}
 		return nil

@@ -21,6 +21,7 @@ type settings struct {
 	prefix string
 	slots  time.Duration // 0: none
 	wait   *time.Duration
+	hold   time.Duration
 	now    func() time.Time
 }
 
@@ -69,6 +70,11 @@ func WithSlots(d time.Duration) Option {
 // in the meantime, this one runs the job. The default is half a slot with [WithSlots] and
 // [Once], which is 12 hours for a slot of a day, and otherwise zero: the job is skipped at once.
 func WithWait(d time.Duration) Option { return option(func(s *settings) { s.wait = &d }) }
+
+// WithMaxHold ends the context of a job of [Once] that runs for d, with [zklock.ErrMaxHold] as the cause: see
+// [zklock.WithMaxHold]. By default the time is not limited. It has no effect on a [Locker], since gocron gives it
+// no way to the context of a job; for an [Elector], use election.WithMaxHold.
+func WithMaxHold(d time.Duration) Option { return option(func(s *settings) { s.hold = d }) }
 
 // WithClock sets the clock that says which slot it is: that of a scheduler with
 // gocron.WithClock. The default is [time.Now]. WithClock panics if now is nil.

@@ -18,6 +18,7 @@ import (
 	"github.com/zklock/go-zklock/internal/testkit/ensemble"
 	"github.com/zklock/go-zklock/internal/testkit/fleet"
 	"github.com/zklock/go-zklock/zklock"
+	"github.com/zklock/go-zklock/zklock/zklocktest"
 )
 
 // slots is how many seconds TestShortJobEverySecond takes with slots: -slots=60 is a minute.
@@ -267,4 +268,16 @@ func runShort(m *fleet.Member) error {
 	m.Say("ran", ran...)
 	m.Say("failed", append(failed, why)...)
 	return nil
+}
+
+// A job of Once that takes too long gets the end of its context, and its error says why.
+func TestOnceEndsAJobThatHangs(t *testing.T) {
+	client, _ := zklocktest.New(t, zklock.WithLogger(nil))
+	err := gocronlock.Once(client, "x", time.Hour, func(ctx context.Context) error {
+		<-ctx.Done()
+		return ctx.Err()
+	}, gocronlock.WithMaxHold(time.Millisecond))(t.Context())
+	if !errors.Is(err, zklock.ErrMaxHold) {
+		t.Errorf("Once: %v, want ErrMaxHold", err)
+	}
 }

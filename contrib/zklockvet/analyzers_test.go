@@ -27,7 +27,7 @@ func TestAnalyzers(t *testing.T) {
 		},
 	}
 	analysistest.RunWithSuggestedFixes(t, analysistest.TestData(), all,
-		"outerctx", "fallback", "nestedacquire", "unreleased", "releasectx", "acquireloop")
+		"outerctx", "fallback", "nestedacquire", "unreleased", "releasectx", "afterrelease", "lockcontext", "acquireloop")
 }
 
 func TestAnalyzersAreValid(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 // bindings are the functions of a package and what its variables are set to.
 type bindings struct {
 	pkg   *types.Package
+	files *token.FileSet
 	info  *types.Info
 	funcs map[*types.Func]*ast.FuncDecl
 
@@ -32,7 +33,7 @@ var bindingsAnalyzer = &analysis.Analyzer{
 }
 
 func bind(pass *analysis.Pass) (any, error) {
-	b := &bindings{pkg: pass.Pkg, info: pass.TypesInfo, funcs: make(map[*types.Func]*ast.FuncDecl), values: make(map[*types.Var][]ast.Expr)}
+	b := &bindings{pkg: pass.Pkg, files: pass.Fset, info: pass.TypesInfo, funcs: make(map[*types.Func]*ast.FuncDecl), values: make(map[*types.Var][]ast.Expr)}
 	root := pass.ResultOf[inspect.Analyzer].(*inspector.Inspector).Root()
 	for cur := range root.Preorder((*ast.FuncDecl)(nil), (*ast.FuncType)(nil), (*ast.AssignStmt)(nil), (*ast.ValueSpec)(nil), (*ast.RangeStmt)(nil), (*ast.UnaryExpr)(nil)) {
 		switch n := cur.Node().(type) {

@@ -5,6 +5,8 @@
 //	nestedacquire  a lock is acquired under another, with a context that does not carry the other
 //	unreleased     a lock is not released on a path
 //	releasectx     a lock is released with a context that may have ended
+//	afterrelease   a lock is used after its release
+//	lockcontext    the context of a lock is dropped, or work under the lock gets another one
 //	acquireloop    a loop acquires several locks, one after the other
 //
 // Command cmd/zklockvet is the tool for go vet -vettool, and package golangci the plugin for
@@ -20,5 +22,5 @@ import "golang.org/x/tools/go/analysis"
 
 // Analyzers returns all analyzers.
 func Analyzers() []*analysis.Analyzer {
-	return []*analysis.Analyzer{OuterContext, NestedAcquire, Unreleased, ReleaseContext, AcquireLoop}
+	return []*analysis.Analyzer{OuterContext, NestedAcquire, Unreleased, ReleaseContext, AfterRelease, LockContext, AcquireLoop}
 }

@@ -18,5 +18,7 @@ func ExampleAnalyzers() {
 	// nestedacquire: report acquisitions under a lock whose context does not carry that lock
 	// unreleased: report locks that are not released on a path
 	// releasectx: report releases with a context that may have ended
+	// afterrelease: report uses of a lock after its Release
+	// lockcontext: report work between Acquire and Release whose context does not end with the lock
 	// acquireloop: report loops that acquire several locks one after the other
 }

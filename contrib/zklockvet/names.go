@@ -16,6 +16,9 @@ const (
 	election = core + "/election"
 	cron     = module + "contrib/gocronlock"
 	wrapper  = module + "middleware"
+	fenced   = core + "/fence.InTx"
+	grpcs    = module + "interceptors"
+	connects = module + "contrib/connectlock"
 	gin      = "github.com/gin-gonic/gin"
 )
 
@@ -64,6 +67,12 @@ func waits(info *types.Info, call *ast.CallExpr) bool {
 // releases reports whether a call gives a lock back.
 func releases(info *types.Info, call *ast.CallExpr) bool {
 	return calls(info, call, "(*"+core+".Lock).Release", "(*"+election+".Term).Resign")
+}
+
+// endless reports whether an expression is a context that never ends. Tests may use one: they end with their client.
+func (b *bindings) endless(x ast.Expr) bool {
+	call, ok := ast.Unparen(x).(*ast.CallExpr)
+	return ok && calls(b.info, call, "context.Background", "context.TODO") && !inTest(b.files.File(x.Pos()).Name())
 }
 
 // isHeld reports whether a type is that of a lock that is held: *zklock.Lock or *election.Term.

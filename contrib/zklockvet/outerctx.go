@@ -22,7 +22,11 @@ context from outside continues then, at the same time as that of the next holder
 
 The same goes for once.Do, once.Every, Election.Run, package gocronlock, and for handlers behind the
 middleware of net/http and gin. Behind that of gin, *gin.Context is not to be passed on, as it does
-not end before gin.Engine.ContextWithFallback is set.`,
+not end before gin.Engine.ContextWithFallback is set.
+
+A literal context.Background() is reported there, too, and in the function given to fence.InTx, in functions
+that call zklock.FromContext, and in the methods of a service of gRPC or connect that is registered in a package
+which makes the interceptors. Behind a receive from Done, work is that of the end: it may have any context.`,
 	Requires: []*analysis.Analyzer{sectionsAnalyzer},
 	Run:      runOuterContext,
 }
@@ -101,9 +105,14 @@ func usesFallback(pass *analysis.Pass) bool {
 // innerText returns what to use in a section, as code if it has a name.
 func (at section) innerText() string {
 	if at.inner == nil || at.inner.Name() == "_" {
+		if at.callers && at.passed != nil {
+			return types.ExprString(at.passed)
+		}
 		return "the context that the function gets"
 	}
 	switch t := at.inner.Type(); {
+	case isStream(t):
+		return at.inner.Name() + ".Context()"
 	case isRequest(t):
 		return at.inner.Name() + ".Context()"
 	case isGin(t):
@@ -117,6 +126,12 @@ func (at section) innerText() string {
 // derived from another one, or has another name there.
 func (s *sections) useInner(at section, found []ast.Expr, i int) []analysis.SuggestedFix {
 	x := found[i]
+	if s.endless(x) {
+		if at.param == nil || at.param.Name == "_" || s.lookup(at.param.Name, x.Pos()) != at.inner {
+			return nil
+		}
+		return replace("Use "+at.innerText(), x, at.innerText())
+	}
 	if _, literal := at.fn.(*ast.FuncLit); !literal || at.passed == nil || at.param == nil || types.ExprString(ast.Unparen(at.passed)) != types.ExprString(x) {
 		return nil
 	}

@@ -2,7 +2,6 @@ package zklockvet
 
 import (
 	"go/ast"
-	"go/token"
 	"go/types"
 
 	"golang.org/x/tools/go/analysis"
@@ -29,7 +28,7 @@ Release waits no longer than a session timeout.`,
 }
 
 func runReleaseContext(pass *analysis.Pass) (any, error) {
-	r := releaseChecker{sections: pass.ResultOf[sectionsAnalyzer].(*sections), files: pass.Fset, inner: make(map[*types.Var]bool), waited: make(map[ast.Node]map[types.Object]bool)}
+	r := releaseChecker{sections: pass.ResultOf[sectionsAnalyzer].(*sections), inner: make(map[*types.Var]bool), waited: make(map[ast.Node]map[types.Object]bool)}
 	for _, at := range r.all {
 		if at.inner != nil {
 			r.inner[at.inner] = true
@@ -57,7 +56,6 @@ func runReleaseContext(pass *analysis.Pass) (any, error) {
 // releaseChecker looks at the contexts of releases.
 type releaseChecker struct {
 	*sections
-	files *token.FileSet
 	inner map[*types.Var]bool // the contexts of functions that run under a lock
 
 	// waited has, for a function, the variables that the contexts of its acquisitions are

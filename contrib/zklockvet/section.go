@@ -24,6 +24,9 @@ type section struct {
 
 	lock   *types.Var // the parameter with the lock, nil if it has none
 	passed ast.Expr   // the context that inner is derived from, nil if the call has none
+
+	// callers is true if contexts from outside may end with the lock. Only one that never ends is a mistake.
+	callers bool
 }
 
 // runner is a function that calls another under a lock.
@@ -38,6 +41,7 @@ var runners = map[string]runner{
 	once + ".Every":                    {"once.Every", 4, 0},
 	"(*" + election + ".Election).Run": {"Election.Run", 1, 0},
 	cron + ".Once":                     {"gocronlock.Once", 3, -1},
+	fenced:                             {"fence.InTx", 4, 0},
 	"(*" + cron + ".Elector).Do":       {"Elector.Do", 1, 0},
 }
 
@@ -60,6 +64,7 @@ var sectionsAnalyzer = &analysis.Analyzer{
 		for cur := range pass.ResultOf[inspect.Analyzer].(*inspector.Inspector).Root().Preorder((*ast.CallExpr)(nil)) {
 			s.find(cur.Node().(*ast.CallExpr))
 		}
+		s.findServed(pass.TypesInfo)
 		return s, nil
 	},
 }
@@ -72,13 +77,13 @@ func (s *sections) find(call *ast.CallExpr) {
 			if r.ctx >= 0 {
 				passed = call.Args[r.ctx]
 			}
-			s.add(r.name, call.Args[r.fn], passed, isContext)
+			s.add(r.name, call.Args[r.fn], passed, isContext, fn.FullName() == fenced)
 			return
 		}
 	}
 	// lock(handler), where lock is what middleware.New has returned.
 	if made, ok := s.value(call.Fun).(*ast.CallExpr); ok && calls(s.info, made, wrapper+".New") && len(call.Args) == 1 {
-		s.add("middleware.New", call.Args[0], nil, isRequest)
+		s.add("middleware.New", call.Args[0], nil, isRequest, false)
 		return
 	}
 	// router.POST(path, lock, handler), where lock is what ginlock.New has returned.
@@ -87,19 +92,24 @@ func (s *sections) find(call *ast.CallExpr) {
 		if made, ok := s.value(arg).(*ast.CallExpr); ok && calls(s.info, made, wrapper+"/ginlock.New") {
 			behind = true
 		} else if behind {
-			s.add("ginlock.New", arg, nil, isGin)
+			s.add("ginlock.New", arg, nil, isGin, false)
 		}
 	}
 }
 
 // add adds a function that runs under a lock, if its code is in this package. Its context is its
 // first parameter of a type.
-func (s *sections) add(runner string, x, passed ast.Expr, typed func(types.Type) bool) {
-	fn, signature, body := s.function(x)
-	if fn == nil || s.code[fn] {
+func (s *sections) add(runner string, x, passed ast.Expr, typed func(types.Type) bool, callers bool) {
+	if fn, signature, body := s.function(x); fn != nil {
+		s.addCode(section{runner: runner, fn: fn, body: body, passed: passed, callers: callers}, signature, typed)
+	}
+}
+
+// addCode adds a function with its context and its lock.
+func (s *sections) addCode(found section, signature *ast.FuncType, typed func(types.Type) bool) {
+	if s.code[found.fn] {
 		return
 	}
-	found := section{runner: runner, fn: fn, body: body, passed: passed}
 	for _, field := range signature.Params.List {
 		t := s.info.TypeOf(field.Type)
 		switch {
@@ -111,16 +121,19 @@ func (s *sections) add(runner string, x, passed ast.Expr, typed func(types.Type)
 			found.lock, _ = s.info.Defs[field.Names[0]].(*types.Var)
 		}
 	}
-	s.code[fn] = true
+	s.code[found.fn] = true
 	s.all = append(s.all, found)
 }
 
 // outer reports whether an expression is a context from outside of a section: a variable, a field,
-// or the result of a method Context.
+// the result of a method Context, or a context that never ends.
 func (s *sections) outer(at section, x ast.Expr) bool {
 	x = ast.Unparen(x)
 	if t := s.info.TypeOf(x); t == nil || !isContext(t) {
 		return false
+	}
+	if at.callers {
+		return s.endless(x)
 	}
 	switch x := x.(type) {
 	case *ast.Ident:
@@ -129,7 +142,7 @@ func (s *sections) outer(at section, x ast.Expr) bool {
 	case *ast.SelectorExpr:
 		return s.outside(at, x.X)
 	case *ast.CallExpr:
-		return methodName(x) == "Context" && len(x.Args) == 0 && !isTesting(s.info.TypeOf(receiver(x))) && s.outside(at, receiver(x))
+		return s.endless(x) || methodName(x) == "Context" && len(x.Args) == 0 && !isTesting(s.info.TypeOf(receiver(x))) && s.outside(at, receiver(x))
 	}
 	return false
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // mistakes are the packages of testdata with misuses, which also compile with the real packages.
-var mistakes = []string{"outerctx", "fallback", "nestedacquire", "unreleased", "releasectx", "acquireloop"}
+var mistakes = []string{"outerctx", "fallback", "nestedacquire", "unreleased", "releasectx", "afterrelease", "lockcontext", "acquireloop"}
 
 // want is the comment at the end of a line with a mistake; there are no others.
 var want = regexp.MustCompile("// want `([^`]*)`$")
@@ -57,7 +57,7 @@ func TestVettool(t *testing.T) {
 	write("go.mod", "module example.com/program\n\ngo 1.26.0\n")
 	write("go.work.sum", string(sums))
 	work := "go 1.26.0\n\nuse .\n"
-	for _, module := range []string{"", "middleware/ginlock", "contrib/gocronlock"} {
+	for _, module := range []string{"", "middleware/ginlock", "contrib/gocronlock", "interceptors"} {
 		work += fmt.Sprintf("use %q\n", filepath.Join(root, module))
 	}
 	write("go.work", work)

@@ -9,7 +9,7 @@ import (
 
 // work yields the calls in a section that are part of the work under its lock, as far as one can
 // see. Goroutines, deferred calls and callbacks may be meant to outlive the lock, and so may the
-// handling of a failure, which the loss of the lock may be.
+// handling of a failure, which the loss of the lock may be, and what waits for the end of a context or of the lock.
 func (s *sections) work(at section) iter.Seq[*ast.CallExpr] {
 	return func(yield func(*ast.CallExpr) bool) {
 		skip := make(map[ast.Node]bool)
@@ -21,6 +21,14 @@ func (s *sections) work(at section) iter.Seq[*ast.CallExpr] {
 			switch n := n.(type) {
 			case *ast.GoStmt, *ast.DeferStmt:
 				return false
+			case *ast.BlockStmt:
+				for i, stmt := range n.List {
+					if receives(stmt) {
+						for _, later := range n.List[i:] {
+							skip[later] = true
+						}
+					}
+				}
 			case *ast.IfStmt:
 				if s.failed(n.Cond) {
 					skip[n.Body] = true
@@ -60,9 +68,9 @@ func (s *sections) failed(cond ast.Expr) (found bool) {
 	return found
 }
 
-// receives reports whether a select's case is the end of a context or of a lock.
-func receives(comm ast.Stmt) bool {
-	x, ok := comm.(*ast.ExprStmt)
+// receives reports whether a statement, or the case of a select, waits for the end of a context or of a lock.
+func receives(stmt ast.Stmt) bool {
+	x, ok := stmt.(*ast.ExprStmt)
 	if !ok {
 		return false
 	}

@@ -52,7 +52,7 @@ func (e *Election) Campaign(ctx context.Context) (*Term, error) {
 		return nil, e.failed("campaign", err)
 	}
 	// WithCandidacy implies WithoutHandover, which gives each term a node and a Zxid of its own.
-	opts := []zklock.AcquireOption{zklock.WithCandidacy(), zklock.WithLabel(e.value)}
+	opts := []zklock.AcquireOption{zklock.WithCandidacy(), zklock.WithLabel(e.value), zklock.WithMaxHold(e.maxHold)}
 	if e.revocable {
 		opts = append(opts, zklock.WithRevocable())
 	}

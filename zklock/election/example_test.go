@@ -19,7 +19,8 @@ func ExampleElection_Run() {
 	}
 	defer client.Close()
 
-	e := election.New(client, "billing", election.WithValue("10.0.0.7:8080"), election.WithLogger(slog.Default()))
+	e := election.New(client, "billing", election.WithValue("10.0.0.7:8080"), election.WithLogger(slog.Default()),
+		election.WithMaxHold(24*time.Hour)) // a term lasts no longer, so no leader hangs for ever
 	fmt.Println("standing for", e.Name())
 	err = e.Run(context.Background(), func(ctx context.Context, t *election.Term) error {
 		l, err := e.Leader(ctx)

@@ -16,7 +16,7 @@ defer context.AfterFunc(inner, func() { _ = t.Release(context.WithoutCancel(ctx)
 		Name:   "election-hands-over",
 		Breaks: "a place is handed over inside the process: two terms have one node",
 		In:     (*Election).Campaign,
-		Find:   "[]zklock.AcquireOption{zklock.WithCandidacy(), zklock.WithLabel(e.value)}",
+		Find:   "[]zklock.AcquireOption{zklock.WithCandidacy(), zklock.WithLabel(e.value), zklock.WithMaxHold(e.maxHold)}",
 		Put:    "[]zklock.AcquireOption{zklock.WithLabel(e.value)}",
 		Tests:  []string{"TestEachTermHasATokenOfItsOwn", "TestAThousandCandidates"},
 	},

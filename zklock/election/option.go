@@ -19,6 +19,7 @@ type settings struct {
 	stuck      func(*Term)
 	logger     *slog.Logger
 	revocable  bool
+	maxHold    time.Duration
 }
 
 // stuckAfter is the default of WithStuck: how long a leader may go on after the end of its
@@ -57,6 +58,12 @@ func WithStuck(d time.Duration, f func(*Term)) Option {
 // closed. The term goes on until the function has returned, or until [Term.Resign]. It costs
 // one read for each term.
 func WithRevocable() Option { return option(func(s *settings) { s.revocable = true }) }
+
+// WithMaxHold ends the context that [Election.Run] passes to the leader's function when the term has lasted for d, with
+// [zklock.ErrMaxHold] as the cause: see [zklock.WithMaxHold]. The leader's function has to return, and another
+// candidate can lead. So a leader whose work hangs does not lead for ever; see [WithStuck] for one that does not
+// return. By default the time is not limited.
+func WithMaxHold(d time.Duration) Option { return option(func(s *settings) { s.maxHold = d }) }
 
 // WithLogger sets the logger of [Election.Run]: for errors of the leader's function, for
 // candidacies that failed, and for leaders that are stuck. By default it is slog's default

@@ -296,3 +296,26 @@ func TestARevokedLeaderResigns(t *testing.T) {
 		none(t, "Run has returned", r.done)
 	})
 }
+
+// A leader whose work hangs does not lead for ever: WithMaxHold ends its term, and another candidate leads.
+func TestMaxHoldEndsATerm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		a, b := election.New(connect(t, e), "x", election.WithMaxHold(30*time.Minute)), election.New(connect(t, e), "x")
+		causes := make(chan error, 1)
+		run(t, a, func(ctx context.Context, _ *election.Term) error {
+			<-ctx.Done()
+			causes <- context.Cause(ctx)
+			return ctx.Err()
+		})
+		lead, began := terms()
+		run(t, b, lead)
+		start := time.Now()
+		if begun(t, began); time.Since(start) < 29*time.Minute {
+			t.Errorf("the other candidate leads after %v, want about half an hour", time.Since(start))
+		}
+		if cause := <-causes; cause != zklock.ErrMaxHold {
+			t.Errorf("the term's context ended with %v, want ErrMaxHold", cause)
+		}
+	})
+}

@@ -20,7 +20,7 @@ import (
 //
 // A slot begins at each multiple of the period since the zero time, in UTC, like the results of
 // [time.Time.Truncate]: a day begins at midnight, and seven days on a Monday. The period is a
-// number of whole seconds. job gets the slot's beginning, and runs on the caller's goroutine. Its
+// number of whole seconds. [WithZone] has days that begin at another time, in a zone. job gets the slot's beginning, and runs on the caller's goroutine. Its
 // context is that of [Do]: it ends with ctx and with the lock, and carries the lock. It does not
 // end with the slot.
 //
@@ -46,12 +46,13 @@ import (
 // client is closed during a pause, Every notices that within a second. If job panics, the slot stays
 // open, and the panic goes on when the lock is released.
 func Every(ctx context.Context, client *zklock.Client, name string, period time.Duration, job func(ctx context.Context, slot time.Time) error, opts ...Option) error {
-	s := schedule{name: name, period: period, settings: newSettings(opts)}
+	s := schedule{name: name, settings: newSettings(opts)}
+	s.period = period
 	if err := s.check(job); err != nil {
 		return failed("every", name, err)
 	}
 	defer s.lines.Flush(backlog.Patience)
-	s.last = s.present().Add(-period)
+	s.last = s.before(s.present())
 	pause := s.pause
 	for ctx.Err() == nil {
 		var failure error // of the job
@@ -61,7 +62,7 @@ func Every(ctx context.Context, client *zklock.Client, name string, period time.
 			}
 			failure = job(ctx, s.slot)
 			return failure
-		})
+		}, zklock.WithMaxHold(s.maxHold))
 		switch {
 		case err == nil:
 			pause = s.pause
@@ -80,7 +81,7 @@ func Every(ctx context.Context, client *zklock.Client, name string, period time.
 		default:
 			s.log().Warn("once: no slot can begin", "name", name, "error", err)
 		}
-		again, end := s.now().Add(pause/2+rand.N(pause/2+1)), s.present().Add(period)
+		again, end := s.now().Add(pause/2+rand.N(pause/2+1)), s.after(s.present())
 		if end.Before(again) {
 			again = end // the next slot does not wait for the pause
 		}
@@ -99,8 +100,7 @@ func Every(ctx context.Context, client *zklock.Client, name string, period time.
 //     the log before a later slot runs; no slot waits for the log. Slots are passed over in two
 //     places: by next, under the lock, and when the job was called too often.
 type schedule struct {
-	name   string
-	period time.Duration
+	name string
 	settings
 	lines backlog.Queue // of the log: one is logged under the lock
 
@@ -118,7 +118,7 @@ type schedule struct {
 func (s *schedule) log() *slog.Logger { return s.lines.Logger(s.logger) }
 
 // present returns the slot of this moment.
-func (s *schedule) present() time.Time { return s.now().UTC().Truncate(s.period) }
+func (s *schedule) present() time.Time { return s.calendar.slot(s.now()) }
 
 // next chooses the first slot that is due by the rule for missed slots, and returns "" if none is.
 // recorded is the ledger's slot. The caller holds the lock, so a slot that another process is
@@ -131,25 +131,25 @@ func (s *schedule) next(recorded string) (string, error) {
 		}
 		s.last = t
 	}
-	present, slot := s.present(), s.last.Truncate(s.period).Add(s.period)
+	present, slot := s.present(), s.after(s.last)
 	if !slot.After(s.closed) {
-		slot = s.closed.Add(s.period)
+		slot = s.after(s.closed)
 	}
 	if slot.After(present) {
-		if s.last.After(present.Add(s.period)) && !s.last.Equal(s.ahead) { // else a clock may be behind a little
+		if s.last.After(s.after(present)) && !s.last.Equal(s.ahead) { // else a clock may be behind a little
 			s.log().Warn("once: the ledger is ahead of the clock; no slot runs before that time", "name", s.name, "ledger", s.last, "slot", present)
 			s.ahead = s.last
 		}
-		s.until = present.Add(s.period)
+		s.until = s.after(present)
 		return "", nil
 	}
-	if latest := present.Add(-s.period); !slot.After(latest) {
+	if latest := s.before(present); !slot.After(latest) {
 		slot = s.pass(slot, latest)
 	}
 	if !slot.Equal(s.slot) {
 		s.slot, s.called = slot, 0
 	}
-	s.until = slot.Add(s.period)
+	s.until = s.after(slot)
 	return textOf(slot), nil
 }
 
@@ -159,17 +159,16 @@ func (s *schedule) pass(first, latest time.Time) time.Time {
 	slot := first
 	switch s.missed {
 	case Skip:
-		slot = latest.Add(s.period)
+		slot = s.after(latest)
 	case RunLatest:
 		slot = latest
 	}
 	if latest.After(s.logged) { // else a call has failed since the line was written
-		number := func(from, to time.Time) int64 { return int64(to.Sub(from) / s.period) }
-		s.log().Warn("once: slots were missed", "name", s.name, "missed", number(first, latest)+1, "first", first, "last", latest,
-			"rule", s.missed.String(), "skipped", number(first, slot), "next", slot)
+		s.log().Warn("once: slots were missed", "name", s.name, "missed", s.between(first, latest)+1, "first", first, "last", latest,
+			"rule", s.missed.String(), "skipped", s.between(first, slot), "next", slot)
 		s.logged = latest
 	}
-	s.closed = slot.Add(-s.period)
+	s.closed = s.before(slot)
 	return slot
 }
 
@@ -178,14 +177,12 @@ func (s *schedule) check(job func(context.Context, time.Time) error) error {
 	switch {
 	case job == nil:
 		return errNoJob
-	case s.period < time.Second || s.period%time.Second != 0:
-		return misuse(fmt.Sprintf("the period is %v: pass a number of whole seconds, such as an hour", s.period))
 	case s.missed < Skip || s.missed > RunAll:
 		return misuse(fmt.Sprintf("WithMissed has the value %d: pass Skip, RunLatest or RunAll", s.missed))
 	case s.calls < 0 || s.pause < 0:
 		return misuse(fmt.Sprintf("WithRetry has the values %d and %v: they cannot be negative", s.calls, s.pause))
 	}
-	return nil
+	return s.calendar.check()
 }
 
 // textOf returns the text of a slot in the ledger.

@@ -347,3 +347,26 @@ func TestEveryPauseIsShortInANewSlot(t *testing.T) {
 		}
 	})
 }
+
+// A job that hangs ends with WithMaxHold, and the slot runs again; without it no slot would ever run.
+func TestEveryEndsAJobThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, calls := new(diary), 0
+		r := every(t, d, 0, connect(t, memdriver.New().Connector()), func(ctx context.Context, _ time.Time) error {
+			if calls++; calls > 1 {
+				return nil
+			}
+			<-ctx.Done()
+			if context.Cause(ctx) != zklock.ErrMaxHold {
+				t.Errorf("the job's context ended with %v, want ErrMaxHold", context.Cause(ctx))
+			}
+			return ctx.Err()
+		}, once.WithMaxHold(10*time.Minute))
+		until(t, "00:11")
+		same(t, "slots that have run", d.ran(), "00:00")
+		if runs := d.all(); len(runs) != 2 || runs[1].after < 10*time.Minute || runs[1].after > 11*time.Minute {
+			t.Errorf("the runs are %v, want a second one after ten minutes", runs)
+		}
+		_ = r.end()
+	})
+}

@@ -379,3 +379,54 @@ func TestEveryEndsWithItsClient(t *testing.T) {
 		})
 	}
 }
+
+// With WithZone a fleet runs each day once, at its time there, when clocks are set forward and back, and after a restart.
+func TestEveryOfDaysInAZone(t *testing.T) {
+	zone, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Skipf("this system has no rules of zones: %v", err)
+	}
+	for from, want := range map[string][]string{
+		"2026-03-27T12:00:00Z": {"03-27 02:00 +0100", "03-28 02:00 +0100", "03-29 03:00 +0200", "03-30 02:00 +0200"},
+		"2026-10-23T12:00:00Z": {"10-23 02:00 +0200", "10-24 02:00 +0200", "10-25 02:00 +0100", "10-26 02:00 +0100"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			at, err := time.Parse(time.RFC3339, from)
+			if err != nil {
+				t.Fatal(err)
+			}
+			start := time.Now()
+			clock := func() time.Time { return at.Add(60 * time.Since(start)) } // an hour in a minute
+			e, slots := memdriver.New(), make(chan string, 100)
+			run := func() (stop func()) {
+				ctx, cancel := context.WithCancel(t.Context())
+				done := make(chan struct{})
+				c := connect(t, e.Connector())
+				go func() {
+					defer close(done)
+					_ = once.Every(ctx, c, "x", 24*time.Hour, func(_ context.Context, slot time.Time) error {
+						slots <- slot.Format("01-02 15:04 -0700")
+						if late := clock().Sub(slot); late > 2*time.Minute && len(slots) > 1 {
+							t.Errorf("%v has run %v late", slot, late)
+						}
+						return nil
+					}, once.WithZone(zone, 2*time.Hour), once.WithClock(clock))
+				}()
+				return func() { cancel(); <-done }
+			}
+			first, second := run(), run()
+			time.Sleep(40 * time.Minute)
+			first()
+			third := run() // as after a deployment
+			time.Sleep(35 * time.Minute)
+			second()
+			third()
+			close(slots)
+			var got []string
+			for s := range slots {
+				got = append(got, s)
+			}
+			same(t, "slots", got, want...)
+		})
+	}
+}

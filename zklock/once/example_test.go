@@ -59,12 +59,34 @@ func ExampleEvery() {
 	err = once.Every(ctx, client, "hourly-report", time.Hour, report,
 		once.WithMissed(once.RunLatest),                // after an outage
 		once.WithRetry(10, 50*time.Millisecond),        // by this process, in one hour
+		once.WithMaxHold(time.Hour),                    // a job that hangs does not keep all later slots
 		once.WithLogger(slog.New(slog.DiscardHandler)), // instead of slog's default logger
 	)
 	fmt.Println(calls, errors.Is(err, context.Canceled))
 	// Output:
 	// the report of the hour that began at minute 0
 	// 2 true
+}
+
+// A job of each day at 02:00 in Berlin, whose days have 23 to 25 hours.
+func ExampleWithZone() {
+	berlin, err := time.LoadLocation("Europe/Berlin") // import _ "time/tzdata" for hosts without the rules of zones
+	if err != nil {
+		panic(err)
+	}
+	client, err := zklock.Open("mem://")
+	if err != nil {
+		panic(err)
+	}
+	defer client.Close()
+
+	ctx, stop := context.WithCancel(context.Background())
+	_ = once.Every(ctx, client, "invoices", 24*time.Hour, func(_ context.Context, day time.Time) error {
+		fmt.Println("the day that began at hour", day.Hour(), "in", day.Location())
+		stop()
+		return nil
+	}, once.WithZone(berlin, 2*time.Hour))
+	// Output: the day that began at hour 2 in Europe/Berlin
 }
 
 // An operator lets a day run again.

@@ -4,6 +4,14 @@ import "github.com/zklock/go-zklock/internal/testkit/mutant"
 
 var _ = []mutant.Mutant{
 	{
+		Name:   "day-of-24-hours",
+		Breaks: "the next day in a zone begins 24 hours later, so a day in which clocks are set runs twice or not at all",
+		In:     (*calendar).after,
+		Find:   "c.zone == nil",
+		Put:    "c.zone == nil || true",
+		Tests:  []string{"TestCalendar", "TestEveryOfDaysInAZone"},
+	},
+	{
 		Name:   "once-again",
 		Breaks: "the slot that has run last runs again",
 		In:     run,

@@ -98,7 +98,7 @@ func run(ctx context.Context, op string, client *zklock.Client, name, first stri
 		return false, failed(op, name, cmp.Or(lock.Err(), errLate))
 	}
 	if err := fn(work); err != nil {
-		return true, err
+		return true, errs.Bounded(work, err, zklock.ErrMaxHold)
 	}
 	if err := l.record(ctx, before, slot); err != nil {
 		return true, failed(op, name, err)

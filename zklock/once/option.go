@@ -14,11 +14,13 @@ func (o option) apply(s *settings) { o(s) }
 
 // settings are what options set.
 type settings struct {
-	missed Missed
-	calls  int // of the job for one slot; 0: no limit
-	pause  time.Duration
-	logger *slog.Logger
-	now    func() time.Time // the clock
+	calendar
+	missed  Missed
+	maxHold time.Duration
+	calls   int // of the job for one slot; 0: no limit
+	pause   time.Duration
+	logger  *slog.Logger
+	now     func() time.Time // the clock
 }
 
 // The first pause after a failure, and the longest one.
@@ -85,6 +87,26 @@ func WithRetry(calls int, pause time.Duration) Option {
 		}
 	})
 }
+
+// WithZone makes slots begin at a time of the day, at after midnight, by the clocks in a zone: WithZone(berlin, 2*time.Hour)
+// at 02:00. The period must be a number of days. Where clocks are set, a slot lasts 23 or 25 hours, and runs once
+// all the same. A time that such a day does not have is moved by the difference; of one that it has twice, all processes
+// take the same. job gets the slot's beginning in the zone. All processes of the fleet need the same option, and
+// rules of the zone that are not years old. By default slots begin at midnight UTC. If the option changes, the next slot is the first
+// one of the new kind behind the ledger's, so a day may have two.
+//
+// WithZone panics if zone is nil.
+func WithZone(zone *time.Location, at time.Duration) Option {
+	if zone == nil {
+		panic("once: WithZone: the zone is nil: pass one that time.LoadLocation has returned")
+	}
+	return option(func(s *settings) { s.zone, s.at = zone, at })
+}
+
+// WithMaxHold ends the context of a job that runs for d, with [zklock.ErrMaxHold] as the cause: see [zklock.WithMaxHold]. A
+// job that returns an error then has failed, as [WithRetry] describes. The slot stays with this process until the job has
+// returned. By default the time is not limited. For [Do], pass zklock.WithMaxHold.
+func WithMaxHold(d time.Duration) Option { return option(func(s *settings) { s.maxHold = d }) }
 
 // WithLogger sets the logger for slots that failed or were missed. By default it is slog's default
 // logger. WithLogger(nil) turns the log off. No slot waits for its handler: see [zklock.WithLogger].

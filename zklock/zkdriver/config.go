@@ -17,6 +17,7 @@ import (
 // The URL's query keys.
 const (
 	keyPasswordFile  = "password_file"
+	keyAllowKeeper   = "allow_keeper"
 	keyAuthPlaintext = "auth_plaintext"
 	keyTLSCA         = "tls_ca"
 	keyTLSCert       = "tls_cert"
@@ -27,7 +28,7 @@ const (
 
 // keys lists the query keys, sorted, as Driver.Keys requires.
 var keys = []string{
-	keyAuthPlaintext, keyPasswordFile, keySASL, keyTLSCA, keyTLSCert, keyTLSSkipVerify, keyTLSKey, keyTLSServerName,
+	keyAllowKeeper, keyAuthPlaintext, keyPasswordFile, keySASL, keyTLSCA, keyTLSCert, keyTLSSkipVerify, keyTLSKey, keyTLSServerName,
 }
 
 const (
@@ -51,6 +52,8 @@ type config struct {
 	logger  *slog.Logger       // nil: slog's default
 	network netcontrol.Network // nil: the machine's
 	names   *names             // never nil
+
+	allowKeeper bool // sessions of ClickHouse Keeper are used
 
 	// loopbackOnly means that the password would be sent unencrypted, and that the
 	// URL does not allow sending it to another machine.
@@ -97,6 +100,9 @@ func parse(u driver.URL) (*config, error) {
 		if c.creds, err = parseCredentials(u); err != nil {
 			return nil, err
 		}
+	}
+	if c.allowKeeper, err = boolParam(u, keyAllowKeeper); err != nil {
+		return nil, err
 	}
 	plaintext, err := boolParam(u, keyAuthPlaintext)
 	if err != nil {

@@ -20,7 +20,7 @@ func TestRegistered(t *testing.T) {
 			t.Errorf("scheme %q is not registered", scheme)
 		}
 	}
-	if keys := (zkdriver.Driver{}).Keys(); !slices.IsSorted(keys) || len(keys) != 8 {
+	if keys := (zkdriver.Driver{}).Keys(); !slices.IsSorted(keys) || len(keys) != 9 {
 		t.Errorf("keys %q", keys)
 	}
 }
@@ -76,7 +76,7 @@ func TestOpenConnector(t *testing.T) {
 		{"space", hosts("zk 1"), "want host"},
 		{"scheme", driver.URL{Scheme: "http", Hosts: []string{"zk1"}}, `scheme "http"`},
 		{"unknown key", set(hosts("zk1"), "color", "red"), `unknown key "color"`},
-		{"mistyped key", set(hosts("zk1"), "tls_sert", "a"), `unknown key "tls_sert": did you mean "tls_cert"? (known: auth_plaintext, `},
+		{"mistyped key", set(hosts("zk1"), "tls_sert", "a"), `unknown key "tls_sert": did you mean "tls_cert"? (known: allow_keeper, auth_plaintext, `},
 		{"repeated key", set(hosts("zk1"), "auth_plaintext", "true", "auth_plaintext", "true"), "exactly one"},
 		{"empty value", set(tls(hosts("zk1")), "tls_ca", ""), "no value"},
 		{"no bool", set(user("zk1"), "auth_plaintext", "maybe"), "true or false"},

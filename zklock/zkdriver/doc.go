@@ -27,6 +27,8 @@
 //     itself.
 //   - auth_plaintext: true allows sending a password unencrypted to a host other than
 //     loopback, which is an error otherwise.
+//   - allow_keeper: true uses sessions of ClickHouse Keeper, which are an error that matches
+//     driver.ErrProtocol otherwise: leases mean nothing there. The handshake shows them.
 //   - tls_ca: a PEM file with the authorities that sign the servers' certificates; it
 //     replaces the system's authorities.
 //   - tls_cert, tls_key: PEM files with a client certificate and its key. Set both or

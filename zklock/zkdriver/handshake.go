@@ -85,6 +85,16 @@ func parseHandshake(b []byte) (resp connectResponse, ok bool) {
 	return resp, true
 }
 
+// errKeeper is the error for sessions of ClickHouse Keeper. It speaks the protocol, and what locks rest on is not so there.
+var errKeeper error = &verdict{"it is ClickHouse Keeper, and not ZooKeeper: it resumes no session, so each lost connection loses its locks, and ends sessions by a clock that can be set, so two clients may hold one lock: use ZooKeeper, or accept that with " + keyAllowKeeper + "=true",
+	[]error{errNotZooKeeper, driver.ErrProtocol}}
+
+// ofKeeper reports whether a new session is one of ClickHouse Keeper, which gives all of them a password of zeros, and asks for
+// none. ZooKeeper has zeros in the refusal of a session that has ended; its passwords are random.
+func (r *connectResponse) ofKeeper() bool {
+	return r.sessionID != 0 && r.password.Reveal() == string(make([]byte, 16))
+}
+
 // notZooKeeper returns an error that says what the peer seems to be instead.
 func notZooKeeper(first []byte) error {
 	hint := ""

@@ -12,6 +12,14 @@ var _ = []mutant.Mutant{
 		Tests:  []string{"TestExpiryIsForEver"},
 	},
 	{
+		Name:   "keeper-is-zookeeper",
+		Breaks: "sessions of ClickHouse Keeper are used, where a lease proves nothing",
+		In:     (*session).mayEstablish,
+		Find:   "resp.$ofKeeper()",
+		Put:    "false",
+		Tests:  []string{"TestKeeperIsRefused"},
+	},
+	{
 		Name:   "close-needs-what-was-seen",
 		Breaks: "a session that is closed shows servers what it has seen, so no server of a restored ensemble ends it",
 		In:     (*session).lastSeen,

@@ -1,6 +1,7 @@
 package zkdriver_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -111,6 +112,7 @@ type link struct {
 	seen    uint64        // the zxid in the client's ConnectRequest
 	pinged  func()        // called for each ping, if not nil
 	pushed  []byte        // read already, and to be read again
+	keeper  bool          // sessions have the password of ClickHouse Keeper's
 	wmu     sync.Mutex
 }
 
@@ -181,7 +183,11 @@ func (l *link) welcome(id int64) {
 	b = binary.BigEndian.AppendUint32(b, timeout)
 	b = binary.BigEndian.AppendUint64(b, uint64(id))
 	b = binary.BigEndian.AppendUint32(b, 16)
-	l.writeFrame(append(b, make([]byte, 16+1)...))
+	password := bytes.Repeat([]byte{7}, 16)
+	if id == 0 || l.keeper {
+		clear(password)
+	}
+	l.writeFrame(append(append(b, password...), 0))
 }
 
 // read returns the next request that is not a ping. It answers pings.

@@ -242,6 +242,10 @@ func (s *session) mayEstablish(c *conn, resp connectResponse) error {
 		s.mu.Unlock()
 		return errNoSession
 	}
+	if first && resp.ofKeeper() && !c.session.dialer.config.allowKeeper {
+		s.mu.Unlock()
+		return errKeeper
+	}
 	if !first && resp.sessionID != s.id {
 		s.mu.Unlock()
 		s.expire()

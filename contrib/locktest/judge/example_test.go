@@ -2,6 +2,7 @@ package judge_test
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/zklock/go-zklock/contrib/locktest/history"
@@ -113,4 +114,58 @@ func ExampleMeasureSilence() {
 	})
 	fmt.Println(s.Lost, "of", s.Held, "lost, longest wait", s.Longest)
 	// Output: 1 of 1 lost, longest wait 5s
+}
+
+// A client still believes in its lock half a second after another one has got it, while a clock is wrong.
+func ExampleMistakes() {
+	ms := func(n int64) int64 { return n * 1e6 }
+	events := []history.Event{
+		{At: ms(1), Kind: history.Start, Worker: 1, Reason: "./one"},
+		{At: ms(2), Kind: history.Start, Worker: 2, Reason: "./two"},
+		{At: ms(100), Kind: history.Acquire, Worker: 1, ID: 7, Name: "a"},
+		{At: ms(110), Kind: history.Granted, Worker: 1, ID: 7, Name: "a", Token: "5"},
+		{At: ms(200), Kind: history.Fault, Server: 2, Reason: "clock of a server jumps"},
+		{At: ms(240), Kind: history.Acquire, Worker: 2, ID: 8, Name: "a"},
+		{At: ms(250), Kind: history.Granted, Worker: 2, ID: 8, Name: "a", Token: "6"},
+		{At: ms(260), Kind: history.Release, Worker: 2, ID: 8, Name: "a"},
+		{At: ms(270), Kind: history.Released, Worker: 2, ID: 8, Name: "a"},
+		{At: ms(280), Kind: history.Acquire, Worker: 2, ID: 9, Name: "a"},
+		{At: ms(290), Kind: history.Granted, Worker: 2, ID: 9, Name: "a", Token: "7"},
+		{At: ms(700), Kind: history.Check, Worker: 1, ID: 7, Name: "a"},
+		{At: ms(701), Kind: history.Check, Worker: 2, ID: 9, Name: "a"},
+		{At: ms(710), Kind: history.Held, Worker: 1, ID: 7, Name: "a"},
+		{At: ms(711), Kind: history.Held, Worker: 2, ID: 9, Name: "a"},
+		{At: ms(800), Kind: history.Healed, Server: 2},
+	}
+	for _, m := range judge.Mistakes(events) {
+		fmt.Println(m)
+	}
+	drawn, err := judge.Explain(events, 7)
+	if err != nil {
+		fmt.Println(err)
+	}
+	for line := range strings.Lines(drawn) {
+		fmt.Println(strings.TrimRight(line, " \n"))
+	}
+	// Output:
+	// 0.250s  a: overlapped hold, acquisition 7 of process 1 (./one); by 8 (process 2), 9 (process 2); 50ms after "clock of a server jumps" of server 2 began
+	//                                      0.050s to 0.770s, 9ms a column
+	// a 7 (process 1)                           .==================================================================--------
+	// a 8 (process 2)                                          .----
+	// a 9 (process 2)                                               .==============================================--------
+	// clock of a server jumps of server 2                  ################################################################
+	//
+	//     0.100s  acquire 7 a process 1
+	//     0.110s  granted 7 a process 1 token 5
+	//     0.200s  fault server 2 "clock of a server jumps"
+	//     0.240s  acquire 8 a process 2
+	//     0.250s  granted 8 a process 2 token 6
+	//     0.260s  release 8 a process 2
+	//     0.270s  released 8 a process 2
+	//     0.280s  acquire 9 a process 2
+	//     0.290s  granted 9 a process 2 token 7
+	//     0.700s  check 7 a process 1
+	//     0.701s  check 9 a process 2
+	//     0.710s  held 7 a process 1
+	//     0.711s  held 9 a process 2
 }

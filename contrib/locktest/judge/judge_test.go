@@ -30,6 +30,19 @@ func both(t *testing.T, events []history.Event) judge.Verdict {
 	if blamed != v.Overlaps {
 		t.Errorf("%d overlaps have a worker, of %d", blamed, v.Overlaps)
 	}
+	noted := 0
+	for i, m := range judge.Mistakes(events) {
+		noted += len(m.By)
+		if m.String() == "" || i > 0 && m.At < judge.Mistakes(events)[i-1].At {
+			t.Errorf("mistake %d is %v", i, m)
+		}
+		if drawn, err := judge.Explain(events, m.Hold.ID); err != nil || !strings.Contains(drawn, m.Hold.Name) {
+			t.Errorf("the timeline of %v: %q, %v", m, drawn, err)
+		}
+	}
+	if all := v.Overlaps + v.Fell + v.Lost + v.Refused + v.FencedOverlaps + v.FencedLost; noted != all {
+		t.Errorf("%d mistakes are noted, of %d", noted, all)
+	}
 	return v
 }
 

@@ -5,7 +5,9 @@ import "github.com/zklock/go-zklock/contrib/locktest/history"
 // Overlaps returns the holds whose sure parts other holds have overlapped, once for each overlap.
 func Overlaps(holds []Hold) (overlapped []Hold) {
 	for _, of := range byName(holds) {
-		overlapped = append(overlapped, overlaps(of)...)
+		for _, o := range overlaps(of) {
+			overlapped = append(overlapped, o.held)
+		}
 	}
 	return overlapped
 }

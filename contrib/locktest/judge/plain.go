@@ -9,16 +9,43 @@ import (
 )
 
 // Plain counts what is wrong with holds.
-func Plain(holds []Hold) Verdict {
-	var v Verdict
-	for _, of := range byName(holds) {
-		v.Overlaps += len(overlaps(of))
-		v.tokens(of)
-		v.register(of)
-		v.fenced(of)
-	}
-	return v
+func Plain(holds []Hold) Verdict { return look(holds).Verdict }
+
+// finder counts what is wrong, and notes each mistake.
+type finder struct {
+	Verdict
+	found []single
 }
+
+// single is one mistake: what is wrong with a hold, and the other hold that shows it; the zero Hold if there is none.
+type single struct {
+	What  What
+	At    int64
+	h, by Hold
+}
+
+// add notes a mistake in a count.
+func (f *finder) add(count *int, what What, at int64, h, by Hold) {
+	*count++
+	f.found = append(f.found, single{what, at, h, by})
+}
+
+// look looks for all mistakes.
+func look(holds []Hold) *finder {
+	f := new(finder)
+	for _, of := range byName(holds) {
+		for _, o := range overlaps(of) {
+			f.add(&f.Overlaps, OverlappedHold, max(o.by.Granted, o.held.Granted), o.held, o.by)
+		}
+		f.tokens(of)
+		f.register(of)
+		f.fenced(of)
+	}
+	return f
+}
+
+// overlap is a hold whose sure part another one has overlapped.
+type overlap struct{ held, by Hold }
 
 // spans are when the sure parts of holds began, in their order, and of the parts up to each, the one that ends last.
 type spans struct {
@@ -46,7 +73,7 @@ func (s *spans) before(at int64) (h Hold) {
 // overlaps looks at the sure parts of the holds of a name, in the order in which they began. It returns what another hold
 // overlapped, once for each overlap. Holds without a sure part existed at a moment between request and grant, which must not lie
 // whole in the sure part of another hold. Those of permits are left out.
-func overlaps(holds []Hold) (overlapped []Hold) {
+func overlaps(holds []Hold) (overlapped []overlap) {
 	var alone, all spans
 	excluding := func(h Hold) *spans {
 		if h.Shared || h.Permits > 0 {
@@ -61,9 +88,9 @@ func overlaps(holds []Hold) (overlapped []Hold) {
 		}
 		permits = slices.DeleteFunc(permits, func(o Hold) bool { return o.Sure < h.Granted })
 		if o := excluding(h).before(h.Granted); h.Granted <= o.Sure {
-			overlapped = append(overlapped, o)
+			overlapped = append(overlapped, overlap{o, h})
 		} else if h.Permits > 0 && len(permits) >= h.Permits {
-			overlapped = append(overlapped, permits[0])
+			overlapped = append(overlapped, overlap{permits[0], h})
 		}
 		switch all.add(h); {
 		case h.Permits > 0:
@@ -74,7 +101,7 @@ func overlaps(holds []Hold) (overlapped []Hold) {
 	}
 	for _, h := range holds {
 		if o := excluding(h).before(h.Asked); h.Sure == 0 && h.Permits == 0 && h.Granted < o.Sure {
-			overlapped = append(overlapped, o)
+			overlapped = append(overlapped, overlap{o, h})
 		}
 	}
 	return overlapped
@@ -82,14 +109,17 @@ func overlaps(holds []Hold) (overlapped []Hold) {
 
 // tokens looks at the tokens of holds with a sure part. That of a shared hold must be newer than those of exclusive holds before it,
 // and that of an exclusive hold newer than all before it. Those of permits are not compared.
-func (v *Verdict) tokens(holds []Hold) {
+func (f *finder) tokens(holds []Hold) {
 	var alone, newest history.Token
+	var before Hold // with the newest token
 	for _, h := range holds {
 		if h.Sure == 0 || h.Token == "" || h.Permits > 0 {
 			continue
 		}
 		if !h.Shared && h.Token.Compare(newest) <= 0 || h.Token.Compare(alone) <= 0 {
-			v.Fell++
+			f.add(&f.Fell, TokenFell, h.Granted, h, before)
+		} else {
+			before = h
 		}
 		if newest = newest.Max(h.Token); !h.Shared {
 			alone = alone.Max(h.Token)
@@ -99,31 +129,31 @@ func (v *Verdict) tokens(holds []Hold) {
 
 // register looks at the works on a name's plain register, in the order of their writes. Each must have
 // read what the one before has written. A shared hold must read the same twice.
-func (v *Verdict) register(holds []Hold) {
-	last := 0
+func (f *finder) register(holds []Hold) {
+	last, writer := 0, Hold{}
 	for _, h := range inOrderOfWrites(holds) {
 		if h.Shared && h.Saw != h.Again || !h.Shared && h.Saw != last {
-			v.Lost++
+			f.add(&f.Lost, LostUpdate, h.Write, h, writer)
 		}
 		if !h.Shared {
-			last = h.ID
+			last, writer = h.ID, h
 		}
 	}
 }
 
 // fenced does the same for the accesses that the fenced register accepted. Their tokens must rise.
-func (v *Verdict) fenced(holds []Hold) {
-	last, token := 0, history.Token("")
+func (f *finder) fenced(holds []Hold) {
+	last, token, writer := 0, history.Token(""), Hold{}
 	for _, h := range inOrderOfWrites(holds) {
 		if h.ReadRefused || h.WriteRefused {
 			continue
 		}
 		falls := h.Token != "" && h.Token.Compare(token) <= 0
 		if h.Shared && h.SawFenced != h.AgainFenced || !h.Shared && (h.SawFenced != last || falls) {
-			v.FencedLost++
+			f.add(&f.FencedLost, LostAfterFencing, h.Write, h, writer)
 		}
 		if !h.Shared {
-			last, token = h.ID, token.Max(h.Token)
+			last, token, writer = h.ID, token.Max(h.Token), h
 		}
 	}
 	reads := slices.DeleteFunc(slices.Clone(holds), func(h Hold) bool { return h.Read == 0 || h.ReadRefused })
@@ -132,12 +162,12 @@ func (v *Verdict) fenced(holds []Hold) {
 		interrupts := func(o Hold) bool { return o.Read >= h.Write || !h.Shared || !o.Shared }
 		next := slices.IndexFunc(reads[i+1:], interrupts)
 		if next >= 0 && !h.WriteRefused && reads[i+1+next].Read < h.Write {
-			v.FencedOverlaps++
+			f.add(&f.FencedOverlaps, OverlapAfterFencing, reads[i+1+next].Read, h, reads[i+1+next])
 		}
 	}
 	for _, h := range holds {
 		if h.ReadRefused && h.Read < h.Sure || h.WriteRefused && h.Write < h.Sure {
-			v.Refused++
+			f.add(&f.Refused, RefusedHolder, max(h.Read, h.Write), h, Hold{})
 		}
 	}
 }

@@ -143,6 +143,15 @@ func WhyEnded(ctx context.Context, err error) error {
 	return Ended(ctx)
 }
 
+// Bounded returns the error of work under a lock. If bound has ended the work's context, and err says no more than that the
+// context has ended, the result matches bound, too.
+func Bounded(ctx context.Context, err, bound error) error {
+	if context.Cause(ctx) != bound || !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, bound) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", bound, err)
+}
+
 // LeaseUnproven returns the error of a caller that has waited for a lease in vain, although the
 // session has a connection: no quorum has committed a write of its server.
 func LeaseUnproven(d time.Duration) error {

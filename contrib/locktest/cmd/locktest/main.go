@@ -46,7 +46,7 @@ func main() {
 // options are what the command line says.
 type options struct {
 	library, worker, backend, addrs, logs, faults, history, check string
-	servers                                                       int
+	servers, explain                                              int
 	schedule, silent                                              bool
 	philosophers                                                  time.Duration
 	config                                                        locktest.Config
@@ -66,6 +66,7 @@ func parse(args []string) (o options, err error) {
 	f.StringVar(&o.faults, "faults", ".", "a regular expression for the faults to make")
 	f.StringVar(&o.history, "history", "", "write the history to this file; -comparison: write those of runs with mistakes to this folder")
 	f.StringVar(&o.check, "check", "", "judge the history in this file, and run nothing")
+	f.IntVar(&o.explain, "explain", 0, "for -check: draw the acquisition with this number, those of its names at that time, and the faults")
 	f.BoolVar(&o.schedule, "schedule", false, "print the schedule of the faults, and run nothing")
 	f.BoolVar(&o.config.Direct, "direct", false, "no proxies between workers and servers, and so no faults of the network")
 	f.IntVar(&o.servers, "servers", 3, "the number of servers to start")
@@ -220,6 +221,11 @@ func run(ctx context.Context, args []string) (passed bool, err error) {
 		if err != nil {
 			return false, fmt.Errorf("%s: %w", o.check, err)
 		}
+		if o.explain != 0 {
+			drawn, err := judge.Explain(events, o.explain)
+			fmt.Print(drawn)
+			return true, err
+		}
 		logs, err := judgeLogs(events, o.logged())
 		if err != nil {
 			return false, err
@@ -352,11 +358,23 @@ func commands(text string) [][]string {
 // judgeLimit is how long the linearizability checker may take.
 const judgeLimit = 2 * time.Minute
 
+// mostMistakes is how many holds with mistakes are printed.
+const mostMistakes = 40
+
 // verdict asks both judges and prints the table.
 func verdict(title string, events []history.Event, logs *judge.Servers, silent bool) (passed bool, err error) {
 	f := judge.Measure(events)
 	o, known := judge.Porcupine(judge.Holds(events), judgeLimit)
 	fmt.Print(f.Table(title))
+	if mistakes := judge.Mistakes(events); len(mistakes) > 0 {
+		fmt.Println("\nmistakes, by hold (-history FILE, then -check FILE -explain ID draws one):")
+		for _, m := range mistakes[:min(len(mistakes), mostMistakes)] {
+			fmt.Println(m)
+		}
+		if more := len(mistakes) - mostMistakes; more > 0 {
+			fmt.Printf("and of %d holds more\n", more)
+		}
+	}
 	if by := judge.Overlapped(events); len(by) > 1 {
 		for _, command := range slices.Sorted(maps.Keys(by)) {
 			fmt.Printf("\noverlaps of a hold of %s: %d\n", command, by[command])

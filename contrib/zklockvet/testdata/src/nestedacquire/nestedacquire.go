@@ -21,7 +21,7 @@ func move(ctx context.Context, from, to *zklock.Mutex) error {
 
 func background(ctx context.Context, from, to *zklock.Mutex) error {
 	return zklock.Do(ctx, from, func(held context.Context, _ *zklock.Lock) error {
-		wait, cancel := context.WithTimeout(context.Background(), time.Second)
+		wait, cancel := context.WithTimeout(context.Background(), time.Second) // want `context.Background\(\) does not end when the lock of zklock.Do is lost: use held`
 		defer cancel()
 		lock, err := to.TryAcquire(wait) // want `wait does not carry the lock of zklock.Do: use held`
 		if err != nil {
