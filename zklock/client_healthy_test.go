@@ -152,7 +152,10 @@ func TestHealthyFailsWithItsCallers(t *testing.T) {
 		call func(c *zklock.Client, name string) error // nil: no caller
 		want time.Duration                             // after the caller failed, at most
 	}{
-		"a try":                 {false, func(c *zklock.Client, name string) error { _, err := c.Mutex(name).TryAcquire(context.Background()); return err }, 20 * time.Millisecond},
+		"a try": {false, func(c *zklock.Client, name string) error {
+			_, err := c.Mutex(name).TryAcquire(context.Background())
+			return err
+		}, 20 * time.Millisecond},
 		"a deadline":            {false, func(c *zklock.Client, name string) error { return acquireWithin(c, name, 5*time.Second) }, 20 * time.Millisecond},
 		"the loss of its locks": {true, nil, 20 * time.Millisecond},
 	} {
