@@ -89,7 +89,7 @@ func TestClientsSpreadAgain(t *testing.T) {
 		t.Errorf("after the restarts the servers have %v connections: the test is not about that", before)
 	}
 	eventually(t, "the sessions are old enough", func() bool { return time.Since(opened) > time.Minute })
-	for _, l := range held { // a session that holds a lock stays until that is released, beside the new one
+	for _, l := range held { // a session that holds a lock stays until that is released, and the client has a new one meanwhile
 		release(t, l)
 	}
 	for i, c := range clients {

@@ -140,7 +140,8 @@ func (c *Client) Ping(ctx context.Context) (err error) {
 
 // Healthy is a check for readiness probes, which is cheap enough to be called at any time: it
 // makes no request and does not wait. It returns nil if the ensemble has answered on one of the
-// client's sessions within that session's timeout. Otherwise the error matches
+// client's sessions within that session's timeout, and since an acquisition got no answer or locks
+// were lost because of that. Otherwise the error matches
 // [ErrUnavailable], or [ErrClosed] after Close or Shutdown, or [ErrBadEnsemble] for good,
 // once the client has found that the ensemble has lost transactions.
 //

@@ -38,10 +38,11 @@ type NestedWait struct {
 	Waiting string // the name of the lock that it waits for
 }
 
-// NestedWaits returns the registered waits between some names, which [Client.Locks] has returned, in the
-// order of their registrations: from the holder of a name to what that holder waits for, for an operator who looks for the
-// process at the end. A wait is registered as for [Client.Deadlocks]. Those that wait behind another one
-// of their process are among them, and no queue shows these. It needs the right READ on the register, which it lists once.
+// NestedWaits returns the registered waits between some names, which [Client.Locks] has returned, in the order
+// of their registrations. Each leads from the holder of a name to what that holder waits for, and so in the end to
+// a process that waits for nothing. A wait is registered as for [Client.Deadlocks]. Requests that wait behind
+// another one of their process are among them, and no queue shows these. It needs the right READ on the register,
+// which it lists once.
 func (c *Client) NestedWaits(ctx context.Context, locks []LockInfo) (found []NestedWait, err error) {
 	defer annotate(&err, "nested waits", "")
 	if c == nil || c.pool == nil {

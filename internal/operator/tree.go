@@ -305,11 +305,11 @@ func (b Branch) String(now time.Time) string {
 	case Holding:
 		return c.Named() + " " + c.verb() + " " + b.Name + ", " + c.Lasts(now)
 	case WaitsElsewhere:
-		return b.Who() + " waits for " + b.Name + b.waited(now)
+		return b.Subject() + " waits for " + b.Name + b.waited(now)
 	case Perhaps:
 		return "perhaps it waits for " + b.Name + ", as another request of its process does" + b.waited(now)
 	case Circle:
-		return b.Who() + " waits for " + b.Name + b.waited(now) + b.Doubt()
+		return b.Subject() + " waits for " + b.Name + b.waited(now) + b.Doubt()
 	case Deadlock:
 		if b.Count == 1 {
 			return "deadlock: this wait waits, perhaps over others, for what it holds"
@@ -331,8 +331,8 @@ func (b Branch) String(now time.Time) string {
 	return fmt.Sprintf("and %d more hold %s", b.Count, b.Name)
 }
 
-// Who returns how a line calls what waits for another name: the holder above it, or only its process.
-func (b Branch) Who() string {
+// Subject returns how a line calls what waits for another name: the holder above it, or only its process.
+func (b Branch) Subject() string {
 	if b.Sure {
 		return "it"
 	}

@@ -170,16 +170,6 @@ func (s *life) endsLocked() (left time.Duration, cause error) {
 	return s.timeout + s.lease.SyncEvery() - s.quietLocked(now), errs.ErrSilent
 }
 
-// answered returns the instant at which an exchange was last answered; the opening of the session counts as one.
-func (s *life) answered() time.Time {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.heard.After(s.born) {
-		return s.heard
-	}
-	return s.born
-}
-
 // quietLocked returns how long ago an exchange was answered; the opening of the session counts as one.
 // mu is held.
 func (s *life) quietLocked(now time.Time) time.Duration {

@@ -279,7 +279,7 @@ func (p *Pool[M]) run(s *Session, o overseer, suspendedThen time.Duration) {
 // after its handles have ended.
 func (p *Pool[M]) discard(s *Session, lost bool) {
 	if lost && errors.Is(s.Cause(), errs.ErrLeaseOver) {
-		p.Fail(lease.Now().Sub(s.answered()) / 2) // the others were heard at other moments
+		p.Fail(lease.Now().Sub(answered(s)) / 2) // the others were heard at other moments
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

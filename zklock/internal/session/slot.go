@@ -228,7 +228,7 @@ func (p *Pool[M]) judge() (known bool, _ error) {
 		s := m.itself()
 		failed := p.failed.Load()
 		switch proven := isProven(s); {
-		case proven && (failed == nil || s.answered().After(*failed)):
+		case proven && (failed == nil || answered(s).After(*failed)):
 			if failed != nil {
 				p.failed.CompareAndSwap(failed, nil)
 			}
@@ -247,11 +247,19 @@ func (p *Pool[M]) judge() (known bool, _ error) {
 func (p *Pool[M]) Fail(d time.Duration) {
 	now := lease.Now()
 	for _, m := range p.All() {
-		if s := m.itself(); !s.IsOver() && s.answered().After(now.Add(-d)) {
+		if s := m.itself(); !s.IsOver() && answered(s).After(now.Add(-d)) {
 			return
 		}
 	}
 	p.failed.Store(&now)
+}
+
+// answered returns the instant at which an exchange was last answered; the opening of the session counts as one.
+func answered(s *Session) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := lease.Now()
+	return now.Add(-s.quietLocked(now))
 }
 
 // isProven reports whether a session has had an answer within its timeout, and its lease has

@@ -235,7 +235,7 @@ func TestTreeOfAQueue(t *testing.T) {
 }
 
 // TestTreeLeadsToTheCulprit: from a victim, also one whose request has no node in the queue of what it waits for,
-// who --tree leads to the process that does nothing, and its next step is about that.
+// the flag --tree leads to the process that does nothing, and its next step is about that.
 func TestTreeLeadsToTheCulprit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
