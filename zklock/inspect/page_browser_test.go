@@ -277,7 +277,9 @@ func TestPageWithTenThousandNames(t *testing.T) {
 	for _, key := range "b-9998" {
 		b.press(string(key))
 	}
+	began = time.Now()
 	b.until(live + ` && document.querySelectorAll("main tbody tr").length === 1 && ` + contains("job-9998") + ` && document.activeElement.id === "filter"`)
+	t.Logf("the filter took %v", time.Since(began))
 	b.open(srv.URL + "/?sort=name&rows=1000&page=10")
 	b.until(live + ` && document.querySelectorAll("main tbody tr").length === 1000 && ` + contains("job-9999"))
 }
