@@ -228,7 +228,7 @@ func (c *Client) acquire(ctx context.Context, a *acquisition, refused error) (lo
 // it has waited, and that met no other contender.
 func (c *Client) noteFailure(a *acquisition, err error) {
 	took := time.Since(time.UnixMilli(a.Origin.Since))
-	if a.Origin.Since != 0 && a.waitCtx == nil && (errors.Is(err, ErrUnavailable) || took >= c.cfg.ConnectTimeout/4) {
+	if a.Origin.Since != 0 && took > 0 && a.waitCtx == nil && (errors.Is(err, ErrUnavailable) || took >= c.cfg.ConnectTimeout/4) {
 		c.pool.Fail(took)
 	}
 }

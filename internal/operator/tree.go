@@ -58,7 +58,7 @@ const (
 
 // The limits of a tree, so that a page can show it.
 const (
-	maxDepth   = 8
+	maxDepth   = 60 // 30 names
 	maxHeight  = 60
 	maxSide    = 5 // holders of a name
 	maxPerhaps = 3 // names that a holder perhaps waits for: those with the longest waits
@@ -273,25 +273,24 @@ func Mover(l Lock, locks []Lock, known Register) (name string, c Contender, ok b
 	return EndOf(l.Name, Tree(l, locks, known))
 }
 
-// EndOf returns the Mover of a tree.
+// EndOf returns the Mover of a tree: its first holder with nothing below.
 func EndOf(of string, tree []Branch) (name string, c Contender, ok bool) {
 	name = of
-	perhaps := maxDepth + 1 // what is deeper is below a wait that is perhaps another request's
-	for _, b := range tree {
+	perhaps := len(tree) + maxDepth // what is deeper is below a wait that is perhaps another request's
+	for i, b := range tree {
 		if b.Depth > perhaps {
 			continue
 		}
-		perhaps = maxDepth + 1
+		perhaps = len(tree) + maxDepth
+		below := i+1 < len(tree) && tree[i+1].Depth > b.Depth && tree[i+1].Relation != Perhaps
 		switch {
 		case b.Relation == Circle || b.Relation == Deadlock:
 			return name, c, false
-		case b.Relation == Others || b.Relation == Blocks:
+		case b.Relation == Others || b.Relation == Blocks || ok && b.Depth == 0:
 			return name, c, ok
 		case b.Relation == Perhaps:
 			perhaps = b.Depth
-		case b.Relation == Holding && ok && b.Depth == 0:
-			return name, c, true // a second holder
-		case b.Relation == Holding:
+		case b.Relation == Holding && !ok && !below:
 			name, c, ok = b.Name, b.Contender, true
 		}
 	}

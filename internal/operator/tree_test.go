@@ -2,6 +2,7 @@ package operator
 
 import (
 	"encoding/json"
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
@@ -91,6 +92,9 @@ func TestTree(t *testing.T) {
 		{"y: C a/1; x: A/2 b; z: A/1 d", "+a:x>y", "c holds a blocks z a blocks", "y c"},
 		{"x: A/2 b; y: C a/1; z: D a/2 c", "+a:x>y c:y>z", "a holds | waits for y sure || c holds ||| c waits for z sure |||| d holds", "z d"},
 		{"x: A/1 b; y: B a/1", "+a:x>y b:y>x", "a holds | a waits for y sure || b holds ||| b circle x sure", ""},
+		{"x: A/2 b; y: C a/1; z: D a/3; w: E c d", "+a:x>y a:x>z c:y>w d:z>w",
+			"a holds | waits for y sure || c holds ||| c waits for w sure |||| e holds | waits for z sure || d holds ||| d waits for w sure", "w e"},
+		{"a: A b; b: B a; c: C b", "", "a holds | a waits for b || b holds ||| b circle a ||| b waits for c |||| c holds", ""},
 		{"x: A b; y: C", "+b:x>y", "a holds", "x a"}, // of a contender that is not there any more
 		{"x: A/1 b; y: C a/2 D; z: D/1 a/3", "", "a holds | a perhaps y || c holds || d holds | a perhaps z || d holds", "x a"},
 		{"x: A* b* c", "", "a holds", "x a"},       // one without a candidacy waits for the leader
@@ -142,6 +146,20 @@ func TestTree(t *testing.T) {
 		if mover != c.mover {
 			t.Errorf("%s: the mover is %q, want %q", c.locks, mover, c.mover)
 		}
+	}
+}
+
+// A chain leads to its end, however long it is: its middle is a victim.
+func TestLongChain(t *testing.T) {
+	var text []string
+	const hops = 20
+	for i := range hops {
+		text = append(text, fmt.Sprintf("n%02d: H%02d h%02d", i, i, i-1))
+	}
+	locks := locksOf(strings.Join(text, "; "))
+	name, c, ok := Mover(locks[0], locks, Register{})
+	if !ok || name != "n19" || c.Host != "h19" {
+		t.Errorf("the end of %d names is %q, held by %q, %v", hops, name, c.Host, ok)
 	}
 }
 
