@@ -140,7 +140,8 @@ func (c *Client) Ping(ctx context.Context) (err error) {
 
 // Healthy is a check for readiness probes, which is cheap enough to be called at any time: it
 // makes no request and does not wait. It returns nil if the ensemble has answered on one of the
-// client's sessions within that session's timeout. Otherwise the error matches
+// client's sessions within that session's timeout, and since an acquisition got no answer or locks
+// were lost because of that. Otherwise the error matches
 // [ErrUnavailable], or [ErrClosed] after Close or Shutdown, or [ErrBadEnsemble] for good,
 // once the client has found that the ensemble has lost transactions.
 //
@@ -159,6 +160,15 @@ func (c *Client) Healthy() (err error) {
 		return err
 	}
 	return c.pool.Healthy()
+}
+
+// String returns the servers and the root of the client, as in a URL; without servers, if it has a Connector,
+// the root alone. It has no user and no password.
+func (c *Client) String() string {
+	if c == nil {
+		return "no client"
+	}
+	return c.cfg.servers + c.cfg.Root
 }
 
 // ACL returns the access list of the znodes that the client creates, which the URL's key acl
@@ -198,6 +208,9 @@ func (c *Client) acquire(ctx context.Context, a *acquisition, refused error) (lo
 		}
 		waited = a.endWaiting(err)
 		a.reportDeadlock(err)
+		if err != nil {
+			c.noteFailure(a, err)
+		}
 		err = a.explain(err)
 	}
 	if err != nil {
@@ -209,6 +222,15 @@ func (c *Client) acquire(ctx context.Context, a *acquisition, refused error) (lo
 	end.Call(AcquireResult{Lock: lock, Waited: waited, Err: err})
 	returns = true
 	return lock, err
+}
+
+// noteFailure lets Healthy know of a caller that got no answer of the ensemble for the time of a try, or for as long as
+// it has waited, and that met no other contender.
+func (c *Client) noteFailure(a *acquisition, err error) {
+	took := time.Since(time.UnixMilli(a.Origin.Since))
+	if a.Origin.Since != 0 && took > 0 && a.waitCtx == nil && (errors.Is(err, ErrUnavailable) || took >= c.cfg.ConnectTimeout/4) {
+		c.pool.Fail(took)
+	}
 }
 
 func (c *Client) acquireLock(ctx context.Context, a *acquisition) (lock *Lock, err error) {

@@ -1,6 +1,7 @@
 package zklock_test
 
 import (
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -56,6 +57,62 @@ func TestDeadlocksThatExist(t *testing.T) {
 		<-first
 		<-behind
 		for _, l := range []*zklock.Lock{x, y, z} {
+			mustRelease(t, l)
+		}
+	})
+}
+
+// TestNestedWaits: what the holders of names wait for is known to an operator, also of those that wait behind
+// another one of their process and have no queue node. An All waits in one of the queues that it stands in.
+func TestNestedWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		web, jobs, operator := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
+		shown := func() (texts []string) {
+			t.Helper()
+			var locks []zklock.LockInfo
+			for l, err := range operator.Locks(t.Context(), "") {
+				if err != nil {
+					t.Error(err)
+				}
+				locks = append(locks, l)
+			}
+			found, err := operator.NestedWaits(t.Context(), locks)
+			if err != nil {
+				t.Error(err)
+			}
+			for _, w := range found {
+				i := slices.IndexFunc(locks, func(l zklock.LockInfo) bool { return l.Name == w.Held })
+				if !slices.ContainsFunc(locks[i].Contenders, func(c zklock.Contender) bool { return c.Zxid == w.Zxid }) {
+					t.Errorf("%+v is of no contender: %+v", w, locks[i])
+				}
+				texts = append(texts, w.Held+">"+w.Waiting)
+			}
+			slices.Sort(texts)
+			return texts
+		}
+		var ends []<-chan outcome
+		var locks []*zklock.Lock
+		locks = append(locks, mustLock(t)(jobs.Mutex("stock").Acquire(t.Context())), mustLock(t)(jobs.Mutex("b").Acquire(t.Context())))
+		for _, name := range []string{"cart/1", "cart/2", "cart/3"} {
+			cart := mustLock(t)(web.Mutex(name).Acquire(t.Context()))
+			locks = append(locks, cart)
+			ends = append(ends, nested(t, cart, web.Mutex("stock"), zklock.WithWait(time.Minute)))
+		}
+		ends = append(ends, nestedIn(t.Context(), zklock.All(web.Mutex("a"), web.Mutex("b"))))
+		time.Sleep(5 * time.Second)
+		want := []string{"a>b", "cart/1>stock", "cart/2>stock", "cart/3>stock"}
+		if got := shown(); !slices.Equal(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
+		for _, end := range ends {
+			<-end
+		}
+		time.Sleep(time.Second)
+		if got := shown(); got != nil {
+			t.Errorf("when the waits are over: %q", got)
+		}
+		for _, l := range locks {
 			mustRelease(t, l)
 		}
 	})

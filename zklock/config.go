@@ -95,6 +95,9 @@ func (c *Config) complete() (config, error) {
 		},
 		deadlockTimeout: c.DeadlockTimeout,
 	}
+	if c.Connector == nil {
+		cfg.servers = c.Scheme + "://" + strings.Join(c.Hosts, ",")
+	}
 	if err := checkRoot(cfg.Root); err != nil {
 		return config{}, err
 	}

@@ -158,7 +158,7 @@ var (
 // Error is the error of this package's operations. It adds the operation and the lock
 // to what went wrong, which [errors.Is] and [errors.As] find.
 type Error struct {
-	// Op is the operation: acquire, break, close, contenders, deadlocks, downgrade, get, healthy, label, locks,
+	// Op is the operation: acquire, break, close, contenders, deadlocks, downgrade, get, healthy, label, locks, nested waits,
 	// open, parse, ping, release, revoke, shutdown, slots, txn, verify, watch.
 	Op string
 

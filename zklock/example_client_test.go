@@ -35,10 +35,10 @@ func ExampleParseURL() {
 		return
 	}
 	defer client.Close()
-	fmt.Println(client.Mutex("orders/42").Path())
+	fmt.Println(client, client.Mutex("orders/42").Path())
 	// Output:
 	// mem /shop/locks 15s 0s
-	// /shop/locks/orders%2F42
+	// mem:///shop/locks /shop/locks/orders%2F42
 }
 
 // A test opens a client of its own ensemble, with the settings that it needs.
@@ -197,7 +197,21 @@ func ExampleClient_Deadlocks() {
 		fmt.Println(d)
 	}
 	fmt.Println(len(found), err)
+
+	// What the holders of the names in use wait for, if they have waited for long.
+	var locks []zklock.LockInfo
+	for l, err := range client.Locks(context.Background(), "") {
+		if err == nil {
+			locks = append(locks, l)
+		}
+	}
+	waits, err := client.NestedWaits(context.Background(), locks)
+	for _, w := range waits {
+		fmt.Println("the holder of", w.Held, "waits for", w.Waiting)
+	}
+	fmt.Println(len(waits), err)
 	// Output:
+	// 0 <nil>
 	// 0 <nil>
 }
 

@@ -30,6 +30,7 @@ type observer func(ctx context.Context, wants []place.Want, try bool)
 type config struct {
 	local.Settings  // for local queues, places and sessions
 	acquireStacks   bool
+	servers         string // the scheme and the servers of the URL; "" for a Connector
 	driverOptions   []any
 	deadlockTimeout time.Duration
 }

@@ -10,6 +10,10 @@ import (
 // Stats has the figures of a [Client]: its sessions and locks at a moment, and totals
 // since it was opened.
 type Stats struct {
+	// Problem is why the client acquires no lock at this moment, as an error of [Client.Healthy] has it; "" if it can, or
+	// has no session since none was wanted.
+	Problem string
+
 	MaxSessions int // the setting pool_max_sessions
 	Open        int // how many sessions the client has now, including those that are being replaced
 	Connected   int // how many of them have a connection
@@ -143,6 +147,9 @@ func (c *Client) Stats() Stats {
 		Departure:        Departure(c.pool.Departure()),
 
 		TokensRegressed: c.pool.Regressed() != nil,
+	}
+	if err := c.pool.Problem(); err != nil {
+		st.Problem = err.Error()
 	}
 	for _, s := range c.pool.All() {
 		st.Open++

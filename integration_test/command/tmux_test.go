@@ -94,7 +94,7 @@ func TestTmuxShowsTop(t *testing.T) {
 		if err := l.SetLabel(t.Context(), label); err != nil {
 			t.Fatal(err)
 		}
-		screen := m.shows(fmt.Sprintf("row %d", n-1), "1 name in use, 0 waiters", label)
+		screen := m.shows(fmt.Sprintf("row %d", n-1), "1 name in use, 0 waiting processes", label)
 		t.Logf("the change shows after %v", time.Since(began).Round(ms))
 		if n == 6 {
 			t.Logf("the screen:\n%s", screen)
@@ -103,7 +103,7 @@ func TestTmuxShowsTop(t *testing.T) {
 	if err := l.Release(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	m.shows("row 6", "0 names in use, 0 waiters")
+	m.shows("row 6", "0 names in use, 0 waiting processes")
 	m.press("q")
 	m.shows("names in use", "before\nended with 0")
 }

@@ -8,13 +8,27 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// Deadlocks returns the deadlocks that exist at a moment of the call: see [zklock.Client.Deadlocks].
-func Deadlocks(ctx context.Context, c *zklock.Client) ([]*zklock.DeadlockError, error) {
-	found, err := c.Deadlocks(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("it is not known whether there is a deadlock: %w", err)
+// Register is what clients have registered of their waits, as far as it is of use to an operator.
+type Register struct {
+	Dead   []*zklock.DeadlockError
+	Nested []zklock.NestedWait // of requests that have other locks: what these wait for
+}
+
+// ReadRegister reads the register at a moment of the call: the deadlocks, and the waits between some names, unless
+// these have no waiter.
+func ReadRegister(ctx context.Context, c *zklock.Client, locks []zklock.LockInfo) (r Register, err error) {
+	if r.Dead, err = c.Deadlocks(ctx); err == nil && slices.ContainsFunc(locks, awaited) {
+		r.Nested, err = c.NestedWaits(ctx, locks)
 	}
-	return found, nil
+	if err != nil {
+		return Register{}, fmt.Errorf("it is not known whether there is a deadlock: %w", err)
+	}
+	return r, nil
+}
+
+// awaited reports whether a contender waits for a name, other than a candidate.
+func awaited(l zklock.LockInfo) bool {
+	return slices.ContainsFunc(l.Contenders, func(c zklock.Contender) bool { return !c.Held && !c.Candidacy })
 }
 
 // Within returns those of some deadlocks that have a wait that fits.

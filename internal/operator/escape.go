@@ -30,6 +30,17 @@ func Escape(s string) string {
 	return b.String()
 }
 
+// maxShort is how many characters of a text Short shows.
+const maxShort = 40
+
+// Short returns the beginning of a text, not escaped, for a table with further columns.
+func Short(s string) string {
+	if r := []rune(s); len(r) > maxShort {
+		s = string(r[:maxShort-1]) + "…"
+	}
+	return s
+}
+
 // needsEscape reports whether a character is not printed as it is. Besides control characters
 // these are those that change the direction of a text or have no width.
 func needsEscape(r rune) bool {

@@ -62,12 +62,12 @@ func (c Contender) Process() string {
 	return "not named"
 }
 
-// Named returns the Process, with the label if there is one.
+// Named returns the Process, with the beginning of the label if there is one. It is not escaped.
 func (c Contender) Named() string {
 	if c.Label == "" {
 		return c.Process()
 	}
-	return c.Process() + " " + strconv.Quote(c.Label)
+	return c.Process() + ` "` + Short(c.Label) + `"`
 }
 
 // Lasts returns how long a contender has held, if that is known, or else how long ago it has asked; of a
@@ -84,13 +84,21 @@ func (c Contender) Lasts(now time.Time) string {
 	return "-"
 }
 
+// Identity returns what two contenders have in common if they are of one process, as far as that is known.
+func (c Contender) Identity() string {
+	if c.Host != "" && c.PID != 0 {
+		return c.Process()
+	}
+	return c.Session
+}
+
 // Same reports whether two contenders may belong to one request: they are of the same trace or, if
 // one of them has none, of the same process.
 func (c Contender) Same(other Contender) bool {
 	if c.Trace != "" && other.Trace != "" {
 		return c.TraceID() == other.TraceID()
 	}
-	return c.process() == other.process()
+	return c.Identity() == other.Identity()
 }
 
 // TraceID returns the id of the trace in the traceparent, or the text as it is.
@@ -99,14 +107,6 @@ func (c Contender) TraceID() string {
 		return parts[1]
 	}
 	return c.Trace
-}
-
-// process returns what identifies the process of a contender.
-func (c Contender) process() string {
-	if c.Host != "" && c.PID != 0 {
-		return c.Process()
-	}
-	return c.Session
 }
 
 // Holders returns the contenders that hold the lock.
@@ -185,9 +185,12 @@ func (m *Millis) UnmarshalJSON(text []byte) error {
 	return err
 }
 
-// Count returns a number of things in words: "1 name", "2 names".
+// Count returns a number of things in words: "1 name", "2 names", "3 processes".
 func Count(n int, thing string) string {
-	if n != 1 {
+	switch {
+	case n != 1 && strings.HasSuffix(thing, "s"):
+		thing += "es"
+	case n != 1:
 		thing += "s"
 	}
 	return strconv.Itoa(n) + " " + thing

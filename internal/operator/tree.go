@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -8,7 +9,7 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// Branch is a line of a tree that shows which process must move for a name, across names.
+// Branch is a line of a tree that shows what holds a name up, across names.
 type Branch struct {
 	Depth     int
 	Relation  Relation
@@ -16,6 +17,7 @@ type Branch struct {
 	Contender Contender // of the relation
 	Count     int       // of Others, Blocks and Deadlock
 	Waiting   string    // of a Member: the name that it waits for
+	Sure      bool      // of WaitsElsewhere and Circle: its client has registered that
 	Ends      bool      // of a Member: its wait fails, so that the others go on
 }
 
@@ -26,8 +28,13 @@ const (
 	// Holding is a contender that holds the name.
 	Holding Relation = "holds"
 
-	// WaitsElsewhere is a name that the process of the contender above waits for.
+	// WaitsElsewhere is a name that the contender above waits for: its client has registered that, or it
+	// is a wait of the same trace or, if one of them has none, of the same process.
 	WaitsElsewhere Relation = "waits for"
+
+	// Perhaps is a name that the process of the contender above waits for in another trace. It may be what the
+	// contender waits for as well: of the requests of a process that want one name, the first one only is in the queue.
+	Perhaps Relation = "perhaps"
 
 	// Circle is such a name again, and not a Deadlock: the processes may wait for each other. So it shows
 	// circles of waits that are in no register: those of other libraries, of clients with
@@ -51,30 +58,43 @@ const (
 
 // The limits of a tree, so that a page can show it.
 const (
-	maxDepth  = 8
-	maxHeight = 60
-	maxSide   = 5 // holders of a name
+	maxDepth   = 60 // 30 names
+	maxHeight  = 60
+	maxSide    = 5 // holders of a name
+	maxPerhaps = 3 // names that a holder perhaps waits for: those with the longest waits
 )
 
 // forest makes trees.
 type forest struct {
 	locks []Lock
-	dead  []*zklock.DeadlockError
+	known Register
+	after map[held][]int   // by what is held, the positions of the locks that its holders have registered to wait for
+	names map[string]int   // the positions of the locks
 	of    map[string][]int // for a trace, and a process, the positions of the locks in whose queues it is
 	lines []Branch
 	seen  map[string]bool         // names whose holders, or waiters, are in lines
 	shown []*zklock.DeadlockError // those that are in lines
 }
 
-func newForest(locks []Lock, dead []*zklock.DeadlockError) *forest {
-	f := &forest{locks: locks, dead: dead, of: make(map[string][]int), seen: make(map[string]bool)}
+// held is a contender of a lock.
+type held struct{ name, zxid string }
+
+func newForest(locks []Lock, known Register) *forest {
+	f := &forest{locks: locks, known: known, after: make(map[held][]int), names: make(map[string]int), of: make(map[string][]int), seen: make(map[string]bool)}
 	for i, l := range locks {
+		f.names[l.Name] = i
 		for _, c := range l.Contenders {
-			for _, key := range []string{c.TraceID(), c.process()} {
+			for _, key := range []string{c.TraceID(), c.Identity()} {
 				if at := f.of[key]; key != "" && (len(at) == 0 || at[len(at)-1] != i) {
 					f.of[key] = append(at, i)
 				}
 			}
+		}
+	}
+	for _, w := range known.Nested {
+		h := held{w.Held, Hex(w.Zxid)}
+		if to, ok := f.names[w.Waiting]; ok && !slices.Contains(f.after[h], to) {
+			f.after[h] = append(f.after[h], to)
 		}
 	}
 	return f
@@ -82,7 +102,7 @@ func newForest(locks []Lock, dead []*zklock.DeadlockError) *forest {
 
 // near returns the locks in whose queues the trace or the process of a contender is.
 func (f *forest) near(c Contender) (found []Lock) {
-	at := slices.Concat(f.of[c.TraceID()], f.of[c.process()])
+	at := slices.Concat(f.of[c.TraceID()], f.of[c.Identity()])
 	slices.Sort(at)
 	for _, i := range slices.Compact(at) {
 		found = append(found, f.locks[i])
@@ -90,31 +110,40 @@ func (f *forest) near(c Contender) (found []Lock) {
 	return found
 }
 
-// Tree returns which processes must move so that the waiters of a lock go on, and which of its waiters
-// keep others waiting: below the holders of the name, the names that their processes wait for, with
-// the holders of those; then
-// the waiters whose processes hold further names. Contenders with the id of a trace are followed by
-// that. Of others only the process is known, and that a process holds one name and waits for another
-// does not show that one request of it does both. locks has all names.
+// Tree returns what holds a lock up: below the holders of the name, the names that they wait for, with the
+// holders of those, and so on to the processes that wait for nothing; then the waiters whose processes hold further
+// names. What a holder has registered to wait for is followed first. Without that, contenders with the id of a
+// trace are followed by that, and others by their process: that a process holds one name and waits for another does not
+// show that one request of it does both. locks has all names.
 //
-// dead has the deadlocks that are known. A holder in one of them has that below it, in place of what its
-// process may wait for.
+// A holder in a deadlock that is known has that below it, in place of what it waits for.
 //
-// A candidate waits on purpose, and its process works meanwhile: the tree does not follow it. If nothing
-// but candidates waits for a leader, no process has to move, and there is no tree.
-func Tree(l Lock, locks []Lock, dead []*zklock.DeadlockError) []Branch {
-	if l.idle() {
-		return nil
-	}
-	f := newForest(locks, dead)
+// A candidate waits on purpose, and its process works meanwhile: the tree does not follow it. There is no tree if
+// nothing waits for the name, except candidates, and its holders wait for nothing.
+func Tree(l Lock, locks []Lock, known Register) []Branch {
+	f := newForest(locks, known)
 	f.up(l, 0, nil)
 	f.down(l, 0)
+	if l.Waiters() == 0 && !slices.ContainsFunc(f.lines, func(b Branch) bool { return b.Relation != Holding && b.Relation != Others }) {
+		return nil
+	}
 	return f.lines
 }
 
-// idle reports whether a lock has a leader, and no contender but candidates.
-func (l Lock) idle() bool {
-	return len(l.Contenders) > 0 && !slices.ContainsFunc(l.Contenders, func(c Contender) bool { return !c.Candidacy })
+// Above returns the deadlocks with a wait that fits, and then what holds up some locks, which a process waits for:
+// of each the holders, what these wait for, and so on.
+func Above(waiting, locks []Lock, known Register, fits func(zklock.DeadlockLink) bool) []Branch {
+	f := newForest(locks, known)
+	for _, d := range Within(known.Dead, fits) {
+		f.shown = append(f.shown, d)
+		f.circle(d, 0)
+	}
+	for _, l := range waiting {
+		if !f.seen[l.Name] {
+			f.up(l, 0, nil)
+		}
+	}
+	return f.lines
 }
 
 // add adds a line, and reports whether there is room for what is below it.
@@ -143,26 +172,57 @@ func (f *forest) up(l Lock, depth int, path []string) {
 		if f.deadlocks(l.Name, c.Node, depth+1) {
 			continue
 		}
-		for _, other := range f.near(c) {
-			at := slices.IndexFunc(other.Contenders, func(w Contender) bool { return !w.Held && !w.Candidacy && w.Same(c) })
-			if at < 0 || other.Name == l.Name {
-				continue
-			}
-			b := Branch{Depth: depth + 1, Relation: WaitsElsewhere, Name: other.Name, Contender: other.Contenders[at]}
-			if slices.Contains(path, other.Name) {
+		for _, b := range f.waits(l, c) {
+			b.Depth = depth + 1
+			if slices.Contains(path, b.Name) {
 				b.Relation = Circle
 			}
-			if f.add(b) && b.Relation != Circle && !f.seen[other.Name] {
-				f.up(other, depth+2, path)
+			if f.add(b) && b.Relation != Circle && !f.seen[b.Name] {
+				f.up(f.locks[f.names[b.Name]], depth+2, path)
 			}
 		}
 	}
 }
 
+// waits returns what a holder of a lock waits for: what its client has registered, or else what its trace or its
+// process waits for, and only if there is none of these, what its process does in other traces.
+func (f *forest) waits(l Lock, c Contender) (found []Branch) {
+	for _, i := range f.after[held{l.Name, c.Zxid}] {
+		to := f.locks[i]
+		b := Branch{Relation: WaitsElsewhere, Name: to.Name, Sure: true}
+		if at := slices.IndexFunc(to.Contenders, func(w Contender) bool { return !w.Held && w.Same(c) }); at >= 0 {
+			b.Contender = to.Contenders[at]
+		}
+		if to.Name != l.Name {
+			found = append(found, b)
+		}
+	}
+	for _, relation := range []Relation{WaitsElsewhere, Perhaps} {
+		for _, other := range f.near(c) {
+			if len(found) > 0 && found[0].Relation != relation || len(f.after[held{l.Name, c.Zxid}]) > 0 || other.Name == l.Name {
+				continue
+			}
+			at := slices.IndexFunc(other.Contenders, func(w Contender) bool {
+				return !w.Held && !w.Candidacy && (relation == WaitsElsewhere && w.Same(c) || relation == Perhaps && w.Identity() == c.Identity())
+			})
+			if at >= 0 {
+				found = append(found, Branch{Relation: relation, Name: other.Name, Contender: other.Contenders[at]})
+			}
+		}
+	}
+	if len(found) > maxPerhaps && found[0].Relation == Perhaps {
+		slices.SortStableFunc(found, func(a, b Branch) int {
+			return cmp.Compare(uint64(a.Contender.Since-1), uint64(b.Contender.Since-1)) // 0, not known, is last
+		})
+		found = found[:maxPerhaps]
+	}
+	return found
+}
+
 // deadlocks adds the deadlocks in which a node of a name is, or with no node those that the name is in, unless
 // they are there already. It reports whether there is one.
 func (f *forest) deadlocks(name, node string, depth int) bool {
-	found := Within(f.dead, func(l zklock.DeadlockLink) bool {
+	found := Within(f.known.Dead, func(l zklock.DeadlockLink) bool {
 		return l.Held == name && (node == "" || l.Node == "" || l.Node == node)
 	})
 	for _, d := range found {
@@ -174,20 +234,33 @@ func (f *forest) deadlocks(name, node string, depth int) bool {
 	return len(found) > 0
 }
 
-// down adds the names that processes hold that wait for a lock, if others wait for those names.
+// down adds the names that are held by those that wait for a lock, if others wait for those names.
 func (f *forest) down(l Lock, depth int) {
+	below := func(other Lock, c Contender) {
+		waiters := other.Waiters()
+		if waiters == 0 || f.seen[other.Name] {
+			return
+		}
+		f.seen[other.Name] = true
+		if f.add(Branch{Depth: depth, Relation: Blocks, Name: other.Name, Contender: c, Count: waiters}) {
+			f.down(other, depth+1)
+		}
+	}
 	for _, c := range l.Contenders {
 		if c.Held || c.Candidacy {
 			continue
 		}
 		for _, other := range f.near(c) {
-			waiters := other.Waiters()
-			if waiters == 0 || f.seen[other.Name] || !slices.ContainsFunc(other.Contenders, func(h Contender) bool { return h.Held && h.Same(c) }) {
-				continue
+			if slices.ContainsFunc(other.Contenders, func(h Contender) bool { return h.Held && h.Same(c) }) {
+				below(other, c)
 			}
-			f.seen[other.Name] = true
-			if f.add(Branch{Depth: depth, Relation: Blocks, Name: other.Name, Contender: c, Count: waiters}) {
-				f.down(other, depth+1)
+		}
+	}
+	for _, w := range f.known.Nested { // those that wait behind another one of their process
+		if at, ok := f.names[w.Held]; ok && w.Waiting == l.Name {
+			other := f.locks[at]
+			if h := slices.IndexFunc(other.Contenders, func(h Contender) bool { return h.Held && h.Zxid == Hex(w.Zxid) }); h >= 0 {
+				below(other, other.Contenders[h])
 			}
 		}
 	}
@@ -195,18 +268,29 @@ func (f *forest) down(l Lock, depth int) {
 
 // Mover returns the process that has to move so that the waiters of a lock go on: the end of the
 // chain of holders that wait themselves, with the name that it holds; false if nothing holds the
-// lock, or the chain is a circle.
-func Mover(l Lock, locks []Lock, dead []*zklock.DeadlockError) (name string, c Contender, ok bool) {
-	name = l.Name
-	for _, b := range Tree(l, locks, dead) {
+// lock, or the chain is a circle. It follows no wait that is perhaps another request's.
+func Mover(l Lock, locks []Lock, known Register) (name string, c Contender, ok bool) {
+	return EndOf(l.Name, Tree(l, locks, known))
+}
+
+// EndOf returns the Mover of a tree: its first holder with nothing below.
+func EndOf(of string, tree []Branch) (name string, c Contender, ok bool) {
+	name = of
+	perhaps := len(tree) + maxDepth // what is deeper is below a wait that is perhaps another request's
+	for i, b := range tree {
+		if b.Depth > perhaps {
+			continue
+		}
+		perhaps = len(tree) + maxDepth
+		below := i+1 < len(tree) && tree[i+1].Depth > b.Depth && tree[i+1].Relation != Perhaps
 		switch {
 		case b.Relation == Circle || b.Relation == Deadlock:
 			return name, c, false
-		case b.Relation == Others || b.Relation == Blocks:
+		case b.Relation == Others || b.Relation == Blocks || ok && b.Depth == 0:
 			return name, c, ok
-		case b.Relation == Holding && ok && b.Depth == 0:
-			return name, c, true // a second holder
-		case b.Relation == Holding:
+		case b.Relation == Perhaps:
+			perhaps = b.Depth
+		case b.Relation == Holding && !ok && !below:
 			name, c, ok = b.Name, b.Contender, true
 		}
 	}
@@ -220,9 +304,11 @@ func (b Branch) String(now time.Time) string {
 	case Holding:
 		return c.Named() + " " + c.verb() + " " + b.Name + ", " + c.Lasts(now)
 	case WaitsElsewhere:
-		return "its process waits for " + b.Name + b.waited(now)
+		return b.Subject() + " waits for " + b.Name + b.waited(now)
+	case Perhaps:
+		return "perhaps it waits for " + b.Name + ", as another request of its process does" + b.waited(now)
 	case Circle:
-		return "its process waits for " + b.Name + b.waited(now) + ": a circle, if one request does both; it is not registered as a deadlock"
+		return b.Subject() + " waits for " + b.Name + b.waited(now) + b.Doubt()
 	case Deadlock:
 		if b.Count == 1 {
 			return "deadlock: this wait waits, perhaps over others, for what it holds"
@@ -242,6 +328,22 @@ func (b Branch) String(now time.Time) string {
 		return fmt.Sprintf("%s waits here, and its process holds %s: %d wait for that", c.Named(), b.Name, b.Count)
 	}
 	return fmt.Sprintf("and %d more hold %s", b.Count, b.Name)
+}
+
+// Subject returns how a line calls what waits for another name: the holder above it, or only its process.
+func (b Branch) Subject() string {
+	if b.Sure {
+		return "it"
+	}
+	return "its process"
+}
+
+// Doubt returns what a line says of a Circle.
+func (b Branch) Doubt() string {
+	if b.Sure {
+		return ": a circle, which is not a deadlock yet, or not any more"
+	}
+	return ": a circle, if one request does both; it is not registered as a deadlock"
 }
 
 // verb returns what a holder does.

@@ -2,6 +2,8 @@ package operator
 
 import (
 	"encoding/json"
+	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -13,13 +15,15 @@ import (
 // A lock is written as its name and its queue: holders in upper case, which are all before a colon, and
 // candidacies with a star.
 func locksOf(text string) (locks []Lock) {
+	zxid := int64(0)
 	for part := range strings.SplitSeq(text, "; ") {
 		name, queue, _ := strings.Cut(part, ": ")
 		l := Lock{Name: name}
 		for process := range strings.FieldsSeq(queue) {
 			process, candidacy := strings.CutSuffix(process, "*")
 			host, trace, _ := strings.Cut(process, "/")
-			l.Contenders = append(l.Contenders, Contender{Node: strings.ToLower(host), Host: strings.ToLower(host), PID: 1, Trace: trace, Held: host < "a", Candidacy: candidacy, Session: "0x1"})
+			zxid++
+			l.Contenders = append(l.Contenders, Contender{Node: strings.ToLower(host), Host: strings.ToLower(host), PID: 1, Trace: trace, Zxid: Hex(zxid), Held: host < "a", Candidacy: candidacy, Session: "0x1"})
 		}
 		locks = append(locks, l)
 	}
@@ -46,10 +50,28 @@ func deadlocksOf(text string) []*zklock.DeadlockError {
 	return []*zklock.DeadlockError{d}
 }
 
+// nestedOf returns registered waits, written as the process that holds, its name, and the one that it waits for.
+func nestedOf(text string, locks []Lock) (found []zklock.NestedWait) {
+	for part := range strings.FieldsSeq(text) {
+		process, names, _ := strings.Cut(part, ":")
+		w := zklock.NestedWait{}
+		w.Held, w.Waiting, _ = strings.Cut(names, ">")
+		for _, l := range locks {
+			for _, c := range l.Contenders {
+				if l.Name == w.Held && c.Host == process {
+					w.Zxid, _ = strconv.ParseInt(c.Zxid, 0, 64)
+				}
+			}
+		}
+		found = append(found, w)
+	}
+	return found
+}
+
 // The tree goes from a name's holders to what these wait for, and from its waiters to what these
 // block; the mover is the end of the chain.
 func TestTree(t *testing.T) {
-	for _, c := range []struct{ locks, dead, want, mover string }{
+	for _, c := range []struct{ locks, dead, want, mover string }{ // dead: deadlocks, or with a + registered waits
 		{"x: A b c", "", "a holds", "x a"},
 		{"x: A b; y: C a", "", "a holds | a waits for y || c holds", "y c"},
 		{"x: A b; y: C a; z: D c e", "", "a holds | a waits for y || c holds ||| c waits for z |||| d holds", "z d"},
@@ -57,11 +79,24 @@ func TestTree(t *testing.T) {
 		{"x: A b; y: B c d", "", "a holds b blocks y", "x a"},
 		{"x: A b; y: B c; z: C d", "", "a holds b blocks y | c blocks z", "x a"},
 		{"x: A B c", "", "a holds b holds", "x a"},
-		{"x: A B C D E F G", "", "a holds b holds c holds d holds e holds others", "x a"},
-		{"x: A/1 b; y: C a/2", "", "a holds", "x a"},                            // another request of the process
+		{"x: A B C D E F G h", "", "a holds b holds c holds d holds e holds others", "x a"},
+		{"x: A/1 b; y: C a/2", "", "a holds | a perhaps y || c holds", "x a"},   // another request of the process
 		{"x: A/1 b; y: C d/1", "", "a holds | d waits for y || c holds", "y c"}, // the same request, passed on
 		{"x: a", "", "", ""},
-		{"x: A* b* c*", "", "", ""},                // an idle election
+		{"x: A* b* c*", "", "", ""},  // an idle election
+		{"x: A; y: B c", "", "", ""}, // nothing waits
+		{"x: A; y: B a", "", "a holds | a waits for y || b holds", "y b"}, // except its holder
+		// What is registered: the requests of one process share a queue node of what they wait for.
+		{"x: A/2 b; y: C a/1", "+a:x>y", "a holds | waits for y sure || c holds", "y c"},
+		{"x: A/2; y: C a/1", "+a:x>y", "a holds | waits for y sure || c holds", "y c"},
+		{"y: C a/1; x: A/2 b; z: A/1 d", "+a:x>y", "c holds a blocks z a blocks", "y c"},
+		{"x: A/2 b; y: C a/1; z: D a/2 c", "+a:x>y c:y>z", "a holds | waits for y sure || c holds ||| c waits for z sure |||| d holds", "z d"},
+		{"x: A/1 b; y: B a/1", "+a:x>y b:y>x", "a holds | a waits for y sure || b holds ||| b circle x sure", ""},
+		{"x: A/2 b; y: C a/1; z: D a/3; w: E c d", "+a:x>y a:x>z c:y>w d:z>w",
+			"a holds | waits for y sure || c holds ||| c waits for w sure |||| e holds | waits for z sure || d holds ||| d waits for w sure", "w e"},
+		{"a: A b; b: B a; c: C b", "", "a holds | a waits for b || b holds ||| b circle a ||| b waits for c |||| c holds", ""},
+		{"x: A b; y: C", "+b:x>y", "a holds", "x a"}, // of a contender that is not there any more
+		{"x: A/1 b; y: C a/2 D; z: D/1 a/3", "", "a holds | a perhaps y || c holds || d holds | a perhaps z || d holds", "x a"},
 		{"x: A* b* c", "", "a holds", "x a"},       // one without a candidacy waits for the leader
 		{"x: A b; y: C* a*", "", "a holds", "x a"}, // a candidate elsewhere works meanwhile
 		{"x: A b; y: A* c*; z: D a", "", "a holds | a waits for z || d holds", "z d"},
@@ -79,7 +114,13 @@ func TestTree(t *testing.T) {
 	} {
 		locks := locksOf(c.locks)
 		var got []string
-		for _, b := range Tree(locks[0], locks, deadlocksOf(c.dead)) {
+		var known Register
+		if nested, ok := strings.CutPrefix(c.dead, "+"); ok {
+			known.Nested = nestedOf(nested, locks)
+		} else {
+			known.Dead = deadlocksOf(c.dead)
+		}
+		for _, b := range Tree(locks[0], locks, known) {
 			text := strings.Repeat("|", b.Depth) + " " + b.Contender.Host + " " + string(b.Relation)
 			switch {
 			case b.Relation == Member:
@@ -90,18 +131,35 @@ func TestTree(t *testing.T) {
 			case b.Name != "x" && b.Relation != Holding || b.Relation == Circle:
 				text += " " + b.Name
 			}
+			if b.Sure {
+				text += " sure"
+			}
 			got = append(got, strings.Join(strings.Fields(text), " "))
 		}
 		if text := strings.Join(got, " "); text != c.want {
 			t.Errorf("%s:\n%s, want\n%s", c.locks, text, c.want)
 		}
 		mover := ""
-		if name, m, ok := Mover(locks[0], locks, deadlocksOf(c.dead)); ok {
+		if name, m, ok := Mover(locks[0], locks, known); ok {
 			mover = name + " " + m.Host
 		}
 		if mover != c.mover {
 			t.Errorf("%s: the mover is %q, want %q", c.locks, mover, c.mover)
 		}
+	}
+}
+
+// A chain leads to its end, however long it is: its middle is a victim.
+func TestLongChain(t *testing.T) {
+	var text []string
+	const hops = 20
+	for i := range hops {
+		text = append(text, fmt.Sprintf("n%02d: H%02d h%02d", i, i, i-1))
+	}
+	locks := locksOf(strings.Join(text, "; "))
+	name, c, ok := Mover(locks[0], locks, Register{})
+	if !ok || name != "n19" || c.Host != "h19" {
+		t.Errorf("the end of %d names is %q, held by %q, %v", hops, name, c.Host, ok)
 	}
 }
 

@@ -33,12 +33,12 @@ func TestTextAnswers(t *testing.T) {
 				}
 			}
 		}
-		text("", "0 names, 0 waiters")
+		text("", "/zklock\nthe process of this page holds 0 locks\n0 names, 0 waiting processes")
 		w.hold(w.web.Mutex("orders/42"), "POST /pay")
 		time.Sleep(20 * time.Second)
 		w.wait(w.jobs.Mutex("orders/42"), "refund")
 		time.Sleep(time.Minute)
-		text("", `1 name, 1 waiter, longest wait 1m0s: orders/42, held by web-3/812 "POST /pay", which asked 1m20s ago`, "orders/42  web-3/812  POST /pay  asked 1m20s ago  1        1m0s")
+		text("", `1 name, 1 waiting process, longest wait 1m0s: orders/42, held by web-3/812 "POST /pay", which asked 1m20s ago`, "orders/42  web-3/812  asked 1m20s ago  1        1m0s          POST /pay")
 		w.hold(w.jobs.Mutex("customers/7"), "merge")
 		w.wait(w.web.Mutex("customers/7"), "POST /pay")
 		text("&name=orders/42", `web-3/812 "POST /pay" holds orders/42, asked 1m20s ago`, "  its process waits for customers/7", `    jobs-1/7 "merge" holds customers/7`, "its process waits for orders/42, since 1m0s: a circle, if one request does both; it is not registered as a deadlock", "2  waits")
@@ -83,7 +83,7 @@ func TestRequestsOfThisProcess(t *testing.T) {
 			w.wait(w.web.Mutex("x"), "next")
 		}
 		h := inspect.Handler(w.web)
-		for query, want := range map[string]string{"/": "0 and 11 requests here", "/?name=x": "waiting in this process: 11 requests", "/?format=text": "1 name, 0 waiters and 11 requests of this process"} {
+		for query, want := range map[string]string{"/": "0 and 11 requests here", "/?name=x": "waiting in this process: 11 requests", "/?format=text": "1 name, 0 waiting processes and 11 requests of this process"} {
 			if text := get(t, h, query).Body.String(); !strings.Contains(text, want) {
 				t.Errorf("%s lacks %q:\n%s", query, want, text)
 			}

@@ -18,8 +18,8 @@ type list struct {
 	Locks []operator.Lock `json:"locks"`
 	More  bool            `json:"more"`
 
-	deadlocks []*zklock.DeadlockError // of all names
-	unknown   string                  // why it is not known whether there are deadlocks
+	register operator.Register
+	unknown  string // why the register is not known
 }
 
 // Limits of a list.
@@ -29,8 +29,8 @@ const (
 )
 
 // read reads the names that start with prefix, limit of them at most. took is how long the servers worked
-// for it: the time from the first answer on, without the wait for a connection.
-func (i *inspector) read(ctx context.Context, prefix string, limit int) (l list, took time.Duration, err error) {
+// for it: the time from the first answer on, without the wait for a connection. each, if it is not nil, gets what was read.
+func (i *inspector) read(ctx context.Context, prefix string, limit int, each func(zklock.LockInfo)) (l list, took time.Duration, err error) {
 	i.pulse.begin()
 	defer func() { i.pulse.end(unanswered(err)) }()
 	began, all := i.holds.Begin(), prefix == ""
@@ -48,7 +48,9 @@ func (i *inspector) read(ctx context.Context, prefix string, limit int) (l list,
 			l.More = true
 			break
 		}
-		l.Locks = append(l.Locks, i.show(info, err))
+		if l.Locks = append(l.Locks, i.show(info, err)); each != nil {
+			each(info)
+		}
 		all = all && err == nil
 	}
 	i.pulse.answer()
@@ -61,15 +63,16 @@ func (i *inspector) read(ctx context.Context, prefix string, limit int) (l list,
 	return l, took, nil
 }
 
-// readAll reads the names that start with prefix, and the deadlocks.
+// readAll reads the names that start with prefix, and the register of waits.
 func (i *inspector) readAll(ctx context.Context, prefix string) (l list, took time.Duration, err error) {
-	if l, took, err = i.read(ctx, prefix, maxLimit); err != nil {
+	var infos []zklock.LockInfo
+	if l, took, err = i.read(ctx, prefix, maxLimit, func(info zklock.LockInfo) { infos = append(infos, info) }); err != nil {
 		return l, took, err
 	}
 	i.pulse.begin()
-	found, unknown := operator.Deadlocks(ctx, i.client)
+	found, unknown := operator.ReadRegister(ctx, i.client, infos)
 	i.pulse.end(unanswered(unknown))
-	if l.deadlocks = found; unknown != nil {
+	if l.register = found; unknown != nil {
 		l.unknown = unknown.Error()
 	} else {
 		i.pulse.answer()
@@ -121,7 +124,7 @@ func (i *inspector) serveList(w http.ResponseWriter, r *http.Request) {
 		}
 		limit = n
 	}
-	l, _, err := i.read(r.Context(), r.FormValue("prefix"), limit)
+	l, _, err := i.read(r.Context(), r.FormValue("prefix"), limit, nil)
 	answer(w, l, err)
 }
 

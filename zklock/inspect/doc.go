@@ -9,15 +9,17 @@
 // All links are relative, so the handler works with and without http.StripPrefix. Methods
 // other than GET and HEAD are answered 405, and other paths 404. The requests:
 //
-//   - GET . is the page. Its head line says what is stuck, and which process must move. The leader of
+//   - GET . is the page. Its first line is about the client of the page: why it acquires nothing, or what it
+//     holds. Its head line says what is stuck, and which process is at the end. The leader of
 //     an election and its candidates hold and wait on purpose: they are shown as such, and neither
 //     the head line nor an order but that of names puts them first. ?sort= is
 //     wait (the default), waiters, age or name; ?q= shows only names that contain a text, and ?prefix=
 //     reads only names that begin with it; ?rows= and ?page= reach all names.
-//     ?name=orders/42 is the queue of one name, with a tree of the processes that block each other
-//     across names. ?host=web-3, with &pid=812, and ?session=0x… are all that a host, a process or a
-//     session holds and waits for. &format=text is the same for terminals. If a session of this process has
-//     left a server that had fallen silent, all pages say so for ten minutes.
+//     ?name=orders/42 is the queue of one name, with a tree of what holds it up across names: from each
+//     holder to what it has registered to wait for, with [zklock.Client.NestedWaits], and so on. ?host=web-3,
+//     with &pid=812, and ?session=0x… are all that a host, a process or a session holds and waits for.
+//     &format=text is the same for terminals. If a session of this process has left a server that had
+//     fallen silent, all pages say so for ten minutes.
 //   - GET api/locks is the list as JSON, with the keys locks and more. limit is how many names to
 //     return at most, 1000 by default. more is true if there are more names.
 //   - GET api/locks/{name} is one name. The name is one segment: its slashes are written

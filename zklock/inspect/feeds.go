@@ -3,6 +3,7 @@ package inspect
 import (
 	"context"
 	"sync"
+	"time"
 )
 
 // feeds shares what open pages follow: all pages that show the same have one feed, which
@@ -11,7 +12,19 @@ type feeds struct {
 	mu     sync.Mutex
 	byView map[view]*feed // guarded by mu
 	pages  int            // guarded by mu
+	loaded loaded         // guarded by mu; the newest
 }
+
+// loaded is what was read for a page that has no feed yet. A page asks for its events as soon as it is there, and
+// what it has shown is the first state of its feed: it can be filtered while that reads ten thousand names.
+type loaded struct {
+	view  view
+	state state
+	at    time.Time
+}
+
+// loadedFor is how long a page has time to ask for its events.
+const loadedFor = 10 * time.Second
 
 // feed is something that pages follow.
 type feed struct {
@@ -24,6 +37,13 @@ type feed struct {
 
 // maxPages is how many pages may follow something at the same time.
 const maxPages = 256
+
+// keep notes what was read for a page that has no feed.
+func (f *feeds) keep(v view, s state) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.loaded = loaded{v, s, time.Now()}
+}
 
 // follow returns a channel with the numbers of a feed's states: first the newest, and then each
 // later one. A state that is replaced before the page takes it is left out. run makes the
@@ -44,6 +64,11 @@ func (f *feeds) follow(v view, run func(ctx context.Context, publish func(state)
 			f.byView = make(map[view]*feed)
 		}
 		f.byView[v] = fd
+		if f.loaded.view == v && time.Since(f.loaded.at) <= loadedFor && !f.loaded.at.IsZero() {
+			fd.last = f.loaded.state
+			fd.last.number = 1
+		}
+		f.loaded = loaded{}
 		go func() {
 			defer close(fd.done)
 			run(ctx, func(s state) { f.publish(fd, s) })
@@ -74,7 +99,7 @@ func (f *feeds) publish(fd *feed, s state) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if s.err != nil && unanswered(s.err) != nil && fd.last.number > 0 { // the last answer stays, with the error
-		s.list, s.lock, s.at, s.here, s.unsent = fd.last.list, fd.last.lock, fd.last.at, fd.last.here, fd.last.unsent
+		s.list, s.lock, s.at, s.here, s.unsent, s.fault = fd.last.list, fd.last.lock, fd.last.at, fd.last.here, fd.last.unsent, fd.last.fault
 	}
 	if s.number = fd.last.number + 1; s.number > 1 && s.equals(fd.last) {
 		fd.last.at = s.at

@@ -37,6 +37,7 @@ type state struct {
 	lock   operator.Lock  // of a name
 	here   map[string]int // by name, how many acquisitions of this process wait
 	unsent int            // how many writes of this process wait to be sent
+	fault  string         // why this process acquires nothing; "" if it does
 	err    error          // why the ensemble did not answer; list and lock are those of the last answer
 }
 
@@ -54,6 +55,7 @@ func (i *inspector) load(ctx context.Context, v view) state {
 		}
 	}
 	s.list, _, s.err = i.readAll(ctx, v.prefix)
+	s.fault = i.fault()
 	return s
 }
 
@@ -67,7 +69,7 @@ func (i *inspector) unsent() int { return i.client.Stats().Backlog }
 func (i *inspector) follow(ctx context.Context, v view, publish func(state)) {
 	if v.name == "" {
 		i.followList(ctx, v.prefix, listEvery, func(l list, err error) {
-			publish(state{at: time.Now(), list: l, here: i.here(), unsent: i.unsent(), err: err})
+			publish(state{at: time.Now(), list: l, here: i.here(), unsent: i.unsent(), fault: i.fault(), err: err})
 		})
 		return
 	}
@@ -118,7 +120,7 @@ func (i *inspector) followName(ctx context.Context, name string, publish func(st
 			<-ctx.Done()
 			return
 		}
-		last.at, last.here, last.unsent = time.Now(), i.here(), i.unsent()
+		last.at, last.here, last.unsent, last.fault = time.Now(), i.here(), i.unsent(), i.fault()
 		publish(last)
 	}
 }
@@ -182,5 +184,5 @@ func (s state) equals(other state) bool {
 	if s.err != nil || other.err != nil {
 		return s.err != nil && other.err != nil && s.err.Error() == other.err.Error()
 	}
-	return s.unsent == other.unsent && maps.Equal(s.here, other.here) && reflect.DeepEqual(s.list, other.list) && reflect.DeepEqual(s.lock, other.lock)
+	return s.unsent == other.unsent && s.fault == other.fault && maps.Equal(s.here, other.here) && reflect.DeepEqual(s.list, other.list) && reflect.DeepEqual(s.lock, other.lock)
 }

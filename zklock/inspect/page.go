@@ -19,7 +19,10 @@ type page struct {
 	Query  query
 	Lock   operator.Lock     // of the page of a name
 	Here   int               // likewise: acquisitions of this process that wait
-	Tree   []operator.Branch // which must move; of other pages, the deadlocks
+	Client string            // whose locks these are: see zklock.Client.String
+	Own    string            // what this client does, or why it acquires nothing
+	Fails  bool              // it acquires nothing
+	Tree   []operator.Branch // what holds up; of lists, the deadlocks
 	Doubt  string            // why deadlocks are not known
 	Total  total
 	Rows   []row
@@ -43,10 +46,13 @@ func (i *inspector) servePage(w http.ResponseWriter, r *http.Request) {
 	q := queryOf(r)
 	s, known := i.feeds.newest(q.view())
 	if !known {
-		s = i.load(r.Context(), q.view())
+		if s = i.load(r.Context(), q.view()); s.err == nil {
+			i.feeds.keep(q.view(), s)
+		}
 	}
 	p := pageOf(q, s)
-	p.Silent, p.Left = i.silent(), departure{i.client.Stats().Departure}
+	p.Silent, p.Client, p.Left = i.silent(), i.client.String(), departure{i.client.Stats().Departure}
+	p.Own, p.Fails = i.own()
 	code := http.StatusOK
 	if s.err != nil {
 		p.Error, p.Blank, code = s.err.Error(), s.blank(), status(s.err)
@@ -68,13 +74,14 @@ func (i *inspector) servePage(w http.ResponseWriter, r *http.Request) {
 // pageOf returns the page for a query.
 func pageOf(q query, s state) page {
 	p := page{Query: q, At: s.at, More: s.list.More, Doubt: s.list.unknown}
-	p.Tree = operator.Circles(operator.Within(s.list.deadlocks, q.involves))
 	switch {
 	case q.Name != "":
 		p.Lock, p.Here = s.lock, s.here[q.Name]
-		p.Tree = operator.Tree(s.lock, s.list.Locks, s.list.deadlocks)
+		p.Tree = operator.Tree(s.lock, s.list.Locks, s.list.register)
 	case q.Process():
-		p.Parts = partsOf(s, q)
+		var waiting []operator.Lock
+		p.Parts, waiting = partsOf(s, q)
+		p.Tree = operator.Above(waiting, s.list.Locks, s.list.register, q.involves)
 		for _, part := range p.Parts {
 			switch {
 			case part.Role() == "leader":
@@ -88,6 +95,7 @@ func pageOf(q query, s state) page {
 		}
 	default:
 		p.Total = totalOf(s)
+		p.Tree = operator.Circles(operator.Within(s.list.register.Dead, q.involves))
 		rows := rowsOf(s, q.Filter, q.Sort)
 		p.Found = len(rows)
 		q.Page = min(q.Page, max(1, pages(q.Rows, p.Found))) // names have gone since the link was made
@@ -101,6 +109,14 @@ func pageOf(q query, s state) page {
 // From and To return the positions of the first and the last row among those found, from 1 on.
 func (p page) From() int { return min((p.Query.Page-1)*p.Query.Rows, p.Found) + 1 }
 func (p page) To() int   { return p.From() + len(p.Rows) - 1 }
+
+// One returns the ending of a verb whose subject is the names that were found.
+func (p page) One() string {
+	if p.Found == 1 {
+		return "s"
+	}
+	return ""
+}
 
 // Waits returns how many of Parts wait, without those that are candidates.
 func (p page) Waits() int { return len(p.Parts) - p.Holds - p.Leads - p.Stands }
@@ -125,7 +141,8 @@ var pageTemplate = sync.OnceValue(func() *template.Template {
 		"process":    func(c operator.Contender) string { return link("host", c.Host, "pid", strconv.Itoa(c.PID)) },
 		"session":    func(c operator.Contender) string { return link("session", c.Session) },
 		"age":        func(m operator.Millis) string { return m.Age(time.Now(), false) },
-		"clock":      func(t time.Time) string { return t.Format("15:04:05") },
+		"clock":      func(t time.Time) string { return t.Format("15:04:05 MST") },
+		"text":       operator.Escape,
 		"breakable":  breakable,
 		"revocation": operator.Revocation,
 		"place":      place,
@@ -155,10 +172,10 @@ func link(pairs ...string) string {
 	return "?" + v.Encode()
 }
 
-// breakable returns a text that a browser breaks after its separators, and not within words.
+// breakable returns a text, escaped as on a terminal, that a browser breaks after its separators, and not within words.
 func breakable(text string) template.HTML {
 	var b strings.Builder
-	rest := text
+	rest := operator.Escape(text)
 	for rest != "" {
 		n := strings.IndexAny(rest, "/-_.:@ ") + 1
 		if n == 0 {
@@ -183,10 +200,7 @@ func thousands(n int) string {
 
 // many returns a number of things.
 func many(n int, thing string) string {
-	if n != 1 {
-		thing += "s"
-	}
-	return thousands(n) + " " + thing
+	return strings.Replace(operator.Count(n, thing), strconv.Itoa(n), thousands(n), 1)
 }
 
 // place returns the position in the queue of a node, from 1 on, as the page shows it.

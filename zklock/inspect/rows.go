@@ -65,17 +65,18 @@ func rowsOf(s state, filter, by string) []row {
 
 // total is the head line of the list: what is stuck, and which process must move.
 type total struct {
-	Names, Waiters, Here int
-	Unsent               int // writes of this process that wait to be sent
-	Candidates           int // that wait on purpose
-	Deadlocks            int
-	Longest              operator.Lock // the name with the longest wait; "" if nothing waits
-	Since                operator.Millis
-	Holder               operator.Contender // the first one of Longest
-	Held                 bool               // there is one
-	Full                 string             // the session with most bytes of queue nodes, if these are many
-	MoverName            string             // "": the holder waits for no other name
-	Mover                operator.Contender // the holder at the end of the chain
+	Names, Here int
+	Waiters     int // processes
+	Unsent      int // writes of this process that wait to be sent
+	Candidates  int // that wait on purpose
+	Deadlocks   int
+	Longest     operator.Lock // the name with the longest wait; "" if nothing waits
+	Since       operator.Millis
+	Holder      operator.Contender // the first one of Longest
+	Held        bool               // there is one
+	Full        string             // the session with most bytes of queue nodes, if these are many
+	MoverName   string             // "": the holder waits for no other name
+	Mover       operator.Contender // the holder at the end of the chain
 }
 
 // muchShown is how many bytes of queue nodes of one session are worth a word: half of what a client puts on one
@@ -105,23 +106,29 @@ func fullest(locks []operator.Lock) string {
 
 // totalOf returns the head line of all names that were read.
 func totalOf(s state) (t total) {
-	t.Deadlocks = len(s.list.deadlocks)
+	t.Deadlocks = len(s.list.register.Dead)
+	waiting := make(map[string]bool)
 	for _, l := range s.list.Locks {
 		r := rowOf(l, s.here)
 		t.Names++
-		t.Waiters += r.Waiters
+		for _, c := range l.Contenders {
+			if !c.Held && !c.Candidacy {
+				waiting[c.Identity()] = true
+			}
+		}
 		t.Candidates += r.Stand
 		if r.Oldest != 0 && (t.Since == 0 || r.Oldest < t.Since) {
 			t.Longest, t.Since = l, r.Oldest
 		}
 	}
+	t.Waiters = len(waiting)
 	for _, n := range s.here {
 		t.Here += n
 	}
 	t.Unsent, t.Full = s.unsent, fullest(s.list.Locks)
 	if held := t.Longest.Holders(); len(held) > 0 {
 		t.Holder, t.Held = held[0], true
-		if name, c, ok := operator.Mover(t.Longest, s.list.Locks, s.list.deadlocks); ok && name != t.Longest.Name {
+		if name, c, ok := operator.Mover(t.Longest, s.list.Locks, s.list.register); ok && name != t.Longest.Name {
 			t.MoverName, t.Mover = name, c
 		}
 	}
@@ -136,9 +143,13 @@ type part struct {
 }
 
 // partsOf returns everything that the process of a query holds and waits for: what it holds first,
-// those names with the most waiters at the front.
-func partsOf(s state, q query) (parts []part) {
+// those names with the most waiters at the front. waiting has the names that it waits for.
+func partsOf(s state, q query) (parts []part, waiting []operator.Lock) {
 	for _, l := range s.list.Locks {
+		waits := func(c operator.Contender) bool { return q.shows(c) && !c.Held && !c.Candidacy }
+		if slices.ContainsFunc(l.Contenders, waits) {
+			waiting = append(waiting, l)
+		}
 		for _, c := range l.Contenders {
 			if !q.shows(c) {
 				continue
@@ -159,5 +170,5 @@ func partsOf(s state, q query) (parts []part) {
 		}
 		return cmp.Compare(b.Behind, a.Behind)
 	})
-	return parts
+	return parts, waiting
 }

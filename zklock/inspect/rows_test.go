@@ -35,7 +35,7 @@ func TestTotalHasTheFullestSession(t *testing.T) {
 		full, other := operator.Contender{Node: strings.Repeat("c", 58), Session: "0x2", Host: "h", PID: 7}, operator.Contender{Node: "c", Session: "0x1", Host: "h", PID: 8}
 		s.list.Locks = append(s.list.Locks, operator.Lock{Name: path, Path: path, Contenders: []operator.Contender{full, other}[:1+i%2]})
 	}
-	if text, want := totalOf(s).String(), "400 names, 600 waiters, 610 KiB of queue nodes on session 0x2 of h/7"; text != want {
+	if text, want := totalOf(s).String(), "400 names, 2 waiting processes, 610 KiB of queue nodes on session 0x2 of h/7"; text != want {
 		t.Errorf("%q, want %q", text, want)
 	}
 	s.list.Locks = s.list.Locks[:200]
@@ -46,7 +46,7 @@ func TestTotalHasTheFullestSession(t *testing.T) {
 
 // The head line has the writes of this process that wait to be sent.
 func TestTotalHasUnsentWrites(t *testing.T) {
-	if text, want := totalOf(state{unsent: 3}).String(), "0 names, 0 waiters, 3 writes not sent yet"; text != want {
+	if text, want := totalOf(state{unsent: 3}).String(), "0 names, 0 waiting processes, 3 writes not sent yet"; text != want {
 		t.Errorf("%q, want %q", text, want)
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 // writeText writes the page as text, for terminals.
 func (p page) writeText(w io.Writer) {
+	fmt.Fprintf(w, "%s\n%s\n", operator.Escape(p.Client), operator.Escape(p.Own))
 	if p.Silent != 0 {
 		fmt.Fprintf(w, "no answer from the ensemble since %s\n", time.UnixMilli(p.Silent).Format(time.RFC3339))
 	}
@@ -52,10 +53,10 @@ func (p page) writeText(w io.Writer) {
 		if len(p.Lock.Contenders) == 0 {
 			fmt.Fprintln(t, "No client holds this name or waits for it.")
 		} else {
-			row("#", "STATE", "MODE", "SINCE", "PROCESS", "LABEL", "WAITS FOR", "NODE")
+			row("#", "STATE", "MODE", "SINCE", "PROCESS", "WAITS FOR", "LABEL", "NODE")
 		}
 		for i, c := range p.Lock.Contenders {
-			row(strconv.Itoa(i+1), stateOf(c), c.Mode, c.Lasts(time.Now()), c.Process(), c.Label, p.waitsOf(c), c.ID())
+			row(strconv.Itoa(i+1), stateOf(c), c.Mode, c.Lasts(time.Now()), c.Process(), p.waitsOf(c), operator.Short(c.Label), c.ID())
 		}
 		if p.Here > 0 {
 			fmt.Fprintf(t, "\nwaiting in this process: %s\n", many(p.Here, "request"))
@@ -66,11 +67,11 @@ func (p page) writeText(w io.Writer) {
 		fmt.Fprintf(t, "%s %s\n\n", operator.Escape(p.Query.Subject()), p.Does())
 		row("NAME", "STATE", "MODE", "SINCE", "WAITERS", "LABEL", "NODE")
 		for _, part := range p.Parts {
-			row(part.Name, stateOf(part.Contender), part.Mode, part.Contender.Lasts(time.Now()), strconv.Itoa(part.Behind), part.Label, part.ID())
+			row(part.Name, stateOf(part.Contender), part.Mode, part.Contender.Lasts(time.Now()), strconv.Itoa(part.Behind), operator.Short(part.Label), part.ID())
 		}
 	default:
 		fmt.Fprintf(t, "%s\n\n", operator.Escape(p.Total.String()))
-		row("NAME", "HELD BY", "LABEL", "HELD", "WAITERS", "LONGEST WAIT")
+		row("NAME", "HELD BY", "HELD", "WAITERS", "LONGEST WAIT", "LABEL")
 		for _, r := range p.Rows {
 			if r.Error != "" {
 				row(r.Name, r.Error)
@@ -86,7 +87,7 @@ func (p page) writeText(w io.Writer) {
 			if n := len(r.Held) - 1; n > 0 {
 				holder += fmt.Sprintf(" and %d more", n)
 			}
-			row(r.Name, holder, label, since, r.Waiting(), r.Oldest.Age(time.Now(), false))
+			row(r.Name, holder, since, r.Waiting(), r.Oldest.Age(time.Now(), false), operator.Short(label))
 		}
 		if p.To() < p.Found {
 			fmt.Fprintf(t, "\n%s of %s names; next: page=%d\n", thousands(p.To()), thousands(p.Found), p.Query.Page+1)
@@ -151,7 +152,7 @@ func (r row) Waiting() string {
 // String returns the head line of the list.
 func (t total) String() string {
 	now := time.Now()
-	text := many(t.Names, "name") + ", " + many(t.Waiters, "waiter")
+	text := many(t.Names, "name") + ", " + many(t.Waiters, "waiting process")
 	if t.Here > 0 {
 		text += " and " + many(t.Here, "request") + " of this process"
 	}

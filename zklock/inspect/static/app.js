@@ -136,12 +136,13 @@ let streams = false, heard = 0, fetched = Date.now(), failed = false, silent = N
 const quiet = 12000; // the server says something every 5 s
 
 function show() {
-  const clock = (ms) => new Date(ms).toLocaleTimeString();
+  const clock = (ms) => new Date(ms).toLocaleTimeString([], { timeZoneName: "short" });
   let text = "live";
   if (!streams || failed || Date.now() - heard > quiet) text = "no answer from the server of this page since " + clock(Math.max(heard, fetched)) + ": trying again";
   else if (silent) text = "no answer from the ensemble since " + clock(silent) + ": trying again";
   else if (main.dataset.error) text = "failed at " + clock(fetched);
   document.body.classList.toggle("stale", text !== "live");
+  if (text === "live" && busy && Date.now() - refreshed > slow) text = "reading…";
   if (state.textContent !== text) state.textContent = text;
 }
 
@@ -151,11 +152,12 @@ let shown = main.dataset.blank ? null : location.search; // the query of the tab
 // in an outage, after the stream had broken or in another process: this page knows more than it.
 function keep(next) {
   delete next.dataset.blank;
-  for (const child of main.children) if (!child.matches(".error")) next.append(next.ownerDocument.importNode(child, true));
+  for (const child of main.children) if (!child.matches(".error, .own")) next.append(next.ownerDocument.importNode(child, true));
 }
 
-let busy = false, again = false, retry = 0, refreshed = 0;
+let busy = false, again = false, retry = 0, refreshed = 0, fetching = new AbortController();
 const pause = 200; // from one fetch to the next, at least
+const slow = 500; // a fetch that takes longer shows
 async function refresh() {
   if (busy) { again = true; return; }
   busy = true;
@@ -165,8 +167,15 @@ async function refresh() {
       await new Promise((done) => setTimeout(done, refreshed + pause - Date.now()));
       again = false;
       refreshed = Date.now();
+      setTimeout(show, slow + 10);
       const asked = location.href;
-      const text = await (await fetch(asked)).text();
+      fetching = new AbortController();
+      let text;
+      try {
+        text = await (await fetch(asked, { signal: fetching.signal })).text();
+      } catch (e) {
+        if (asked === location.href) throw e;
+      }
       if (asked !== location.href) { again = true; continue; } // the reader has typed since
       const next = new DOMParser().parseFromString(text, "text/html").querySelector("main");
       if (!next) throw new Error("this is another page");
@@ -213,6 +222,7 @@ if (!["name", "host", "session"].some((key) => new URLSearchParams(location.sear
       if (filter.value) query.set("q", filter.value); else query.delete("q");
       query.delete("page");
       history.replaceState(null, "", query.size ? "?" + query : "./");
+      fetching.abort(); // the answer would be to the text before
       refresh();
     }, 100);
   });

@@ -2,9 +2,11 @@ package session
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
@@ -32,6 +34,7 @@ type Pool[M Member] struct {
 	Attend  func(*Session) M                            // makes the member of each new session, before a caller has it
 	Ctx     context.Context                             // ends with the pool
 	stop    context.CancelFunc
+	failed  atomic.Pointer[time.Time] // the instant of the last Fail that counts, until a session has an answer
 
 	mu      mutex.Mutex[mutex.Outer]
 	slots   []slot[M]      // guarded by mu
@@ -275,6 +278,9 @@ func (p *Pool[M]) run(s *Session, o overseer, suspendedThen time.Duration) {
 // discard takes a session that is over out of the pool. It is called exactly once for each session,
 // after its handles have ended.
 func (p *Pool[M]) discard(s *Session, lost bool) {
+	if lost && errors.Is(s.Cause(), errs.ErrLeaseOver) {
+		p.Fail(lease.Now().Sub(answered(s)) / 2) // the others were heard at other moments
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i := range p.slots {

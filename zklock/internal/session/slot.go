@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -170,26 +171,20 @@ func (p *Pool[M]) diagnose(o *opening) error {
 }
 
 // Healthy returns nil if the ensemble has answered on one of the pool's sessions within that
-// session's timeout, and no lease that counts there has run out. That may be a session that was
-// replaced because of its age, while the next one is being opened. It makes no request. Without a
-// session it starts to open one, and does not wait for it.
+// session's timeout, and since the last Fail, and no lease that counts there has run out. That may be a
+// session that was replaced because of its age, while the next one is being opened. It makes no request.
+// Without a session it starts to open one, and does not wait for it.
 func (p *Pool[M]) Healthy() error {
-	living := false
-	for _, m := range p.All() {
-		s := m.itself()
-		if isProven(s) {
-			return nil
-		}
-		living = living || !s.IsOver() // asked last: a session that is being replaced may end meanwhile
-	}
-	if living {
-		return fmt.Errorf("%w: the ensemble has not answered for a session timeout", errs.ErrUnavailable)
+	if known, err := p.judge(); known {
+		return err
 	}
 	found, _, o, err := p.look("", 0)
 	p.mu.Lock()
 	proven := p.proven
 	p.mu.Unlock()
-	if found || err != nil || lease.Now().Before(proven) { // what was found has just been opened
+	failed := p.failed.Load()
+	answered := lease.Now().Before(proven) && (failed == nil || proven.Add(-p.Settings.SessionTimeout).After(*failed))
+	if found || err != nil || answered { // what was found has just been opened
 		return err
 	}
 	text := "%w: none has been opened yet"
@@ -200,6 +195,71 @@ func (p *Pool[M]) Healthy() error {
 		return fmt.Errorf(text+": %w", errs.ErrUnavailable, why)
 	}
 	return fmt.Errorf(text, errs.ErrUnavailable)
+}
+
+// Problem returns why callers get no session now, as far as that is known, and nil otherwise. In contrast to
+// Healthy it opens none.
+func (p *Pool[M]) Problem() error {
+	if err := p.Regressed(); err != nil {
+		return err
+	}
+	if known, err := p.judge(); known {
+		return err
+	}
+	p.mu.Lock()
+	var o *opening
+	for i := range p.slots {
+		o = cmp.Or(o, p.slots[i].opening)
+	}
+	p.mu.Unlock()
+	if o == nil {
+		return nil
+	}
+	if why := p.diagnose(o); why != nil {
+		return fmt.Errorf("%w: %w", errs.ErrUnavailable, why)
+	}
+	return nil
+}
+
+// judge returns what the living sessions show of the ensemble; known is false if there is none.
+func (p *Pool[M]) judge() (known bool, _ error) {
+	var silent error
+	for _, m := range p.All() {
+		s := m.itself()
+		failed := p.failed.Load()
+		switch proven := isProven(s); {
+		case proven && (failed == nil || answered(s).After(*failed)):
+			if failed != nil {
+				p.failed.CompareAndSwap(failed, nil)
+			}
+			return true, nil
+		case proven:
+			silent = fmt.Errorf("%w: the ensemble has not answered since an acquisition failed or locks were lost because of that", errs.ErrUnavailable)
+		case silent == nil && !s.IsOver(): // asked last: a session that is being replaced may end meanwhile
+			silent = fmt.Errorf("%w: the ensemble has not answered for a session timeout", errs.ErrUnavailable)
+		}
+	}
+	return silent != nil, silent
+}
+
+// Fail notes that a caller has waited for some time in vain, or that locks were lost after a silence of that time. If no session has had an
+// answer in that time, Healthy fails until one has: what callers meet is failure, although the sessions may live.
+func (p *Pool[M]) Fail(d time.Duration) {
+	now := lease.Now()
+	for _, m := range p.All() {
+		if s := m.itself(); !s.IsOver() && answered(s).After(now.Add(-d)) {
+			return
+		}
+	}
+	p.failed.Store(&now)
+}
+
+// answered returns the instant at which an exchange was last answered; the opening of the session counts as one.
+func answered(s *Session) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := lease.Now()
+	return now.Add(-s.quietLocked(now))
 }
 
 // isProven reports whether a session has had an answer within its timeout, and its lease has

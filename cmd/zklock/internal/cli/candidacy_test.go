@@ -51,8 +51,8 @@ func TestCandidaciesAreShownAsSuch(t *testing.T) {
 		if _, out, _ := command(t, e, "who", "reminders"); !strings.Contains(squeeze(out), "\nleader exclusive 1h25m0s web-1/1") || !strings.Contains(squeeze(out), "\ncandidate exclusive 1h25m0s web-2/1") {
 			t.Errorf("the queue:\n%s", out)
 		}
-		o := look(t.Context(), a, "", 5, &operator.Holds{})
-		if got := squeeze(strings.Join(o.lines(200), "\n")); !strings.Contains(got, "2 names in use, 1 waiter, 1 candidate\n") || strings.Index(got, "orders/42") > strings.Index(got, "reminders") ||
+		o := look(t.Context(), a, "", 5, "waiters", &operator.Holds{})
+		if got := squeeze(strings.Join(o.lines(200), "\n")); !strings.Contains(got, "2 names in use, 1 waiting process, 1 candidate\n") || strings.Index(got, "orders/42") > strings.Index(got, "reminders") ||
 			!strings.Contains(got, "reminders exclusive web-1/1 (leader) asked 1h25m0s ago 0 and 1 candidate -") {
 			t.Errorf("top:\n%s", got)
 		}
@@ -90,6 +90,19 @@ func TestLsSorts(t *testing.T) {
 				t.Errorf("--sort %s: %d, %q: %s, want %s", by, code, stderr, text, want)
 			}
 		}
+		for by, want := range map[order]string{"waiters": "e d b c a", "wait": "d e b c a", "age": "b c d e a", "name": "a b c d e"} { // top keeps some rows only
+			o := look(t.Context(), a, "", 10, by, &operator.Holds{})
+			var got []string
+			for _, r := range o.rows {
+				got = append(got, r.name)
+			}
+			if text := strings.Join(got, " "); text != want {
+				t.Errorf("top --sort %s: %s, want %s", by, text, want)
+			}
+			if o := look(t.Context(), a, "", 1, by, &operator.Holds{}); o.rows[0].name != got[0] {
+				t.Errorf("top --sort %s, on one line: %s", by, o.rows[0].name)
+			}
+		}
 		if code, out, _ := command(t, e, "ls", "--sort", "wait", "-o", "json"); code != 0 || !strings.HasPrefix(out, `[{"name":"d"`) || !strings.HasSuffix(out, "}\n]\n") {
 			t.Errorf("%d, %s", code, out)
 		}
@@ -103,7 +116,7 @@ func TestLsSorts(t *testing.T) {
 func TestTopCountsInWords(t *testing.T) {
 	o := overview{limit: 5, at: time.Now()}
 	o.add(zklock.LockInfo{Name: "orders/42", Contenders: []zklock.Contender{{Held: true}, {}}})
-	if head := o.lines(80)[0]; !strings.HasSuffix(head, "  1 name in use, 1 waiter") {
+	if head := o.lines(80)[0]; !strings.HasSuffix(head, "  1 name in use, 1 waiting process") {
 		t.Errorf("%q", head)
 	}
 }

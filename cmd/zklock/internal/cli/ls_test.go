@@ -132,7 +132,7 @@ func TestTopShowsAgesOfTheMomentItPrints(t *testing.T) {
 		}
 		defer c.Close()
 		hold(t, c.Mutex("x"))
-		o := look(t.Context(), c, "", 10, &operator.Holds{})
+		o := look(t.Context(), c, "", 10, "waiters", &operator.Holds{})
 		if text := strings.Join(o.lines(200), "\n"); !strings.Contains(text, "asked 8s ago") || !o.at.Equal(time.Now()) {
 			t.Errorf("at %v, now %v:\n%s", o.at, time.Now(), text)
 		}

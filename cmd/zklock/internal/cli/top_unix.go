@@ -24,11 +24,12 @@ func init() { subcommands = append(subcommands, (*app).topCommand) }
 
 func (a *app) topCommand() *cobra.Command {
 	var every time.Duration
+	by := order("waiters")
 	cmd := &cobra.Command{
 		Use:   "top [PREFIX]",
 		Short: "Show the busiest names, live",
 		Long: `Show the names with the most waiters, and those that have been held for the longest time, again and
-again. The leader of an election and its candidates hold and wait for long on purpose: such names
+again; with --sort wait, those first that processes have waited for the longest time. The leader of an election and its candidates hold and wait for long on purpose: such names
 come last. PREFIX is one of the name. q or Ctrl-C ends it, and leaves the terminal as it was.`,
 		ValidArgsFunction: a.completeNames(1),
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -46,9 +47,10 @@ come last. PREFIX is one of the name. q or Ctrl-C ends it, and leaves the termin
 				return err
 			}
 			defer c.Close()
-			return top(cmd.Context(), c, strings.Join(args, ""), every)
+			return top(cmd.Context(), c, strings.Join(args, ""), by, every)
 		},
 	}
+	by.addTo(cmd)
 	cmd.Flags().DurationVar(&every, "every", time.Second, "how soon a change shows; later if reading all names takes a quarter of that time")
 	return cmd
 }
@@ -57,7 +59,7 @@ come last. PREFIX is one of the name. q or Ctrl-C ends it, and leaves the termin
 const minEvery = 200 * time.Millisecond
 
 // top shows overviews until a key or a signal ends it.
-func top(ctx context.Context, c *zklock.Client, prefix string, every time.Duration) error {
+func top(ctx context.Context, c *zklock.Client, prefix string, by order, every time.Duration) error {
 	s, err := screen.Open(os.Stdin, os.Stdout)
 	if errors.Is(err, screen.ErrNoTerminal) {
 		return usage("top needs a terminal: use ls in scripts")
@@ -85,7 +87,7 @@ func top(ctx context.Context, c *zklock.Client, prefix string, every time.Durati
 		_, height := s.Size()
 		began := time.Now()
 		looked := make(chan overview, 1)
-		go func() { looked <- look(ctx, c, prefix, height-otherLines, &holds) }()
+		go func() { looked <- look(ctx, c, prefix, height-otherLines, by, &holds) }()
 		late := time.NewTimer(patience)
 		for waits := true; waits; {
 			var lines []string

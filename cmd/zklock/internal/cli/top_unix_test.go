@@ -30,13 +30,13 @@ func TestPauseOfTop(t *testing.T) {
 func TestTopSaysThatItConnects(t *testing.T) {
 	var o overview
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	if lines := o.connecting(now, 80); lines[0] != "03:04:05  connecting to the ensemble" || lines[len(lines)-1] != "q ends" {
+	if lines := o.connecting(now, 80); lines[0] != "03:04:05 UTC  connecting to the ensemble" || lines[len(lines)-1] != "q ends" {
 		t.Errorf("%q", lines)
 	}
 	o = overview{limit: 5, at: now}
 	o.add(zklock.LockInfo{Name: "orders/42", Contenders: []zklock.Contender{{Held: true, Host: "web-3"}}})
 	lines := o.connecting(now.Add(time.Minute), 80)
-	if lines[0] != "03:05:05  connecting to the ensemble, since 03:04:05 without an answer" || !slices.ContainsFunc(lines, func(l string) bool { return strings.HasPrefix(l, "orders/42") }) {
+	if lines[0] != "03:05:05 UTC  connecting to the ensemble, since 03:04:05 UTC without an answer" || !slices.ContainsFunc(lines, func(l string) bool { return strings.HasPrefix(l, "orders/42") }) {
 		t.Errorf("%q", lines)
 	}
 }

@@ -184,5 +184,5 @@ func (w *eventWriter) unknown(why error, now time.Time) error {
 	return err
 }
 
-// clock is the form of a time in lines for people.
-const clock = "15:04:05.000"
+// clock is the form of a time in lines for people: with a zone, since a terminal may be at a machine in another one.
+const clock = "15:04:05.000Z07:00"

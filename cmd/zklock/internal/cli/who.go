@@ -28,7 +28,11 @@ the process asked for the lock, by the clocks of both machines: a holder may hav
 of that. A state of "keeps" means that the process may keep the lock between uses; "leader" and
 "candidate" are those of an election, or of another acquisition that is meant to last. REVOKED, with
 the reason, is there if a contender was asked to give the lock back. With -o wide, REVOCABLE says whether
-its program looks for such a request; "?" is not known.
+its program looks for such a request, and the label is there to its end; "?" is not known.
+
+With --tree, each contender is below the one that it waits for, and after that comes what holds the name up: below
+each holder the names that it waits for, with their holders, and so on to the process at the end, which waits
+for no lock. It is the one to look at. So --tree reads all names.
 
 Deadlocks that the name is in are below the queue. They exist for a moment only, since one of their waits
 fails, unless their clients cannot look for them.
@@ -59,7 +63,9 @@ NODE identifies one contender, as zklock release takes it.`,
 			case f == formatJSON:
 				err = writeJSON(out, operator.Show(args[0], c.Mutex(args[0]).Path(), queue, nil))
 			case tree:
-				err = writeTree(out, queue, time.Now())
+				if err = writeTree(out, queue, time.Now()); err == nil && len(queue) > 0 {
+					return written(a.writeChain(cmd.Context(), out, c, args[0]), out.Flush())
+				}
 			default:
 				err = writeQueue(out, queue, time.Now(), f == formatWide)
 			}
@@ -70,17 +76,61 @@ NODE identifies one contender, as zklock release takes it.`,
 		},
 	}
 	f.addTo(cmd, formatTable, formatWide, formatJSON)
-	cmd.Flags().BoolVar(&tree, "tree", false, "show each contender below the one that it waits for")
+	cmd.Flags().BoolVar(&tree, "tree", false, "show each contender below the one that it waits for, and what holds the name up, across names")
 	return cmd
+}
+
+// writeChain writes what holds a name up, across names, and the process at the end.
+func (a *app) writeChain(ctx context.Context, w io.Writer, c *zklock.Client, name string) error {
+	var locks []zklock.LockInfo
+	for info, err := range c.Locks(ctx, "") {
+		if err != nil {
+			a.messages.printf("%v", err) // the rest is of use
+			continue
+		}
+		locks = append(locks, info)
+	}
+	register, err := operator.ReadRegister(ctx, c, locks)
+	if err != nil {
+		a.messages.printf("%v", err)
+	}
+	shown := make([]operator.Lock, len(locks))
+	var of operator.Lock
+	for i, info := range locks {
+		if shown[i] = operator.Show(info.Name, info.Path, info.Contenders, nil); info.Name == name {
+			of = shown[i]
+		}
+	}
+	tree := operator.Tree(of, shown, register)
+	if len(tree) == 0 {
+		return nil
+	}
+	lines := []string{""}
+	if slices.ContainsFunc(tree, func(b operator.Branch) bool { return b.Depth > 0 || b.Relation != operator.Holding }) {
+		lines = append(lines, "what holds it up:")
+		for _, b := range tree {
+			lines = append(lines, strings.Repeat("  ", b.Depth+1)+operator.Escape(b.String(time.Now())))
+		}
+	}
+	if held, end, ok := operator.EndOf(name, tree); ok {
+		lines = append(lines, "at the end: "+operator.Escape(end.Named()+" holds "+held)+", and waits for no lock as far as is known: look at that process",
+			"  "+operator.Escape(operator.Revocation(held, end)))
+	}
+	for _, line := range lines {
+		if _, err := fmt.Fprintln(w, line); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // writeDeadlocks writes the deadlocks that a name is in at this moment.
 func (a *app) writeDeadlocks(ctx context.Context, w io.Writer, c *zklock.Client, name string) error {
-	found, err := operator.Deadlocks(ctx, c)
+	found, err := operator.ReadRegister(ctx, c, nil)
 	if err != nil {
 		a.messages.printf("%v", err)
 	}
-	in := operator.Within(found, func(l zklock.DeadlockLink) bool { return l.Held == name })
+	in := operator.Within(found.Dead, func(l zklock.DeadlockLink) bool { return l.Held == name })
 	for _, b := range operator.Circles(in) {
 		if _, err := fmt.Fprintln(w, strings.Repeat("  ", b.Depth)+operator.Escape(b.String(time.Now()))); err != nil {
 			return err
@@ -144,7 +194,11 @@ func writeQueue(w io.Writer, queue []zklock.Contender, now time.Time, wide bool)
 	}
 	t := newTable(w, title...)
 	for _, c := range queue {
-		row := []string{state(c), c.Mode.String(), age(c.Since, now), owner(c), dash(c.Label), node(c)}
+		label := operator.Short(c.Label)
+		if wide {
+			label = c.Label
+		}
+		row := []string{state(c), c.Mode.String(), age(c.Since, now), owner(c), dash(label), node(c)}
 		switch {
 		case wide:
 			row = append(row, operator.Hex(c.Session), revocable(c), dash(c.Revoked), dash(c.Trace))

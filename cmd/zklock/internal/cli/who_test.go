@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -42,7 +43,8 @@ func TestWhoShowsTheQueue(t *testing.T) {
 			{"-o wide", "STATE MODE ASKED PROCESS LABEL NODE SESSION REVOCABLE REVOKED TRACE\n" +
 				"holds exclusive 5s web-3/812 POST /pay\\x1b[2J " + node(queue[0]) + " " + operator.Hex(queue[0].Session) + " no - -\n" +
 				"waits exclusive 5s web-4 - " + node(queue[1]) + " " + operator.Hex(queue[1].Session) + " no - -"},
-			{"--tree", "web-3/812 holds exclusive, POST /pay\\x1b[2J, 5s\nweb-4 waits exclusive, -, 5s"},
+			{"--tree", "web-3/812 holds exclusive, POST /pay\\x1b[2J, 5s\nweb-4 waits exclusive, -, 5s\n\n" +
+				"at the end: web-3/812 \"POST /pay\\x1b[2J\" holds orders/42, and waits for no lock as far as is known: look at that process\nzklock revoke orders/42 " + node(queue[0]) + " --reason ''"},
 		} {
 			code, out, stderr := command(t, e, append([]string{"who", "orders/42"}, strings.Fields(f.flags)...)...)
 			if got := squeeze(out); code != 0 || got != f.want || stderr != "" {
@@ -88,7 +90,7 @@ func TestWhoShowsADeadlock(t *testing.T) {
 			want bool
 		}{{"who orders/42", true}, {"who --tree customers/7", true}, {"who other", false}, {"who -o json orders/42", false}} {
 			code, out, stderr := command(t, e, strings.Fields(c.args)...)
-			got := strings.Contains(out, "\ndeadlock: each of these 2 waits for the next, and the last for the first\n  web/") &&
+			got := strings.Contains(squeeze(out), "\ndeadlock: each of these 2 waits for the next, and the last for the first\nweb/") &&
 				strings.Contains(out, "web/1 holds orders/42 and waits for customers/7") &&
 				strings.Contains(out, "web/2 holds customers/7 and waits for orders/42") && strings.Count(out, ": this wait fails, and the others go on\n") == 1
 			if code != 0 || got != c.want {
@@ -230,4 +232,44 @@ func TestTreeOfAQueue(t *testing.T) {
 	if err := writeTree(&b, long, time.Now()); err != nil || b.Len() > 1<<20 || !strings.Contains(b.String(), "(4999) h waits") {
 		t.Errorf("a queue of 5000: %d bytes, %v", b.Len(), err)
 	}
+}
+
+// TestTreeLeadsToTheCulprit: from a victim, also one whose request has no node in the queue of what it waits for,
+// the flag --tree leads to the process that does nothing, and its next step is about that.
+func TestTreeLeadsToTheCulprit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		defer e.Close()
+		as := func(host string) *zklock.Client {
+			trace := 0
+			return client(t, e, zklock.WithIdentity(zklock.Identity{Host: host, PID: 1}), zklock.WithHooks(zklock.Hooks{Inject: func(context.Context) string {
+				trace++
+				return fmt.Sprintf("00-%032d-%016d-01", trace, trace)
+			}}))
+		}
+		shop, stuck := as("shop-1"), as("stuck-9")
+		hold(t, stuck.Mutex("stock"), zklock.WithLabel("recount"))
+		for i, name := range []string{"cart/0", "cart/1", "cart/2"} {
+			l := hold(t, shop.Mutex(name))
+			ctx, cancel := l.Context(t.Context())
+			t.Cleanup(cancel)
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				_, _ = shop.Mutex("stock").Acquire(ctx)
+			}()
+			t.Cleanup(func() { cancel(); <-done })
+			if i == 0 {
+				time.Sleep(time.Second)
+			}
+		}
+		time.Sleep(5 * time.Second)
+		for _, name := range []string{"cart/0", "cart/1", "cart/2", "stock"} {
+			code, out, stderr := command(t, e, "who", "--tree", name)
+			if code != 0 || stderr != "" || !strings.Contains(out, "\nat the end: stuck-9/1 \"recount\" holds stock, and waits for no lock as far as is known: look at that process\n  zklock revoke stock ") ||
+				strings.Contains(out, "zklock revoke cart") || name != "stock" && !strings.Contains(out, "it waits for stock") {
+				t.Errorf("%s: %d, %q\n%s", name, code, stderr, out)
+			}
+		}
+	})
 }
