@@ -158,9 +158,16 @@ func (g *gate) nextLocked(q *separate, instead *Hold) *ticket {
 			return nil // without a look at each of thousands
 		}
 	}
+	yields := c.several > 0 && g.yieldsLocked(time.Now())
+	if yields && c.several == c.line.Len() {
+		return nil
+	}
 	fits := func(tk *ticket) bool {
 		if len(tk.r.Wants) == 1 {
 			return q.hasRoom(&tk.r.Wants[0], instead)
+		}
+		if yields {
+			return false
 		}
 		for i, o := range g.names(new(few)[:0], tk.r.Wants) {
 			if !o.hasRoom(&tk.r.Wants[i], instead) && tk.passed <= maxPassed {
@@ -215,10 +222,12 @@ func (g *gate) admitLocked(tk *ticket, instead *Hold) {
 	}
 	if instead == nil {
 		enterLocked(names, tk.r)
+		g.asksLocked(tk.r)
 		tk.answer(false, nil)
 		return
 	}
 	tk.r.admitted = true
+	g.asksLocked(tk.r)
 	for _, q := range names {
 		for i := 0; q != nil && i < len(q.through); i++ {
 			if e := &q.through[i]; e.hold == instead {
