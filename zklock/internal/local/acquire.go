@@ -43,7 +43,7 @@ func (q *Queue) comesLate(r *Request) error {
 	switch ended := r.Ctx.Err(); {
 	case ended != nil:
 		err = errs.WaitEnded(r.Ctx, errs.ErrNotAcquired)
-	case r.ctx == nil || !bounded || time.Now().Before(deadline):
+	case r.ctx == nil || !bounded || !time.Now().After(deadline):
 		return nil
 	default:
 		err = fmt.Errorf("%w: %w", errs.ErrNotAcquired, context.DeadlineExceeded)
