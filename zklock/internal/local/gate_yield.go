@@ -13,7 +13,7 @@ import "time"
 // Invariants:
 //   - The client yields for pressedFor at most after the last caller has left so. Then all that has room is let through,
 //     whatever the one that asks waits for. So what waits for that is in no circle of waits that lasts.
-//   - While no caller leaves so, nothing yields.
+//   - While no caller leaves so, or one in a second, nothing yields.
 //   - The order of those that wait, and what they may be passed over for, is that of the gate.
 type yielding struct {
 	asking int           // guarded by the gate's mu; how many requests for several names are under way, with those of agents
@@ -57,8 +57,10 @@ func (g *gate) askedLocked(r *Request, got, behind bool) {
 			y.pause = 0
 		}
 	case behind && r.Caller != nil:
+		if now.Sub(y.failed) < pressedFor {
+			y.pause = min(max(2*y.pause, now.Sub(time.UnixMilli(r.Origin.Since)), breath), maxPause)
+		}
 		y.failed = now
-		y.pause = min(max(2*y.pause, now.Sub(time.UnixMilli(r.Origin.Since)), breath), maxPause)
 	}
 	switch {
 	case y.pause > 0:

@@ -28,8 +28,8 @@ func TestReservedTicketIsNotNext(t *testing.T) {
 	}
 }
 
-// While it is not known for how long callers work, the newest is next: the others are about to leave.
-func TestNewestIsNextWhileTheWorkIsNotKnown(t *testing.T) {
+// While it is not known for how long callers work, the first is next that has at least half of its time left.
+func TestNextWhileTheWorkIsNotKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l list.List
 		var p patience
@@ -38,9 +38,7 @@ func TestNewestIsNextWhileTheWorkIsNotKnown(t *testing.T) {
 			l.PushBack(&ticket{r: &Request{}, patience: &p, since: time.Now()})
 			time.Sleep(10 * time.Millisecond)
 		}
-		l.PushBack(&ticket{r: &Request{}, patience: &p})
-		l.Back().Value.(*ticket).r.Try = true
-		first, newest := l.Front().Value, l.Back().Prev().Value
+		first, second, third := l.Front().Value, l.Front().Next().Value, l.Back().Value
 		is := func(when string, want any) {
 			t.Helper()
 			if got := nextOf(&l, false, all); got != want {
@@ -48,11 +46,12 @@ func TestNewestIsNextWhileTheWorkIsNotKnown(t *testing.T) {
 			}
 		}
 		is("while none has given up", first)
+		p.leftLocked(&Request{ctx: context.Background()}, time.Now(), time.Now())
+		is("after one at its deadline", first)
+		second.(*ticket).deadline, first.(*ticket).deadline = time.Now().Add(25*time.Millisecond), time.Now().Add(25*time.Millisecond)
+		is("with deadlines after 30 of 55 ms, and 20 of 45 ms", second)
 		p.leftLocked(&Request{ctx: context.Background()}, time.Now().Add(-40*time.Millisecond), time.Time{})
-		is("after one has given up", newest)
-		newest.(*ticket).reserved = true
-		is("while the newest is about to get another place", l.Front().Next().Value)
-		newest.(*ticket).reserved = false
+		is("after one has left after 40 ms", third)
 		p.workedLocked(time.Now().Add(-time.Millisecond))
 		is("after one has worked for a millisecond", first)
 		time.Sleep(pressedFor)

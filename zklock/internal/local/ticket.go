@@ -50,9 +50,6 @@ const maxPatience = 1000
 func nextOf(waiters *list.List, leads bool, fits func(*ticket) bool) (next *ticket) {
 	var now time.Time
 	looks := 0
-	if tk := newestOf(waiters, fits); tk != nil {
-		return tk
-	}
 	for at := waiters.Front(); at != nil; at = at.Next() {
 		tk := at.Value.(*ticket)
 		if tk.reserved || !fits(tk) {
@@ -80,21 +77,6 @@ func nextOf(waiters *list.List, leads bool, fits func(*ticket) bool) (next *tick
 		}
 	}
 	return next
-}
-
-// newestOf returns the newest ticket of a list that fits, if callers give up, and it is not known yet for how long one works;
-// else nil.
-func newestOf(waiters *list.List, fits func(*ticket) bool) *ticket {
-	first := waiters.Front()
-	if first == nil || !first.Value.(*ticket).patience.isBlindLocked() {
-		return nil
-	}
-	for at := waiters.Back(); at != nil; at = at.Prev() {
-		if tk := at.Value.(*ticket); !tk.reserved && !tk.r.Try && fits(tk) {
-			return tk
-		}
-	}
-	return nil
 }
 
 // leavesIfPanics calls f, which calls a hook. If that panics, a ticket leaves its queue: the caller may recover, and
