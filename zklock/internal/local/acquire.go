@@ -37,6 +37,11 @@ func (q *Queue) Acquire(r *Request) (err error) {
 // the answer that it waited for was faster than the end of its context, and its goroutine slower. On a machine that is
 // very busy a context ends late, too: its goroutine has to run first. So a request that had to wait, or to ask the
 // ensemble, looks at the clock. Its WithWait does not count: that bounds the wait alone.
+//
+// Nothing else lets an acquisition outlive its context. Each wait of its goroutine ends with the context, but for these: a
+// caller that leaves while it is granted a place waits for the end of that, which takes no request (Queue.leave, gate.leave,
+// Queue.enter); hooks, also the Handover hook of the one before it; and the wait of a registered circle, which takes ten
+// milliseconds to be withdrawn (deadlock.Detector.End).
 func (q *Queue) comesLate(r *Request) error {
 	deadline, bounded := r.Ctx.Deadline()
 	var err error
