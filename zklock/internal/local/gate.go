@@ -43,7 +43,6 @@ type gate struct {
 	mu     mutex.Mutex[mutex.Outer]
 	byPath map[string]*separate // guarded by mu
 	sweep  int                  // guarded by mu; idle names are forgotten when byPath is as large
-	jitter func(time.Duration) time.Duration
 	yielding
 }
 
@@ -66,7 +65,8 @@ type taker interface {
 
 // init sets up the gate of a client. A candidate that waits for as long as long has a node.
 func (g *gate) init(client gateClient, long time.Duration, jitter func(time.Duration) time.Duration) {
-	g.client, g.long, g.jitter, g.byPath = client, long, jitter, make(map[string]*separate)
+	g.client, g.long, g.byPath = client, long, make(map[string]*separate)
+	g.yielding.jitter, g.yielding.resume = jitter, g.resume
 }
 
 // separate is what the gate knows of a name.

@@ -139,6 +139,21 @@ func (g *gate) serveLocked(names []*separate) {
 	}
 }
 
+// resume lets those through that a pause has held up: see yielding.
+func (g *gate) resume() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var held []*separate
+	for _, s := range g.byPath {
+		if s.crowd != nil && s.crowd.several > 0 {
+			held = append(held, s)
+		}
+	}
+	if g.serveLocked(held); len(held) > 0 {
+		g.resumedLocked()
+	}
+}
+
 // nextLocked returns the ticket that is let through next on a name; nil if none may pass. instead is a hold that
 // counts as gone; nil: none does.
 func (g *gate) nextLocked(q *separate, instead *Hold) *ticket {

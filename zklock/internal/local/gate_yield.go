@@ -21,14 +21,16 @@ type yielding struct {
 	until  time.Time     // guarded by the gate's mu; when the next may ask
 	failed time.Time     // guarded by the gate's mu; when a caller has left behind another client's contender last
 	due    *time.Timer   // guarded by the gate's mu; of resume; nil: the client has never yielded
+
+	jitter func(time.Duration) time.Duration
+	resume func() // lets those through that a pause has held up; it locks the gate's mu
 }
 
 // maxPause bounds a pause.
 const maxPause = pressedFor / 2
 
 // yieldsLocked reports whether no further request for several names may ask now.
-func (g *gate) yieldsLocked(now time.Time) bool {
-	y := &g.yielding
+func (y *yielding) yieldsLocked(now time.Time) bool {
 	if y.pause > 0 && now.Sub(y.failed) >= pressedFor {
 		y.pause = 0
 	}
@@ -36,19 +38,19 @@ func (g *gate) yieldsLocked(now time.Time) bool {
 }
 
 // asksLocked counts a request for several names that was let through.
-func (g *gate) asksLocked(r *Request) {
+func (y *yielding) asksLocked(r *Request) {
 	if len(r.Wants) > 1 && r.admitted {
-		g.yielding.asking++
+		y.asking++
 	}
 }
 
 // askedLocked ends that. behind says that it stood behind another client's contender. An agent's request ends when no caller
 // is there: that says nothing of how long callers wait.
-func (g *gate) askedLocked(r *Request, got, behind bool) {
+func (y *yielding) askedLocked(r *Request, got, behind bool) {
 	if len(r.Wants) == 1 {
 		return
 	}
-	y, now := &g.yielding, time.Now()
+	now := time.Now()
 	y.asking--
 	yielded := y.pause > 0
 	switch {
@@ -64,41 +66,34 @@ func (g *gate) askedLocked(r *Request, got, behind bool) {
 	}
 	switch {
 	case y.pause > 0:
-		pause := g.jitter(y.pause)
+		pause := y.jitter(y.pause)
 		y.until = now.Add(pause)
-		g.resumeLocked(pause)
+		y.resumeLocked(pause)
 	case yielded:
-		g.resumeLocked(0)
+		y.resumeLocked(0)
 	}
 }
 
 // resumeLocked has resume called after a time.
-func (g *gate) resumeLocked(after time.Duration) {
-	if y := &g.yielding; y.due == nil {
-		y.due = time.AfterFunc(after, g.resume)
+func (y *yielding) resumeLocked(after time.Duration) {
+	if y.due == nil {
+		y.due = time.AfterFunc(after, y.resume)
 	} else {
 		y.due.Reset(after)
 	}
 }
 
-// resume lets those through that a pause has held up. If one still asks, they wait until the client yields no more.
-func (g *gate) resume() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	var held []*separate
-	for _, s := range g.byPath {
-		if s.crowd != nil && s.crowd.several > 0 {
-			held = append(held, s)
-		}
+// resumedLocked is called at the end of resume. If one still asks, the others wait until the client yields no more.
+func (y *yielding) resumedLocked() {
+	now := time.Now()
+	if !y.yieldsLocked(now) {
+		return
 	}
-	g.serveLocked(held)
-	if now := time.Now(); len(held) > 0 && g.yieldsLocked(now) {
-		next := g.yielding.failed.Add(pressedFor)
-		if until := g.yielding.until; now.Before(until) {
-			next = earlier(next, until)
-		}
-		g.resumeLocked(next.Sub(now))
+	next := y.failed.Add(pressedFor)
+	if now.Before(y.until) {
+		next = earlier(next, y.until)
 	}
+	y.resumeLocked(next.Sub(now))
 }
 
 // earlier returns the earlier one of two times.

@@ -21,7 +21,7 @@ type throngPlan struct {
 	faults                   int
 }
 
-// newThrongPlan returns the plan of a seed. callers, if not 0, is how many there are, who all come at about the same time.
+// newThrongPlan returns the plan of a seed. callers, if not 0, is how many there are. They come at about the same time.
 func newThrongPlan(rng *rand.Rand, callers int) throngPlan {
 	p := throngPlan{clients: 1 + rng.IntN(3), callers: 20 + rng.IntN(180), rounds: 2 + rng.IntN(4), pool: 1 + rng.IntN(2)}
 	p.latency = time.Duration(rng.IntN(3)) * 500 * time.Microsecond

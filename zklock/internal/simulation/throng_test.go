@@ -286,7 +286,7 @@ func TestSimulatedThrongs(t *testing.T) {
 	}
 }
 
-// The same of 50,000 callers, who come within a third of a second, and leave by thousands at one instant.
+// The same of 50,000 callers. They come within a third of a second, and leave by thousands at one instant.
 func TestSimulatedThrongsOf50000(t *testing.T) {
 	if corekit.Race {
 		t.Skip("50,000 goroutines are more than the race detector allows")
