@@ -271,7 +271,10 @@ func (l load) check(t *testing.T) {
 	switch {
 	case l.shares(), overlaps && !fleet: // how many hold together differs from second to second
 		average(0.8)
-	case overlaps, fleet && l.kind == "semaphore": // two of three patient callers may have the same client
+	case overlaps: // what the load has taught the clients is forgotten within a second
+		average(0.9)
+		later = float64(after.grants[len(after.grants)-1])
+	case fleet && l.kind == "semaphore": // two of three patient callers may have the same client
 		average(0.9)
 	case fleet && l.kind == "all" && l.silent: // all callers leave at one instant, and a turn that comes before it waits for those that come then
 		average(0.8)
@@ -290,6 +293,8 @@ func (l load) check(t *testing.T) {
 		times = 3.5 // each client has a writer and some readers in ZooKeeper's queue
 	case fleet && overlaps && l.silent:
 		times = 7
+	case fleet && overlaps:
+		times = 3.5 // about every second one is in vain
 	case fleet:
 		times = 2.5
 	}
