@@ -16,11 +16,12 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// Hundreds of callers of two clients give up at any instant: at deadlines, and when they are cancelled. At most one
+// Hundreds of callers of two clients, or thousands in long mode, give up at any instant: at deadlines, and when they are cancelled. At most one
 // holds a name at a time, or as many as there are permits. At the end no node, watch or goroutine stays, and each
 // name is free.
 func TestCallersGiveUpAtAnyInstant(t *testing.T) {
-	const callers, permits = 300, 3
+	const permits = 3
+	callers := long.Count(t, "ZKLOCK_CALLERS", 300, 3000)
 	hosts := sharedEnsemble(t).Hosts()
 	watches := func() float64 {
 		stats, err := sharedEnsemble(t).Server(0).Stats()

@@ -18,7 +18,8 @@ type Acquirer interface {
 
 	// Acquire waits until the caller holds the lock. It fails when ctx ends, or if
 	// the lock cannot be acquired. ctx bounds the wait only: cancelling it later
-	// releases nothing. After an error nothing is held, and the client removes the
+	// releases nothing. A lock that comes when ctx has ended, or after its deadline, is given
+	// back. After an error nothing is held, and the client removes the
 	// queue node, or the node goes with its session. If ctx ended the wait, the error
 	// matches ctx.Err() and ErrNotAcquired, or ctx.Err() and ErrUnavailable if there
 	// was no usable session at that moment.

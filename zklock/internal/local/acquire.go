@@ -1,6 +1,8 @@
 package local
 
 import (
+	"context"
+	"fmt"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/internal/errs"
@@ -19,14 +21,50 @@ func (q *Queue) Acquire(r *Request) (err error) {
 			err = q.acquireAlone(r)
 		}
 		switch {
-		case err != nil || r.Caller.Handle().Held():
+		case err != nil:
 			return err
+		case r.Caller.Handle().Held():
+			return q.comesLate(r)
 		case q.queues.contextOf(r).Err() != nil:
 			return errs.WaitEnded(q.queues.contextOf(r), errs.ErrNotAcquired)
 		}
 		// The hold was lost between its grant and here: queue again at the end.
 		q.waitAgain(r)
 	}
+}
+
+// comesLate returns the error of a request whose caller is not there any more when it gets its lock, which is given back:
+// the answer that it waited for was faster than the end of its context, and its goroutine slower. On a machine that is
+// very busy a context ends late, too: its goroutine has to run first. So a request that had to wait, or to ask the
+// ensemble, looks at the clock. Its WithWait does not count: that bounds the wait alone.
+//
+// Nothing else lets an acquisition outlive its context. Each wait of its goroutine ends with the context, but for these: a
+// caller that leaves while it is granted a place waits for the end of that, which takes no request (Queue.leave, gate.leave,
+// Queue.enter); hooks, also the Handover hook of the one before it; and the wait of a registered circle, which takes ten
+// milliseconds to be withdrawn (deadlock.Detector.End).
+func (q *Queue) comesLate(r *Request) error {
+	deadline, bounded := r.Ctx.Deadline()
+	var err error
+	switch ended := r.Ctx.Err(); {
+	case ended != nil:
+		err = errs.WaitEnded(r.Ctx, errs.ErrNotAcquired)
+	case r.ctx == nil || !bounded || !time.Now().After(deadline):
+		return nil
+	default:
+		err = fmt.Errorf("%w: %w", errs.ErrNotAcquired, context.DeadlineExceeded)
+	}
+	r.got.Drop(r.Caller.Handle())
+	r.got = nil
+	switch asked := time.UnixMilli(r.Origin.Since); {
+	case r.Try:
+	case r.apart:
+		q.queues.gate.gaveUp(r, asked)
+	default:
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		q.patience.leftLocked(r, asked, deadline)
+	}
+	return err
 }
 
 // handsOver reports whether the place of a request takes part in hand-over.

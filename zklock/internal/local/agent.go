@@ -197,21 +197,28 @@ func (a *agent) Stays() bool {
 // NewHold implements place.Requester: it chooses what the place goes to. If nothing waits for it any more,
 // the attempt ends.
 func (a *agent) NewHold(p *place.Place) place.Holder {
-	for again := false; ; again = true {
+	for until := (time.Time{}); ; {
+		now := time.Now()
 		a.crew.Lock()
 		a.creates = nil
 		a.chooseLocked(nil)
-		a.chooseLocked(a.crew.nextFor(&a.request))
-		pressed := a.patience.pressedLocked(time.Now())
+		next := a.crew.nextFor(&a.request)
+		standby := a.patience.standbyLocked(next, now)
+		if until.IsZero() {
+			until = now.Add(standby)
+		}
+		over := standby == 0 || !now.Before(until)
+		if over {
+			a.chooseLocked(next)
+		}
 		a.crew.Unlock()
 		if a.chosen != nil {
 			break
 		}
-		if again || !pressed {
+		if over || !session.Sleep(a.request.ctx, until.Sub(now), a.comes) && a.request.ctx.Err() != nil {
 			a.cancel()
 			return nil
 		}
-		session.Sleep(a.request.ctx, breath, a.comes)
 	}
 	h := (*requester)(a.chosen.r).NewHold(p).(*Hold)
 	a.crew.Lock()

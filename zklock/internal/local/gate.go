@@ -43,6 +43,7 @@ type gate struct {
 	mu     mutex.Mutex[mutex.Outer]
 	byPath map[string]*separate // guarded by mu
 	sweep  int                  // guarded by mu; idle names are forgotten when byPath is as large
+	yielding
 }
 
 // gateClient is the client as its gate sees it.
@@ -63,8 +64,9 @@ type taker interface {
 }
 
 // init sets up the gate of a client. A candidate that waits for as long as long has a node.
-func (g *gate) init(client gateClient, long time.Duration) {
+func (g *gate) init(client gateClient, long time.Duration, jitter func(time.Duration) time.Duration) {
 	g.client, g.long, g.byPath = client, long, make(map[string]*separate)
+	g.yielding.jitter, g.yielding.resume = jitter, g.resume
 }
 
 // separate is what the gate knows of a name.
@@ -217,7 +219,9 @@ func (g *gate) took(r *Request, since time.Time, left *place.Place, err error) {
 // endLocked ends an attempt of what was let through: got holds from now on; or else an agent goes on with the
 // place left, if that is of use, or others are let through.
 func (g *gate) endLocked(names []*separate, r *Request, got *Hold, left *place.Place) {
+	behind := slices.ContainsFunc(entriesOf(names, r), func(e *entry) bool { return e.at != nil })
 	if got != nil {
+		g.askedLocked(r, true, behind)
 		read := false
 		for i, s := range names {
 			read = s != nil && !counts(&r.Wants[i]) && s.leaveLocked(&r.Wants[i], func(e *entry) bool { return e.r == r }) || read
@@ -243,6 +247,7 @@ func (g *gate) endLocked(names []*separate, r *Request, got *Hold, left *place.P
 		}
 		left.Remove() // before the creates of the next
 	}
+	g.askedLocked(r, false, behind)
 	g.leaveLocked(names, r.Wants, func(e *entry) bool { return e.r == r })
 }
 
@@ -255,7 +260,7 @@ func (g *gate) enter(r *Request, latest time.Time) (*ticket, error) {
 	if s := firstOf(names, r.Wants); s != nil && s.readers() > 0 && s.crowd.line.Len() > 0 && !s.pressed() {
 		g.serveLocked(names) // callers have ceased to give up
 	}
-	passes := true
+	passes := len(r.Wants) == 1 || !g.yieldsLocked(time.Now())
 	for i, s := range names {
 		if s == nil {
 			continue
@@ -268,6 +273,7 @@ func (g *gate) enter(r *Request, latest time.Time) (*ticket, error) {
 	if passes {
 		passesLocked(names, r.Wants, nil)
 		enterLocked(names, r)
+		g.asksLocked(r)
 		return nil, nil
 	}
 	if c := firstCrowd(names, r.Wants); c != nil {

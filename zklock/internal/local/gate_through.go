@@ -139,6 +139,21 @@ func (g *gate) serveLocked(names []*separate) {
 	}
 }
 
+// resume lets those through that a pause has held up: see yielding.
+func (g *gate) resume() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var held []*separate
+	for _, s := range g.byPath {
+		if s.crowd != nil && s.crowd.several > 0 {
+			held = append(held, s)
+		}
+	}
+	if g.serveLocked(held); len(held) > 0 {
+		g.resumedLocked()
+	}
+}
+
 // nextLocked returns the ticket that is let through next on a name; nil if none may pass. instead is a hold that
 // counts as gone; nil: none does.
 func (g *gate) nextLocked(q *separate, instead *Hold) *ticket {
@@ -158,9 +173,16 @@ func (g *gate) nextLocked(q *separate, instead *Hold) *ticket {
 			return nil // without a look at each of thousands
 		}
 	}
+	yields := c.several > 0 && g.yieldsLocked(time.Now())
+	if yields && c.several == c.line.Len() {
+		return nil
+	}
 	fits := func(tk *ticket) bool {
 		if len(tk.r.Wants) == 1 {
 			return q.hasRoom(&tk.r.Wants[0], instead)
+		}
+		if yields {
+			return false
 		}
 		for i, o := range g.names(new(few)[:0], tk.r.Wants) {
 			if !o.hasRoom(&tk.r.Wants[i], instead) && tk.passed <= maxPassed {
@@ -215,10 +237,12 @@ func (g *gate) admitLocked(tk *ticket, instead *Hold) {
 	}
 	if instead == nil {
 		enterLocked(names, tk.r)
+		g.asksLocked(tk.r)
 		tk.answer(false, nil)
 		return
 	}
 	tk.r.admitted = true
+	g.asksLocked(tk.r)
 	for _, q := range names {
 		for i := 0; q != nil && i < len(q.through); i++ {
 			if e := &q.through[i]; e.hold == instead {

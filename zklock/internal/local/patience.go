@@ -18,7 +18,10 @@ import (
 //   - A caller is passed over only if its context's deadline, or the time for which callers have waited that left
 //     before one, comes before the end of its work, with a quarter of that to spare. So it is passed over for a
 //     bounded time: until it leaves or, if it has waited twice as long as those that left, until it is next.
-//   - If all callers are likely to leave during their work, the first one is next.
+//   - If all callers are likely to leave during their work, the first one is next. While it is not known how long that is,
+//     one that has waited for more than half of its time is taken to be likely to leave.
+//   - If no caller is likely to stay, and one that had just come would be, a place whose turn has come waits for such a
+//     caller, but for no longer than the work that would be in vain.
 type patience struct {
 	tested atomic.Bool // a caller has given up; set under the queue's mu
 
@@ -63,12 +66,37 @@ func (p *patience) workedLocked(since time.Time) {
 // suffices reports whether a caller that came at since, and has that deadline, is likely to be there when its work is
 // done, if it has the lock after lead.
 func (p *patience) suffices(since, deadline time.Time, lead time.Duration, now time.Time) bool {
+	waited := now.Sub(since)
 	needs := p.work + p.work/4 + lead
+	if p.work == 0 {
+		needs = waited + lead
+	}
 	if !deadline.IsZero() && deadline.Sub(now) < needs {
 		return false
 	}
-	waited := now.Sub(since)
 	return p.waits == 0 || waited+needs < p.waits || waited > 2*p.waits
+}
+
+// standbyLocked returns for how long a place whose turn has come waits for a caller that is likely to stay. tk is the
+// next one; nil: there is none.
+func (p *patience) standbyLocked(tk *ticket, now time.Time) time.Duration {
+	if !p.pressedLocked(now) {
+		return 0
+	}
+	if tk == nil {
+		return breath
+	}
+	deadline := tk.deadline
+	if p.suffices(tk.since, deadline, 0, now) {
+		return 0
+	}
+	if !deadline.IsZero() {
+		deadline = deadline.Add(now.Sub(tk.since))
+	}
+	if !p.suffices(now, deadline, 0, now) {
+		return 0 // nor would one that came now
+	}
+	return p.work
 }
 
 // turnLocked notes that a caller that has waited since since has its turn. If it came after the turn before, the time

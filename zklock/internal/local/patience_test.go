@@ -28,6 +28,75 @@ func TestReservedTicketIsNotNext(t *testing.T) {
 	}
 }
 
+// While it is not known for how long callers work, the first is next that has at least half of its time left.
+func TestNextWhileTheWorkIsNotKnown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l list.List
+		var p patience
+		all := func(*ticket) bool { return true }
+		for range 3 {
+			l.PushBack(&ticket{r: &Request{}, patience: &p, since: time.Now()})
+			time.Sleep(10 * time.Millisecond)
+		}
+		first, second, third := l.Front().Value, l.Front().Next().Value, l.Back().Value
+		is := func(when string, want any) {
+			t.Helper()
+			if got := nextOf(&l, false, all); got != want {
+				t.Errorf("%s: the next came at %v, want %v", when, got.since, want.(*ticket).since)
+			}
+		}
+		is("while none has given up", first)
+		p.leftLocked(&Request{ctx: context.Background()}, time.Now(), time.Now())
+		is("after one at its deadline", first)
+		second.(*ticket).deadline, first.(*ticket).deadline = time.Now().Add(25*time.Millisecond), time.Now().Add(25*time.Millisecond)
+		is("with deadlines after 30 of 55 ms, and 20 of 45 ms", second)
+		p.leftLocked(&Request{ctx: context.Background()}, time.Now().Add(-40*time.Millisecond), time.Time{})
+		is("after one has left after 40 ms", third)
+		p.workedLocked(time.Now().Add(-time.Millisecond))
+		is("after one has worked for a millisecond", first)
+		time.Sleep(pressedFor)
+		is("when they have ceased to give up", first)
+	})
+}
+
+// A place whose turn has come waits for a caller that is likely to stay, if one that came now would be, and for no longer
+// than the work.
+func TestPlaceWaitsForACallerThatStays(t *testing.T) {
+	const work = 20 * time.Millisecond
+	for _, tt := range []struct {
+		name               string
+		age, waits, leaves time.Duration // leaves: until its deadline; 0: it has none
+		calm               bool
+		want               time.Duration
+	}{
+		{name: "it is about to leave", age: 30 * time.Millisecond, waits: 40 * time.Millisecond, want: work},
+		{name: "it has just come", age: time.Millisecond, waits: 40 * time.Millisecond},
+		{name: "none stays for the work", age: 5 * time.Millisecond, waits: 10 * time.Millisecond},
+		{name: "it has waited twice as long as those that left", age: 81 * time.Millisecond, waits: 40 * time.Millisecond},
+		{name: "its deadline is near", age: 30 * time.Millisecond, leaves: 10 * time.Millisecond, want: work},
+		{name: "its deadline is far", age: 30 * time.Millisecond, leaves: 30 * time.Millisecond},
+		{name: "no deadline is far", age: 5 * time.Millisecond, leaves: 5 * time.Millisecond},
+		{name: "callers do not give up", age: 30 * time.Millisecond, leaves: 10 * time.Millisecond, calm: true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := patience{work: work, waits: tt.waits, leftAt: time.Now()}
+				p.tested.Store(true)
+				if tt.calm {
+					time.Sleep(pressedFor)
+				}
+				tk := &ticket{r: &Request{}, patience: &p, since: time.Now().Add(-tt.age)}
+				if tt.leaves > 0 {
+					tk.deadline = time.Now().Add(tt.leaves)
+				}
+				if got := p.standbyLocked(tk, time.Now()); got != tt.want {
+					t.Errorf("it waits for %v, want %v", got, tt.want)
+				}
+			})
+		})
+	}
+}
+
 // Thousands of callers leave at once. Each looks at a bounded number of others for one that is likely to stay, and the
 // agent looks at the end of a breath: once for all of them.
 func TestThousandsLeaveAtOnce(t *testing.T) {

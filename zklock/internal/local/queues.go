@@ -41,7 +41,7 @@ type Settings struct {
 func NewQueues(cfg *Settings, pool *session.Pool[*place.Session]) *Queues {
 	qs := &Queues{cfg: cfg, pool: pool, byPath: make(map[string]*Queue), underway: make(map[*Request]struct{})}
 	qs.kept.init()
-	qs.gate.init(qs, cfg.SessionTimeout)
+	qs.gate.init(qs, cfg.SessionTimeout, cfg.Jitter)
 	qs.closing, qs.close = context.WithCancelCause(context.Background())
 	return qs
 }

@@ -69,7 +69,7 @@ func nextOf(waiters *list.List, leads bool, fits func(*ticket) bool) (next *tick
 		if !p.pressedLocked(now) || p.suffices(tk.since, tk.deadline, lead, now) {
 			return tk
 		}
-		if next == nil {
+		if next == nil || leads && len(tk.r.Wants) > 1 { // no other can go on with its place
 			next = tk
 		}
 		if looks++; looks == maxPatience {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/errs"
@@ -224,23 +225,36 @@ func (l *line) seen(gen uint64, read bool) bool {
 	return true
 }
 
-// readNodes reads our own nodes, for a grant. gen is the generation of the connection that showed all of them; 0 if
-// that was more than one.
+// readNodes reads our own nodes, for a grant, many at a time. gen is the generation of the connection that showed all of
+// them; 0 if that was more than one.
 func (p *Place) readNodes(ctx context.Context) (gen uint64, err error) {
-	for i, c := range p.nodes {
-		before := p.Desk.Generation()
+	gen = p.Desk.Generation()
+	failed := make([]error, len(p.nodes))
+	read := func(i int) {
+		c := p.nodes[i]
 		n, err := p.Desk.Read(ctx, "watch", c.path)
 		if err == nil {
 			err = p.owns(n)
 		}
 		if err != nil {
-			return 0, p.missing(c, err)
+			failed[i] = p.missing(c, err)
 		}
-		if after := p.Desk.Generation(); i == 0 && after == before {
-			gen = after
-		} else if after != gen || after != before {
-			gen = 0
+	}
+	for first := 0; first < len(p.nodes); first += session.MaxLone / 4 {
+		var others sync.WaitGroup
+		for i := first + 1; i < min(first+session.MaxLone/4, len(p.nodes)); i++ {
+			others.Go(func() { read(i) })
 		}
+		read(first)
+		others.Wait()
+	}
+	for _, err := range failed {
+		if err != nil {
+			return 0, err
+		}
+	}
+	if p.Desk.Generation() != gen {
+		gen = 0
 	}
 	return gen, nil
 }

@@ -211,12 +211,13 @@ func overload(t *testing.T, l load) (calm, under, after phase) {
 
 // TestGoodputUnderOverload: more callers than a lock carries give up, and come again. Each second has nine tenths of
 // the grants that three patient callers have, less one, from the first second on, and so has each second after it. The requests
-// for each grant are twice as many at most, and two and a half times of 16 clients. The lock goes to callers that are there when their work is done: of one
-// client eight tenths of the calm rate. Of 16 clients that is logged only, since no client knows of the others' callers.
-// In virtual time the figures depend on round trips only.
+// for each grant are twice as many at most, and two and a half times of 16 clients. The lock goes to callers that are there
+// when their work is done: eight tenths of the calm rate, of 16 clients less one. In virtual time the figures depend on round
+// trips only.
 //
-// Among many clients waits must last as long as it takes to pass the lock on, which is about three round trips.
-// Overlapping Alls of 16 clients that wait for four round trips get nearly nothing.
+// Among many clients waits must last as long as it takes to pass the lock on, which is about three round trips. With waits of
+// four, about every second caller of an All that overlaps with others' leaves during its work, and there are seven times as
+// many requests.
 func TestGoodputUnderOverload(t *testing.T) {
 	const work = 20 * time.Millisecond
 	trips := []time.Duration{10 * time.Millisecond}
@@ -264,19 +265,21 @@ func (l load) check(t *testing.T) {
 	perGrant := func(p phase) float64 { return float64(p.requests) / float64(max(p.total(), 1)) }
 	t.Logf("calm %v, under load %v, after it %v; requests for a grant %.1f, %.1f; %d goroutines; %d answers of %d", calm.grants, under.grants, after.grants,
 		perGrant(calm), perGrant(under), under.most, under.answers, under.total())
-	fleet := l.clients > 1
-	if fleet && l.kind == "overlapping alls" {
-		if least := 0.9 * calm.rate(); !l.silent && under.rate() < least {
-			t.Errorf("%.1f grants a second, want %.1f", under.rate(), least)
-		}
-		return
-	}
+	fleet, overlaps := l.clients > 1, l.kind == "overlapping alls"
 	share, rate, worst, later := 0.9, float64(slices.Min(calm.grants[1:])), float64(slices.Min(under.grants)), float64(slices.Min(after.grants))
+	average := func(of float64) { share, rate, worst, later = of, calm.rate(), under.rate(), after.rate() }
 	switch {
-	case l.shares(), l.kind == "overlapping alls": // how many hold together differs from second to second
-		share, rate, worst, later = 0.8, calm.rate(), under.rate(), after.rate()
-	case l.kind == "semaphore" && fleet:
-		share = 0.8 // three patient callers do better if two of them have the same client, which is a matter of chance
+	case l.shares(), overlaps && !fleet: // how many hold together differs from second to second
+		average(0.8)
+	case overlaps: // what the load has taught the clients is forgotten within a second
+		average(0.9)
+		later = float64(after.grants[len(after.grants)-1])
+	case fleet && l.kind == "semaphore": // two of three patient callers may have the same client
+		average(0.9)
+	case fleet && l.kind == "all" && l.silent: // all callers leave at one instant, and a turn that comes before it waits for those that come then
+		average(0.8)
+	case l.kind == "fresh names" && l.wait == l.rtt:
+		share = 0.5 // each caller leaves at the instant of the reply, and gets its lock or not
 	case l.kind == "semaphore" && l.wait == l.rtt:
 		share = 0.7 // all callers of this loop leave at the instant of the replies
 	}
@@ -288,17 +291,24 @@ func (l load) check(t *testing.T) {
 	switch {
 	case fleet && l.kind == "readers and writers without hand-over", fleet && l.kind == "alls of readers and writers":
 		times = 3.5 // each client has a writer and some readers in ZooKeeper's queue
+	case fleet && overlaps && l.silent:
+		times = 7
+	case fleet && overlaps:
+		times = 3.5 // about every second one is in vain
 	case fleet:
 		times = 2.5
 	}
 	if most := times * perGrant(calm); perGrant(under) > most && l.kind != "fresh names" {
 		t.Errorf("%.1f requests for a grant, want %.1f at most", perGrant(under), most)
 	}
-	if fleet || l.kind == "readers and writers" {
-		return // no client knows of the callers of others; and all readers that wait join, also those that are about to leave
+	if l.kind == "readers and writers" || fleet && overlaps && l.silent {
+		return // all readers that wait join, also those that are about to leave
 	}
-	const enough = 0.8
-	if answers := float64(under.answers) / float64(len(under.grants)); l.wait >= 2*l.work && answers < enough*rate {
-		t.Errorf("%.1f callers a second are there when their work is done, want %.1f", answers, enough*rate)
+	enough := 0.8 * rate
+	if fleet {
+		enough--
+	}
+	if answers := float64(under.answers) / float64(len(under.grants)); l.wait >= 2*l.work && answers < enough {
+		t.Errorf("%.1f callers a second are there when their work is done, want %.1f", answers, enough)
 	}
 }

@@ -34,43 +34,6 @@ type throng struct {
 	session []int64 // guarded by mu; of each client, the last that has connected
 }
 
-// throngPlan is what a seed decides about a throng before it begins.
-type throngPlan struct {
-	clients, callers, rounds int
-	latency                  time.Duration
-	grain                    time.Duration // times are multiples of it, so that many events have the same instant
-	wait, work, pause        time.Duration // at most
-	keep, loss               time.Duration // the settings keep and loss_delay
-	pool                     int
-	waiters                  int     // max_waiters
-	hooks                    float64 // how many requests have their caller give up
-	faults                   int
-}
-
-func newThrongPlan(rng *rand.Rand) throngPlan {
-	p := throngPlan{clients: 1 + rng.IntN(3), callers: 20 + rng.IntN(180), rounds: 2 + rng.IntN(4), pool: 1 + rng.IntN(2)}
-	p.latency = time.Duration(rng.IntN(3)) * 500 * time.Microsecond
-	p.grain = []time.Duration{time.Nanosecond, 500 * time.Microsecond, 5 * time.Millisecond}[rng.IntN(3)]
-	p.wait = []time.Duration{10, 100, 1000}[rng.IntN(3)] * time.Millisecond
-	p.work = []time.Duration{0, 2, 20}[rng.IntN(3)] * time.Millisecond
-	p.pause = []time.Duration{0, 20, 300}[rng.IntN(3)] * time.Millisecond
-	if rng.IntN(2) == 0 {
-		p.keep = []time.Duration{20 * time.Millisecond, time.Second}[rng.IntN(2)]
-	}
-	if rng.IntN(4) == 0 {
-		p.loss = simTimeout / 4
-	}
-	if rng.IntN(4) == 0 {
-		p.waiters = 1 + rng.IntN(p.callers)
-	}
-	p.hooks = []float64{0, 0.05, 0.5}[rng.IntN(3)]
-	p.faults = []int{0, 2, 8}[rng.IntN(3)]
-	if rng.IntN(8) == 0 && !corekit.Race { // thousands at once
-		p.callers, p.rounds = 2000+rng.IntN(2000), 1
-	}
-	return p
-}
-
 // between returns a time up to most, and 0 now and then.
 func (h *throng) between(rng *rand.Rand, most time.Duration) time.Duration {
 	if most == 0 || rng.IntN(16) == 0 {
@@ -114,15 +77,6 @@ func (h *throng) open(t *testing.T, i int) *zklock.Client {
 	}, zklock.WithHooks(hooks))
 }
 
-// wants is what a caller acquires.
-type wants struct {
-	a     zklock.Acquirer
-	modes map[string]zklock.Mode
-}
-
-// throngNames are the names of exclusive locks and of readers. The semaphore has a name of its own.
-var throngNames = []string{"a", "b", "c"}
-
 // each returns what has all names of a client.
 func each(c *zklock.Client) []zklock.Acquirer {
 	var all []zklock.Acquirer
@@ -149,52 +103,6 @@ func warm(t *testing.T, c *zklock.Client) {
 			}
 		}
 	}
-}
-
-// choose chooses what a caller acquires.
-func (h *throng) choose(rng *rand.Rand, c *zklock.Client) wants {
-	one := func() (zklock.Acquirer, string, zklock.Mode) {
-		name := throngNames[rng.IntN(len(throngNames))]
-		switch rng.IntN(6) {
-		case 0, 1:
-			return c.RWMutex(name).Reader(), name, zklock.Shared
-		case 2:
-			return c.RWMutex(name).Writer(), name, zklock.Exclusive
-		}
-		return c.Mutex(name), name, zklock.Exclusive
-	}
-	w := wants{modes: map[string]zklock.Mode{}}
-	switch rng.IntN(5) {
-	case 0:
-		w.a, w.modes["s"] = c.Semaphore("s", permits), zklock.Permit
-	case 1:
-		var all []zklock.Acquirer
-		for range 2 + rng.IntN(2) {
-			a, name, mode := one()
-			if _, twice := w.modes[name]; !twice {
-				all = append(all, a)
-				w.modes[name] = mode
-			}
-		}
-		w.a = zklock.All(all...)
-	default:
-		a, name, mode := one()
-		w.a, w.modes[name] = a, mode
-	}
-	return w
-}
-
-// options chooses the options of an acquisition.
-func (h *throng) options(rng *rand.Rand) (opts []zklock.AcquireOption) {
-	for _, o := range []zklock.AcquireOption{
-		zklock.WithoutHandover(), zklock.WithCandidacy(), zklock.WithMaxWaiters(1 + rng.IntN(h.callers)), zklock.WithFailFast(), zklock.WithAsyncRelease(),
-		zklock.WithWait(max(1, h.between(rng, h.wait))), zklock.WithRevocable(),
-	} {
-		if rng.IntN(6) == 0 {
-			opts = append(opts, o)
-		}
-	}
-	return opts
 }
 
 // call acquires something once, and gives it back after a while.
@@ -367,7 +275,7 @@ func TestSimulatedThrongs(t *testing.T) {
 	runs = fromEnvironment(t, "ZKLOCK_RUNS", runs)
 	var sum throngTally
 	for seed := first; seed < first+runs; seed++ {
-		sum.add(playThrong(t, uint64(seed)))
+		sum.add(playThrong(t, uint64(seed), 0))
 		if t.Failed() {
 			t.FailNow()
 		}
@@ -378,14 +286,30 @@ func TestSimulatedThrongs(t *testing.T) {
 	}
 }
 
-// playThrong executes one run.
-func playThrong(t *testing.T, seed uint64) (tally throngTally) {
+// The same of 50,000 callers. They come within a third of a second, and leave by thousands at one instant.
+func TestSimulatedThrongsOf50000(t *testing.T) {
+	if corekit.Race {
+		t.Skip("50,000 goroutines are more than the race detector allows")
+	}
+	first := fromEnvironment(t, "ZKLOCK_SEED", 5)
+	var sum throngTally
+	for seed := first; seed < first+long.Count(t, "ZKLOCK_RUNS", 1, 20) && !t.Failed(); seed++ {
+		sum.add(playThrong(t, uint64(seed), 50_000))
+	}
+	t.Logf("%+v", sum)
+	if sum.Acquired == 0 || sum.GaveUp == 0 {
+		t.Error("too little has happened to prove anything")
+	}
+}
+
+// playThrong executes one run. For callers see newThrongPlan.
+func playThrong(t *testing.T, seed uint64, callers int) (tally throngTally) {
 	t.Helper()
 	if !corekit.Race {
 		defer corekit.SingleProcessor()()
 	}
 	rng := rand.New(rand.NewPCG(seed, 0x7409))
-	h := &throng{throngPlan: newThrongPlan(rng), rng: rng}
+	h := &throng{throngPlan: newThrongPlan(rng, callers), rng: rng}
 	what := fmt.Sprintf("seed %d: %+v", seed, h.throngPlan)
 	defer func() {
 		if t.Failed() {
