@@ -75,13 +75,15 @@ func TestServersSurviveAFullClient(t *testing.T) {
 		names      int
 		sessions   int
 		killed     bool
+		java       []string
 	}{
-		{"killed with names of two-byte letters", wide, 1_600, 1, true}, // paths of 2.5 MB
-		{"killed with names of 500 bytes in two sessions", strings.Repeat("x", 488), 12_000, 2, true},
-		{"closed", wide, 1_600, 1, false},
+		{"killed with names of two-byte letters", wide, 1_600, 1, true, nil}, // paths of 2.5 MB
+		{"killed with names of 500 bytes in two sessions", strings.Repeat("x", 488), 12_000, 2, true, nil},
+		{"closed", wide, 1_600, 1, false, nil},
+		{"killed, and the servers have a lower limit than its URL says", wide, 600, 2, true, []string{"-Djute.maxbuffer=65536"}},
 	} {
 		t.Run(c.what, func(t *testing.T) {
-			e := ensemble.Start(t, ensemble.Config{Servers: 3})
+			e := ensemble.Start(t, ensemble.Config{Servers: 3, JavaOptions: c.java})
 			full := startWorker(t, task{Role: "fill", Name: c.stem, Rounds: c.names, URL: ensemble.URL(e.Hosts(), rootOf(t), quick("pool_max_sessions", fmt.Sprint(c.sessions)))})
 			other := dial(t, e.Hosts(), quick())
 			full.await("ready")
@@ -198,6 +200,42 @@ func TestRescueOfStoppedServers(t *testing.T) {
 	}
 	restart(t, e)
 	release(t, acquire(t, c.Mutex("after")))
+}
+
+// The small creates of a session with many nodes do not show that the servers have a lower jute.maxbuffer than the URL
+// says. The session asks, and has no more than they can delete at its end: they work on, and start again.
+func TestFullSessionOnServersWithALowLimit(t *testing.T) {
+	t.Parallel()
+	ensemble.Require(t)
+	e := ensemble.Start(t, ensemble.Config{JavaOptions: []string{"-Djute.maxbuffer=65536"}})
+	p, err := proxy.New(e.Server(0).Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Close() })
+	c := dial(t, p.Addr(), quick("pool_max_sessions", "1"))
+	const names = 300 // with paths of 480 KB
+	held := 0
+	for ; held < names; held++ {
+		if _, err = c.Mutex(wide + fmt.Sprintf("%012d", held)).Acquire(within(t)); err != nil {
+			break
+		}
+	}
+	st := c.Stats()
+	t.Logf("%d names are held, and %d connections were lost", held, st.Reconnects)
+	if !errors.Is(err, zklock.ErrTooManyWaiters) || !strings.Contains(err.Error(), "raise their jute.maxbuffer") || st.Reconnects > 3 || st.SessionsLost > 0 {
+		t.Errorf("after %d names, and %d connections: %.600v; want ErrTooManyWaiters, its reason and 3", held, st.Reconnects, err)
+	}
+	p.Refuse()
+	p.Cut()
+	p.KillConns()
+	other := dial(t, e.Hosts(), quick())
+	wait.Until(t, "the session has ended", func() bool {
+		text, err := e.Server(0).FourLetter("mntr")
+		return err == nil && strings.Contains(text, "zk_ephemerals_count\t0")
+	})
+	restart(t, e)
+	release(t, acquire(t, other.Mutex("after")))
 }
 
 // Servers with a lower jute.maxbuffer than the client knows cut the connection of each larger group. The client

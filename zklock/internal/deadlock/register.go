@@ -119,9 +119,9 @@ func (g *register) enter(ctx context.Context, regs []*registration) (s *place.Se
 	for _, r := range regs {
 		r.bytes = session.EphemeralSize(len(g.path) + 1 + len(r.wait.encode()) + seqSize)
 	}
-	s, err := g.pool.Session(ctx, g.path, regs[0].bytes-g.cfg.Reserve())
+	s, err := g.pool.Session(ctx, g.path, regs[0].bytes-g.pool.Reserve())
 	for err == nil && n < len(regs) {
-		if err = s.Enter(regs[n].bytes, g.cfg.Reserve()); err == nil {
+		if err = s.Enter(regs[n].bytes, g.pool.Reserve()); err == nil {
 			s.Rest() // a registration needs no lease
 			regs[n].on = s
 			n++
