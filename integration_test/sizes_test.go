@@ -54,7 +54,7 @@ func (w *worker) fill(ctx context.Context, c *zklock.Client, stdin *bufio.Reader
 			case errors.Is(err, zklock.ErrTooManyWaiters) && strings.Contains(err.Error(), "pool_max_sessions"):
 				refused.Add(1)
 			case err != nil:
-				w.print(report{What: "error", Err: fmt.Sprintf("acquire: %.200v", err)})
+				w.print(report{What: "error", Err: strings.ReplaceAll(err.Error(), w.task.Name, "")})
 			}
 		})
 	}
