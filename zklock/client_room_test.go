@@ -264,7 +264,7 @@ func TestSessionAsksTheServersBeforeItGrows(t *testing.T) {
 		asked, cuts int
 		txn         bool // the program makes the znodes by transactions
 	}{
-		{"the default limit", 1<<20 - 1, 5, 0, false},
+		{"the default limit", 1<<20 - 1, 3, 0, false},
 		{"a low limit", 1 << 16, 4, 3, false},
 		{"ephemeral znodes of the program", 1 << 16, 4, 3, true},
 	} {

@@ -46,8 +46,15 @@ func (c *common) limit() int {
 	return min(max(trusted, int(c.bounds.proven.Load())), c.Settings.maxBuffer())
 }
 
-// next returns a limit to ask about, which may follow another one. It is limit itself if there is no larger one.
-func (c *common) next(limit int) int { return min(2*limit, c.Settings.maxBuffer()) }
+// next returns a limit to ask about, which may follow another one. It is limit itself if there is no larger one. The steps
+// are large until the servers have refused one: callers wait for each.
+func (c *common) next(limit int) int {
+	times := 4
+	if c.bounds.lone.Load() > 0 {
+		times = 2
+	}
+	return min(times*limit, c.Settings.maxBuffer())
+}
 
 // askWith returns the size of the request that shows whether the servers have a limit.
 func askWith(limit int) int { return min(limit/16*15, mostAsked) }
