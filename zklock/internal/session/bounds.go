@@ -72,6 +72,38 @@ func (b *bounds) most(set *Settings) int {
 	return most
 }
 
+// limit returns the jute.maxbuffer that is known to be so.
+func (b *bounds) limit(set *Settings) int {
+	return min(max(trusted, int(b.proven.Load())), set.maxBuffer())
+}
+
+// nextLimit returns a limit to ask about, which may follow another one. It is limit itself if there is no larger one. The steps
+// are large until the servers have refused one: callers wait for each.
+func (b *bounds) nextLimit(limit int, set *Settings) int {
+	times := 4
+	if b.lone.Load() > 0 {
+		times = 2
+	}
+	return min(times*limit, set.maxBuffer())
+}
+
+// hoped returns the jute.maxbuffer that the servers have as far as it is known: less than the settings say only if
+// they have cut connections.
+func (b *bounds) hoped(set *Settings) int {
+	limit := b.limit(set)
+	if b.lone.Load() == 0 {
+		return set.maxBuffer()
+	}
+	b.forget()
+	for next := b.nextLimit(limit, set); next > limit; next = b.nextLimit(limit, set) {
+		if lone := int(b.lone.Load()); lone > 0 && askWith(next) >= lone {
+			break
+		}
+		limit = next
+	}
+	return limit
+}
+
 // forget doubles the bounds if it is time to.
 func (b *bounds) forget() {
 	b.mu.Lock()

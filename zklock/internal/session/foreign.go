@@ -32,7 +32,7 @@ func (s *Session) Occupy(ctx context.Context, ops []driver.Op) error {
 	}
 	for bytes > 0 {
 		err := s.occupy(bytes)
-		if err == nil || ephemerals(s.common.limit()) >= ephemerals(s.common.hoped()) {
+		if err == nil || ephemerals(s.common.bounds.limit(s.settings)) >= ephemerals(s.common.bounds.hoped(s.settings)) {
 			return err
 		}
 		if err := s.grow(ctx); err != nil {
@@ -46,9 +46,9 @@ func (s *Session) Occupy(ctx context.Context, ops []driver.Op) error {
 func (s *life) occupy(bytes int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if room := ephemerals(s.common.limit()); s.foreign[""]+bytes > room/2 || !s.hasRoom(bytes) {
+	if room := ephemerals(s.common.bounds.limit(s.settings)); s.foreign[""]+bytes > room/2 || !s.hasRoom(bytes) {
 		return fmt.Errorf("%w: the ephemeral znodes that transactions under locks make have at most %d bytes of paths in one session, with jute_maxbuffer=%d, and share its room of %d with queue nodes: delete some by such transactions: %w",
-			errNoRoomForTxn, room/2, s.common.limit(), room, driver.ErrTooLarge)
+			errNoRoomForTxn, room/2, s.common.bounds.limit(s.settings), room, driver.ErrTooLarge)
 	}
 	if s.foreign == nil {
 		s.foreign = make(map[string]int)

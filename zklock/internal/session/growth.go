@@ -24,7 +24,7 @@ func (s *Session) grow(ctx context.Context) error {
 	b.mu.Unlock()
 	if begin {
 		ask := func() {
-			s.ask(s.common.next(s.common.limit()))
+			s.ask(b.nextLimit(b.limit(s.settings), s.settings))
 			b.mu.Lock()
 			b.asking = nil
 			b.mu.Unlock()

@@ -15,9 +15,9 @@ var _ = []mutant.Mutant{
 	{
 		Name:   "limit-of-the-settings",
 		Breaks: "a session on servers with a lower limit than the settings say has more queue nodes than they can read in the transaction that ends it",
-		In:     (*common).limit,
-		Find:   "max(trusted, int(c.bounds.proven.Load()))",
-		Put:    "c.Settings.maxBuffer()",
+		In:     (*bounds).limit,
+		Find:   "max(trusted, int(b.proven.Load()))",
+		Put:    "1<<20",
 		Tests:  []string{"TestSessionAsksTheServersBeforeItGrows"},
 		By:     "zklock",
 	},

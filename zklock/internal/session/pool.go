@@ -117,7 +117,7 @@ func (p *Pool[M]) look(path string, bytes int) (found bool, _ M, _ *opening, _ e
 	}
 	n, ok := p.choose(path, bytes)
 	if !ok {
-		return false, none, nil, p.full(bytes)
+		return false, none, nil, p.Settings.full(bytes, p.bounds.hoped(p.Settings))
 	}
 	if home := p.slot(path); n != home && p.slots[home].barred && time.Since(p.slots[home].wanted) > p.Settings.ConnectTimeout {
 		p.openLocked(home) // until then the caller has the other one

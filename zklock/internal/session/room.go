@@ -41,64 +41,27 @@ const (
 	mostAsked = 1<<20 - 8<<10 // the largest request to ask with: no driver sends one that is much larger
 )
 
-// limit returns the jute.maxbuffer that is known to be so.
-func (c *common) limit() int {
-	return min(max(trusted, int(c.bounds.proven.Load())), c.Settings.maxBuffer())
-}
-
-// next returns a limit to ask about, which may follow another one. It is limit itself if there is no larger one. The steps
-// are large until the servers have refused one: callers wait for each.
-func (c *common) next(limit int) int {
-	times := 4
-	if c.bounds.lone.Load() > 0 {
-		times = 2
-	}
-	return min(times*limit, c.Settings.maxBuffer())
-}
-
 // askWith returns the size of the request that shows whether the servers have a limit.
 func askWith(limit int) int { return min(limit/16*15, mostAsked) }
-
-// hoped returns the jute.maxbuffer that the servers have as far as it is known: less than the settings say only if
-// they have cut connections.
-func (c *common) hoped() int {
-	limit := c.limit()
-	if c.bounds.lone.Load() == 0 {
-		return c.Settings.maxBuffer()
-	}
-	c.bounds.forget()
-	for next := c.next(limit); next > limit; next = c.next(limit) {
-		if lone := int(c.bounds.lone.Load()); lone > 0 && askWith(next) >= lone {
-			break
-		}
-		limit = next
-	}
-	return limit
-}
 
 // ephemerals returns how many bytes the ephemeral znodes of a session have at most with a jute.maxbuffer: seven
 // eighths of it.
 func ephemerals(limit int) int { return limit / 8 * 7 }
 
-// Reserve returns how many more bytes a session has for the registrations of waits, which places do not use: the
-// waits of a client that is full of queue nodes may be in a circle, too.
-func (c *common) Reserve() int { return c.limit() / 32 }
-
 // EphemeralSize returns how many bytes an ephemeral znode with a path of that length has in the transaction
 // that ends its session.
 func EphemeralSize(pathLength int) int { return 4 + pathLength }
 
-// full returns the error of a caller that no session has room for.
-func (c *common) full(bytes int) error {
-	limit := c.hoped()
+// full returns the error of a caller that no session has room for. limit is the jute.maxbuffer as far as it is known.
+func (c *Settings) full(bytes, limit int) error {
 	most, why := ephemerals(limit), ""
-	if limit < c.Settings.maxBuffer() {
+	if limit < c.maxBuffer() {
 		why = fmt.Sprintf("; the servers have cut connections under larger requests than %d bytes: raise their jute.maxbuffer, or set that key", limit)
 	}
 	if bytes > most {
 		return fmt.Errorf("%w: the queue nodes of this acquisition have %d bytes, and one session may have %d with jute_maxbuffer=%d%s: ask for fewer names at once",
-			errs.ErrTooManyWaiters, bytes, most, c.Settings.maxBuffer(), why)
+			errs.ErrTooManyWaiters, bytes, most, c.maxBuffer(), why)
 	}
 	return fmt.Errorf("%w: the queue nodes of each of pool_max_sessions=%d sessions have almost as many bytes as the servers can delete at its end, %d with jute_maxbuffer=%d%s: raise pool_max_sessions",
-		errs.ErrFull, c.Settings.PoolMaxSessions, most, c.Settings.maxBuffer(), why)
+		errs.ErrFull, c.PoolMaxSessions, most, c.maxBuffer(), why)
 }

@@ -23,13 +23,3 @@ func sizeOf(ops []driver.Op) int {
 	}
 	return n
 }
-
-// Fit returns how many of a transaction's operations, the first ones and at least one, fit into a group.
-func (s *Session) Fit(ops []driver.Op) int {
-	for n := len(ops); n > 1; n-- {
-		if sizeOf(ops[:n]) <= s.commits.bound() {
-			return n
-		}
-	}
-	return min(len(ops), 1)
-}

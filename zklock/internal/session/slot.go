@@ -113,7 +113,7 @@ func (p *Pool[M]) slot(path string) int { return slotOf(path, len(p.slots)) }
 // The pool's mu is held.
 func (p *Pool[M]) choose(path string, bytes int) (n int, ok bool) {
 	home := p.slot(path)
-	if bytes > ephemerals(p.hoped()) {
+	if bytes > ephemerals(p.bounds.hoped(p.Settings)) {
 		return home, false
 	}
 	for i := range p.slots {
