@@ -284,7 +284,7 @@ func TestLoadOnServersWithALowLimit(t *testing.T) {
 func TestWatchesOnServersWithALowLimit(t *testing.T) {
 	t.Parallel()
 	ensemble.Require(t)
-	const names = 150
+	const names = 90 // a session has room for these, and two watches for each have 108 KB
 	e := ensemble.Start(t, ensemble.Config{JavaOptions: []string{"-Djute.maxbuffer=65536"}})
 	p, err := proxy.New(e.Server(0).Addr())
 	if err != nil {
