@@ -54,7 +54,7 @@ func (w *worker) fill(ctx context.Context, c *zklock.Client, stdin *bufio.Reader
 			case errors.Is(err, zklock.ErrTooManyWaiters) && strings.Contains(err.Error(), "pool_max_sessions"):
 				refused.Add(1)
 			case err != nil:
-				w.print(report{What: "error", Err: fmt.Sprintf("acquire: %.200v", err)})
+				w.print(report{What: "error", Err: strings.ReplaceAll(err.Error(), w.task.Name, "")})
 			}
 		})
 	}
@@ -75,13 +75,15 @@ func TestServersSurviveAFullClient(t *testing.T) {
 		names      int
 		sessions   int
 		killed     bool
+		java       []string
 	}{
-		{"killed with names of two-byte letters", wide, 1_600, 1, true}, // paths of 2.5 MB
-		{"killed with names of 500 bytes in two sessions", strings.Repeat("x", 488), 12_000, 2, true},
-		{"closed", wide, 1_600, 1, false},
+		{"killed with names of two-byte letters", wide, 1_600, 1, true, nil}, // paths of 2.5 MB
+		{"killed with names of 500 bytes in two sessions", strings.Repeat("x", 488), 12_000, 2, true, nil},
+		{"closed", wide, 1_600, 1, false, nil},
+		{"killed, and the servers have a lower limit than its URL says", wide, 600, 2, true, []string{"-Djute.maxbuffer=65536"}},
 	} {
 		t.Run(c.what, func(t *testing.T) {
-			e := ensemble.Start(t, ensemble.Config{Servers: 3})
+			e := ensemble.Start(t, ensemble.Config{Servers: 3, JavaOptions: c.java})
 			full := startWorker(t, task{Role: "fill", Name: c.stem, Rounds: c.names, URL: ensemble.URL(e.Hosts(), rootOf(t), quick("pool_max_sessions", fmt.Sprint(c.sessions)))})
 			other := dial(t, e.Hosts(), quick())
 			full.await("ready")
@@ -200,13 +202,49 @@ func TestRescueOfStoppedServers(t *testing.T) {
 	release(t, acquire(t, c.Mutex("after")))
 }
 
+// The small creates of a session with many nodes do not show that the servers have a lower jute.maxbuffer than the URL
+// says. The session asks, and has no more than they can delete at its end: they work on, and start again.
+func TestFullSessionOnServersWithALowLimit(t *testing.T) {
+	t.Parallel()
+	ensemble.Require(t)
+	e := ensemble.Start(t, ensemble.Config{JavaOptions: []string{"-Djute.maxbuffer=65536"}})
+	p, err := proxy.New(e.Server(0).Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Close() })
+	c := dial(t, p.Addr(), quick("pool_max_sessions", "1"))
+	const names = 300 // with paths of 480 KB
+	held := 0
+	for ; held < names; held++ {
+		if _, err = c.Mutex(wide + fmt.Sprintf("%012d", held)).Acquire(within(t)); err != nil {
+			break
+		}
+	}
+	st := c.Stats()
+	t.Logf("%d names are held, and %d connections were lost", held, st.Reconnects)
+	if !errors.Is(err, zklock.ErrTooManyWaiters) || !strings.Contains(err.Error(), "raise their jute.maxbuffer") || st.Reconnects > 3 || st.SessionsLost > 0 {
+		t.Errorf("after %d names, and %d connections: %.600v; want ErrTooManyWaiters, its reason and 3", held, st.Reconnects, err)
+	}
+	p.Refuse()
+	p.Cut()
+	p.KillConns()
+	other := dial(t, e.Hosts(), quick())
+	wait.Until(t, "the session has ended", func() bool {
+		text, err := e.Server(0).FourLetter("mntr")
+		return err == nil && strings.Contains(text, "zk_ephemerals_count\t0")
+	})
+	restart(t, e)
+	release(t, acquire(t, other.Mutex("after")))
+}
+
 // Servers with a lower jute.maxbuffer than the client knows cut the connection of each larger group. The client
-// learns that, and its session stays alive under load.
+// learns that, and its sessions stay alive under load. One session has no room for all of these names there.
 func TestLoadOnServersWithALowLimit(t *testing.T) {
 	t.Parallel()
 	ensemble.Require(t)
 	e := ensemble.Start(t, ensemble.Config{JavaOptions: []string{"-Djute.maxbuffer=65536"}})
-	c := dial(t, e.Hosts(), quick("pool_max_sessions", "1", "handover_limit", "0"))
+	c := dial(t, e.Hosts(), quick("pool_max_sessions", "4", "handover_limit", "0"))
 	held := acquire(t, c.Mutex("held"))
 	const callers, uses = 300, 20
 	var done sync.WaitGroup
@@ -230,7 +268,7 @@ func TestLoadOnServersWithALowLimit(t *testing.T) {
 	if st.SessionsLost > 0 || st.Reconnects > 8 || !held.Valid() {
 		t.Errorf("%d sessions and %d connections were lost, want none and no more than 8", st.SessionsLost, st.Reconnects)
 	}
-	many := make([]zklock.Acquirer, 100)
+	many := make([]zklock.Acquirer, 90) // a session has room for them, and their creates are too large
 	for i := range many {
 		many[i] = c.Mutex(strings.Repeat("y", 490) + fmt.Sprint(i))
 	}
@@ -246,7 +284,7 @@ func TestLoadOnServersWithALowLimit(t *testing.T) {
 func TestWatchesOnServersWithALowLimit(t *testing.T) {
 	t.Parallel()
 	ensemble.Require(t)
-	const names = 150
+	const names = 90 // a session has room for these, and two watches for each have 108 KB
 	e := ensemble.Start(t, ensemble.Config{JavaOptions: []string{"-Djute.maxbuffer=65536"}})
 	p, err := proxy.New(e.Server(0).Addr())
 	if err != nil {
@@ -286,9 +324,9 @@ func TestWatchesOnServersWithALowLimit(t *testing.T) {
 	}
 }
 
-// Names, access lists, sets, labels and data of random sizes on servers whose limits leave no room: the client
-// knows these limits, so the server cuts no request, no caller gets another one's error, and the servers survive the
-// end of a session that is full.
+// Names, access lists, sets, labels and data of random sizes on servers whose limits leave no room: no caller gets
+// another one's error, and the servers survive the end of a session that is full. From a client that knows these limits
+// the server cuts no request. In half of the rounds of the long mode it does not know them.
 func TestRandomSizes(t *testing.T) {
 	t.Parallel()
 	ensemble.Require(t)
@@ -296,7 +334,10 @@ func TestRandomSizes(t *testing.T) {
 		seed := rand.Uint64()
 		r := rand.New(rand.NewPCG(seed, 0))
 		upTo := func(most int) int { return int(float64(most) * math.Pow(r.Float64(), 2)) }
-		limit := 12<<10 + upTo(200<<10)
+		limit, knows := 12<<10+upTo(200<<10), round%2 == 0
+		if !knows {
+			limit += 28 << 10
+		}
 		e := ensemble.Start(t, ensemble.Config{JavaOptions: []string{fmt.Sprintf("-Djute.maxbuffer=%d", limit), "-Dzookeeper.jute.maxbuffer.extrasize=1024"}})
 		p, err := proxy.New(e.Server(0).Addr())
 		if err != nil {
@@ -308,15 +349,19 @@ func TestRandomSizes(t *testing.T) {
 		for i := range upTo(60) {
 			access = append(access, fmt.Sprintf("ip:10.0.%d.%d:r", i, upTo(250)))
 		}
-		t.Logf("round %d: seed %d, limit %d, %d entries", round, seed, limit, len(access))
-		c := dial(t, p.Addr(), quick("jute_maxbuffer", fmt.Sprint(limit), "acl", strings.Join(access, ","), "pool_max_sessions", fmt.Sprint(1+r.IntN(3)), "deadlock_timeout", "0"))
+		t.Logf("round %d: seed %d, limit %d, known: %v, %d entries", round, seed, limit, knows, len(access))
+		url := quick("acl", strings.Join(access, ","), "pool_max_sessions", fmt.Sprint(1+r.IntN(3)), "deadlock_timeout", "0")
+		if knows {
+			url.Set("jute_maxbuffer", fmt.Sprint(limit))
+		}
+		c := dial(t, p.Addr(), url)
 		name := func(i int) string { return fmt.Sprint(i) + strings.Repeat([]string{"n", "ä"}[r.IntN(2)], upTo(250)) }
 		var done sync.WaitGroup
 		var full atomic.Int64
 		for i := range 600 {
 			var a zklock.Acquirer = c.Mutex(name(i))
+			var all []zklock.Acquirer
 			if r.IntN(20) == 0 {
-				var all []zklock.Acquirer
 				for j := range 1 + upTo(30) {
 					all = append(all, c.Mutex(name(1000*i+j+1000)))
 				}
@@ -339,7 +384,7 @@ func TestRandomSizes(t *testing.T) {
 					return
 				}
 				_, err = l.Txn(within(t), driver.CreateOp(fmt.Sprintf("%s/~data-%d", rootOf(t), i), data, driver.Persistent, c.ACL()))
-				if fits := len(data) < limit-8<<10; !slow(err) && (fits && err != nil || !errors.Is(err, driver.ErrTooLarge) && err != nil) {
+				if fits := knows && len(data)+len(all)*2<<10 < limit-8<<10; !slow(err) && (fits && err != nil || !errors.Is(err, driver.ErrTooLarge) && err != nil) {
 					t.Errorf("seed %d: txn with %d bytes: %.300v", seed, len(data), err)
 				}
 				if !keeps {
@@ -351,7 +396,7 @@ func TestRandomSizes(t *testing.T) {
 		st := c.Stats()
 		t.Logf("%d of 600 were refused, %d are held", full.Load(), st.Held)
 		for _, text := range []string{"Len error", "Unreasonable length"} {
-			if e.Server(0).Logged(text) {
+			if knows && e.Server(0).Logged(text) {
 				t.Errorf("seed %d: the server has cut a request, %q, and %d connections and %d sessions were lost:\n%s", seed, text, st.Reconnects, st.SessionsLost, e.Server(0).Log())
 			}
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/faultdriver"
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
@@ -250,5 +251,115 @@ func TestFullSessionGoesOn(t *testing.T) {
 				t.Errorf("%d names are kept after another one was acquired, want %d", n, most-1)
 			}
 		})
+	})
+}
+
+// Operators lower the limit of their servers, and URLs do not say so. The creates of a session with many nodes are all
+// small, so they show nothing. A session asks the servers before it has more nodes than servers with a low limit can
+// read at its end, few times, and has no more than they read. That is forgotten, slowly.
+func TestSessionAsksTheServersBeforeItGrows(t *testing.T) {
+	for _, c := range []struct {
+		what        string
+		limit       int // of the servers
+		asked, cuts int
+		txn         bool // the program makes the znodes by transactions
+	}{
+		{"the default limit", 1<<20 - 1, 3, 0, false},
+		{"a low limit", 1 << 16, 4, 3, false},
+		{"ephemeral znodes of the program", 1 << 16, 4, 3, true},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e := memdriver.New(memdriver.WithLatency(time.Millisecond))
+				limit, asked, cuts := c.limit, 0, 0
+				narrow := faultdriver.If("narrow", func(op faultdriver.Op) bool {
+					if op.Kind != faultdriver.Get || len(op.Paths[0]) < 16<<10 {
+						return false
+					}
+					if asked++; len(op.Paths[0]) > limit {
+						cuts++
+						return true
+					}
+					return false
+				}, faultdriver.Fail(driver.ErrConnLoss))
+				client := connect(t, faultdriver.Wrap(e.Connector(), narrow), map[string]string{"pool_max_sessions": "1"})
+				l := mustLock(t)(client.Mutex("first").Acquire(t.Context()))
+				next, most := 0, c.limit/8*7
+				add := func() error {
+					next++
+					if c.txn {
+						_, err := ephemerals{l, t, client}.create(next, driver.Ephemeral)
+						return err
+					}
+					_, err := client.Mutex(wide(next)).Acquire(t.Context())
+					return err
+				}
+				if c.txn {
+					most /= 2
+				}
+				var err error
+				for err == nil && next < 600 {
+					err = add()
+				}
+				if err != nil && (!errors.Is(err, zklock.ErrTooManyWaiters) && !errors.Is(err, driver.ErrTooLarge) || !strings.Contains(err.Error(), "jute")) {
+					t.Error(err)
+				}
+				for range 10 {
+					_ = add() // asks no more
+				}
+				for _, size := range closing(t, e) {
+					if size > most || size < most*7/8 {
+						t.Errorf("the session has %d bytes of paths, want almost %d", size, most)
+					}
+				}
+				if asked != c.asked || cuts != c.cuts {
+					t.Errorf("the servers were asked %d times, and have cut %d connections; want %d and %d", asked, cuts, c.asked, c.cuts)
+				}
+				if c.cuts == 0 {
+					return
+				}
+				limit = 1<<20 - 1 // an operator has raised it
+				time.Sleep(2 * time.Hour)
+				if err := add(); err != nil {
+					t.Errorf("after the limit was raised: %v", err)
+				}
+			})
+		})
+	}
+}
+
+// All callers share the question whether the servers read more, and those that leave do not end it.
+func TestCallersThatLeaveWhileTheServersAreAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		asked := 0
+		slow := faultdriver.If("slow", func(op faultdriver.Op) bool {
+			long := op.Kind == faultdriver.Get && len(op.Paths[0]) > 16<<10
+			if long {
+				asked++
+			}
+			return long
+		}, faultdriver.Delay(time.Second))
+		client := connect(t, faultdriver.Wrap(e.Connector(), slow), map[string]string{"pool_max_sessions": "1"})
+		const fit = 18 // of 28,672 bytes
+		for i := range fit {
+			mustLock(t)(client.Mutex(wide(i)).Acquire(t.Context()))
+		}
+		for i := range 20 {
+			for j := range 10 {
+				go func() {
+					_, err := client.Mutex(wide(1000+10*i+j)).Acquire(t.Context(), zklock.WithWait(20*time.Millisecond))
+					if !errors.Is(err, zklock.ErrNotAcquired) || errors.Is(err, zklock.ErrUnavailable) {
+						t.Errorf("a caller that leaves: %v, want ErrNotAcquired", err)
+					}
+				}()
+			}
+			time.Sleep(40 * time.Millisecond)
+		}
+		mustLock(t)(client.Mutex("patient").Acquire(t.Context()))
+		mustLock(t)(client.Mutex(wide(fit)).Acquire(t.Context()))
+		if asked != 1 {
+			t.Errorf("the servers were asked %d times, want once", asked)
+		}
 	})
 }

@@ -1,9 +1,12 @@
 package zklock_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -122,5 +125,69 @@ func TestRegistrationThatStaysCounts(t *testing.T) {
 				t.Errorf("a session has %d bytes of paths, want no more than %d", size, roomOf64K)
 			}
 		}
+	})
+}
+
+// The transaction that ends a wait of a long circle has no room for all of its nodes and registrations on servers with a
+// low limit. The circle ends nevertheless, by one wait, and no request is larger than they read.
+func TestDeadlockThatIsLargerThanATransaction(t *testing.T) {
+	for _, c := range []struct {
+		buffer string
+		name   func(int) string
+	}{
+		{"65536", wide}, // two nodes of a wait have 3,300 bytes
+		{"4096", func(i int) string { return fmt.Sprint("n", i) }}, // the registrations alone have more
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			e := memdriver.New(memdriver.WithLatency(time.Millisecond))
+			weighs := &scale{Connector: e.Connector()}
+			var clients []*zklock.Client
+			for range 3 {
+				clients = append(clients, connect(t, weighs, map[string]string{"jute_maxbuffer": c.buffer}))
+			}
+			const members = 30
+			var held []*zklock.Lock
+			for i := range members {
+				held = append(held, mustLock(t)(clients[i%3].Mutex(c.name(i)).Acquire(t.Context())))
+			}
+			var waits []<-chan outcome
+			for i := range members {
+				waits = append(waits, nested(t, held[i], clients[i%3].Mutex(c.name((i+1)%members))))
+			}
+			wantVictims(t, settle(t, e, held, waits), 1)
+			if limit, _ := strconv.Atoi(c.buffer); slices.Max(weighs.sizes) > limit {
+				t.Errorf("a transaction had %d bytes, want no more than %s", slices.Max(weighs.sizes), c.buffer)
+			}
+			for _, c := range clients {
+				if n := c.Stats().DeadlocksUnknown; n > 0 {
+					t.Errorf("%d waits are not known to be in no circle", n)
+				}
+			}
+		})
+	}
+}
+
+// A registration that the servers do not read concerns its own wait only: the client registers others as before.
+func TestRegistrationThatIsTooLarge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		a, b := connect(t, e.Connector(), map[string]string{"jute_maxbuffer": "8192"}), connect(t, e.Connector(), nil)
+		x, y := apart(t, a, b)
+		ctx := t.Context()
+		for i := range 4 {
+			var end context.CancelFunc
+			ctx, end = mustLock(t)(a.Mutex(wide(i)).Acquire(ctx)).Context(ctx)
+			defer end()
+		}
+		theirs := mustLock(t)(b.Mutex("z").Acquire(t.Context()))
+		large := nestedIn(ctx, a.Mutex("z"))
+		time.Sleep(3 * time.Second)
+		if n, in := a.Stats().DeadlocksUnknown, registered(e); n != 1 || in != 0 {
+			t.Errorf("%d waits are counted as unknown and %d are registered, want one and none", n, in)
+		}
+		waits := []<-chan outcome{nested(t, x, a.Mutex("y")), nested(t, y, b.Mutex("x"))}
+		wantVictims(t, settle(t, e, []*zklock.Lock{x, y}, waits), 1)
+		mustRelease(t, theirs)
+		granted(t, <-large)
 	})
 }

@@ -3,6 +3,7 @@ package zklock_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -110,14 +111,31 @@ func TestWaitLooksAgainIfItCouldNotLook(t *testing.T) {
 
 // TestVictimOfAServerThatLags: the server of the last wait of a circle lags behind. Another client reads the
 // register before it, and the circle ends without a change of the register. The server does not know that yet.
-// A wait of the circle goes on, for another name.
+// A wait of the circle goes on, for another name. If the transaction with which the last wait would end has no room for
+// all nodes, that wait reads the others after it.
 func TestVictimOfAServerThatLags(t *testing.T) {
-	for name, lowered := range map[string]bool{"a lock is downgraded": true, "a caller releases its lock": false} {
-		t.Run(name, func(t *testing.T) {
+	for _, how := range []struct {
+		name           string
+		lowered, large bool
+	}{
+		{"a lock is downgraded", true, false},
+		{"a caller releases its lock", false, false},
+		{"a lock with a long name is downgraded", true, true},
+		{"a caller releases its lock with a long name", false, true},
+	} {
+		lowered := how.lowered
+		t.Run(how.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				e := memdriver.New(memdriver.WithServers(3))
 				follower := (e.Leader() + 1) % 3
 				rarely := map[string]string{"deadlock_timeout": "3s"} // so that no registration changes between the two looks
+				var limit map[string]string
+				m, x, y := "m", "x", "y"
+				if how.large {
+					limit = map[string]string{"jute_maxbuffer": "4096"}
+					long := strings.Repeat("ä", 180)
+					m, x, y = m+long, x+long, y+long
+				}
 				open := func() *zklock.Client { return connect(t, e.Connector(e.Leader()), rarely) }
 				a, c, d := open(), open(), open()
 				listed := make(chan struct{})
@@ -128,39 +146,39 @@ func TestVictimOfAServerThatLags(t *testing.T) {
 					}
 					return op.Kind == faultdriver.Children && op.Paths[0] == "/zklock/%waits" && lists == 1
 				}, signal{listed, faultdriver.DelayReply(100 * time.Millisecond)})
-				b := connect(t, faultdriver.Wrap(e.Connector(follower), slow), nil)
-				x, y := mustLock(t)(a.RWMutex("x").Writer().Acquire(t.Context())), mustLock(t)(b.Mutex("y").Acquire(t.Context()))
-				m, z := mustLock(t)(c.Mutex("m").Acquire(t.Context())), mustLock(t)(d.Mutex("z").Acquire(t.Context()))
+				b := connect(t, faultdriver.Wrap(e.Connector(follower), slow), limit)
+				heldX, heldY := mustLock(t)(a.RWMutex(x).Writer().Acquire(t.Context())), mustLock(t)(b.Mutex(y).Acquire(t.Context()))
+				heldM, heldZ := mustLock(t)(c.Mutex(m).Acquire(t.Context())), mustLock(t)(d.Mutex("z").Acquire(t.Context()))
 				memcontrol.Of(e).Lag(follower, 400*time.Millisecond)
-				ctx := zklock.ContextWithCallerLocks(t.Context(), zklock.CallerLock{Name: "x", Mode: zklock.Exclusive, Token: x.Token()})
+				ctx := zklock.ContextWithCallerLocks(t.Context(), zklock.CallerLock{Name: x, Mode: zklock.Exclusive, Token: heldX.Token()})
 				if lowered {
 					var cancel context.CancelFunc
-					ctx, cancel = x.Context(t.Context())
+					ctx, cancel = heldX.Context(t.Context())
 					defer cancel()
 				}
-				first := nestedIn(ctx, a.Mutex("y"))
-				second := nested(t, m, zklock.All(c.RWMutex("x").Reader(), c.Mutex("z")))
+				first := nestedIn(ctx, a.Mutex(y))
+				second := nested(t, heldM, zklock.All(c.RWMutex(x).Reader(), c.Mutex("z")))
 				time.Sleep(time.Second)
-				last := nested(t, y, b.Mutex("m"))
+				last := nested(t, heldY, b.Mutex(m))
 				<-listed
 				time.Sleep(50 * time.Millisecond)
 				if lowered {
-					if err := x.Downgrade(t.Context()); err != nil {
+					if err := heldX.Downgrade(t.Context()); err != nil {
 						t.Fatal(err)
 					}
 				} else {
-					mustRelease(t, x)
+					mustRelease(t, heldX)
 				}
 				time.Sleep(10 * time.Second)
 				stillWaits(t, last, "the circle was over")
-				mustRelease(t, z)
+				mustRelease(t, heldZ)
 				granted(t, <-second)
-				mustRelease(t, m)
+				mustRelease(t, heldM)
 				granted(t, <-last)
-				mustRelease(t, y)
+				mustRelease(t, heldY)
 				granted(t, <-first)
 				if lowered {
-					mustRelease(t, x)
+					mustRelease(t, heldX)
 				}
 			})
 		})

@@ -7,10 +7,18 @@ var _ = []mutant.Mutant{
 		Name:   "election-resigns-while-working",
 		Breaks: "a leader resigns when its context ends, while its function still works",
 		In:     (*candidate).serve,
-		Find:   "defer c.$watchStuck(inner, t)()",
-		Put: `defer c.$watchStuck(inner, t)()
+		Find:   "defer returned()",
+		Put: `defer returned()
 defer context.AfterFunc(inner, func() { _ = t.Release(context.WithoutCancel(ctx)) })()`,
 		Tests: []string{"TestNoOtherLeadsUntilTheWorkHasEnded", "TestSimulatedElections"},
+	},
+	{
+		Name:   "election-waits-for-the-function-of-stuck",
+		Breaks: "no other candidate leads while the function of WithStuck waits, for a log for example",
+		In:     (*candidate).serve,
+		Find:   "watched = done; defer returned()",
+		Put:    "_, _ = &watched, inner; defer done(); defer returned()",
+		Tests:  []string{"TestResigningWhileTheFunctionOfWithStuckWaits"},
 	},
 	{
 		Name:   "election-hands-over",

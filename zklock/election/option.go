@@ -40,7 +40,7 @@ func WithValue(value string) Option { return option(func(s *settings) { s.value 
 // candidate can lead until the leader's function returns; if it was lost, another may lead already.
 // f can end the process, for example.
 //
-// f runs on a goroutine of its own. Run waits for it before it goes on. d is 10 seconds by default,
+// f runs on a goroutine of its own. Run waits for it before it goes on, but resigns before that. d is 10 seconds by default,
 // and if it is zero or less. Run logs a leader that is stuck with or without this option; f may be
 // nil.
 func WithStuck(d time.Duration, f func(*Term)) Option {

@@ -101,13 +101,19 @@ func (c *candidate) stand(ctx context.Context, lead func(context.Context, *Term)
 func (c *candidate) serve(ctx context.Context, t *Term, lead func(context.Context, *Term) error) (err error) {
 	// Release waits no longer than a session timeout. The client logs a release that is not
 	// confirmed, and goes on with it in the background. It logs a loss, too.
-	defer func() { _ = t.Release(context.WithoutCancel(ctx)) }()
+	watched := func() {}
+	defer func() {
+		_ = t.Release(context.WithoutCancel(ctx))
+		watched() // after that: the function of WithStuck may take long
+	}()
 	inner, cancel := t.Context(ctx)
 	defer cancel()
 	if inner.Err() != nil || !t.Valid() { // Valid: the process may have been stopped since the grant
 		return nil // a candidate that can lead no more never leads
 	}
-	defer c.watchStuck(inner, t)()
+	returned, done := c.watchStuck(inner, t)
+	watched = done
+	defer returned()
 	err = lead(inner, t)
 	because := inner.Err() != nil && (errors.Is(err, inner.Err()) || errors.Is(err, context.Cause(inner)))
 	if err != nil && !because && !errors.Is(err, ErrStop) {
@@ -116,10 +122,9 @@ func (c *candidate) serve(ctx context.Context, t *Term, lead func(context.Contex
 	return err
 }
 
-// watchStuck reports a leader that goes on for too long after its context has ended. The caller
-// calls the function that it returns when the leader's function has returned. That function
-// waits for watchStuck's goroutine.
-func (c *candidate) watchStuck(ctx context.Context, t *Term) (stop func()) {
+// watchStuck reports a leader that goes on for too long after its context has ended. The caller calls stop when the
+// leader's function has returned. wait waits for watchStuck's goroutine.
+func (c *candidate) watchStuck(ctx context.Context, t *Term) (stop, wait func()) {
 	returned, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
@@ -140,5 +145,5 @@ func (c *candidate) watchStuck(ctx context.Context, t *Term) (stop func()) {
 			c.stuck(t)
 		}
 	}()
-	return func() { close(returned); <-done }
+	return func() { close(returned) }, func() { <-done }
 }

@@ -319,3 +319,43 @@ func TestMaxHoldEndsATerm(t *testing.T) {
 		}
 	})
 }
+
+// A leader that returns late resigns although the function of WithStuck has not returned: it may wait for a log, or a
+// pager, for as long as that takes.
+func TestResigningWhileTheFunctionOfWithStuckWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		called, goOn := make(chan struct{}), make(chan struct{})
+		first := election.New(connect(t, e), "x", election.WithLogger(nil), election.WithStuck(time.Second, func(*election.Term) {
+			close(called)
+			<-goOn
+		}))
+		r := run(t, first, func(ctx context.Context, _ *election.Term) error {
+			<-ctx.Done()
+			<-called
+			return nil
+		})
+		next := standing(t, election.New(connect(t, e), "x"))
+		r.stop()
+		began := time.Now()
+		select {
+		case term := <-next:
+			if took := time.Since(began); took > 2*time.Second {
+				t.Errorf("the next one leads %v after the end of the term, want a second later", took)
+			}
+			resign(t, term)
+		case <-time.After(time.Minute):
+			t.Error("no other candidate leads while the function of WithStuck waits")
+		}
+		select {
+		case <-r.done:
+			t.Error("Run has returned before the function of WithStuck")
+		default:
+		}
+		close(goOn)
+		<-r.done
+		if t.Failed() {
+			resign(t, <-next)
+		}
+	})
+}

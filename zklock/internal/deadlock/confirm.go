@@ -50,7 +50,7 @@ type standing struct {
 	checks []driver.Op // a transaction that has these is applied only if the nodes are as they were read
 }
 
-// transaction returns the operations that remove the registration of the circle's last wait if all else that was read
+// transaction returns the operations, a delete in front, that remove the registration of the circle's last wait if all else that was read
 // of the circle is so. A wait that this client alone knows has no registration below path.
 func (c *standing) transaction(path string) (ops []driver.Op) {
 	for i, s := range c.steps {
@@ -63,6 +63,18 @@ func (c *standing) transaction(path string) (ops []driver.Op) {
 		}
 	}
 	return append(ops, c.checks...)
+}
+
+// stood reports whether what some checks are about was as they say when a transaction of this session was applied, of
+// which they were no part. It reads that: none of it comes back, so what is so now was so then.
+func (g *register) stood(ctx context.Context, s *place.Session, checks []driver.Op) bool {
+	return together(len(checks), func(i int) error {
+		n, err := s.Read(ctx, "register", checks[i].Path)
+		if err == nil && checks[i].Version != driver.AnyVersion && checks[i].Version != n.Stat.Version {
+			err = driver.ErrBadVersion
+		}
+		return err
+	}) == nil
 }
 
 // search returns a circle of which a wait is the last, one of the shortest; nil if there is none that is confirmed.

@@ -62,7 +62,9 @@ type listing struct {
 //     registration and found all else that was read unchanged: the registrations of the others, and the queue nodes,
 //     with their versions. So the circle stood at the transaction. Of a circle one wait ends: of two transactions,
 //     the later one fails, since a registration is gone. One that fails changes nothing, so two members do not remove
-//     their registrations in turns, however long a request takes.
+//     their registrations in turns, however long a request takes. What does not fit into a transaction is read after
+//     it: see register.stood. A wait may then stay that has removed its registration, but never each of several: of
+//     those whose circles have each other, the first to be registered is in a circle that has none of the others.
 //   - There is no such transaction if the wait has ended, or if a lock that is listed is being released: see removal.
 //     Nor does a wait end while the register has an earlier registration of it, which another member may have
 //     seen. All registrations of a wait have its number in their names.

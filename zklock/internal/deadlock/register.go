@@ -39,7 +39,7 @@ type registration struct {
 	on       *place.Session // the session that makes it; nil if there was none
 	made     chan struct{}  // closed when wait.node is set, or will not be
 	bytes    int            // what it takes in the transaction that ends its session
-	full     bool           // no session had room for it
+	full     bool           // no session had room for it, or the servers do not read it
 	doubtful bool           // it may exist although wait.node is not set
 	removal  removal
 	gone     chan struct{} // closed when the znode is gone, or goes with its session
@@ -119,9 +119,9 @@ func (g *register) enter(ctx context.Context, regs []*registration) (s *place.Se
 	for _, r := range regs {
 		r.bytes = session.EphemeralSize(len(g.path) + 1 + len(r.wait.encode()) + seqSize)
 	}
-	s, err := g.pool.Session(ctx, g.path, regs[0].bytes-g.cfg.Reserve())
+	s, err := g.pool.Session(ctx, g.path, regs[0].bytes-g.pool.Reserve())
 	for err == nil && n < len(regs) {
-		if err = s.Enter(regs[n].bytes, g.cfg.Reserve()); err == nil {
+		if err = s.Enter(regs[n].bytes, g.pool.Reserve()); err == nil {
 			s.Rest() // a registration needs no lease
 			regs[n].on = s
 			n++
@@ -158,6 +158,8 @@ func (g *register) submit(ctx context.Context, s *place.Session, regs []*registr
 			missing = true
 		case errors.Is(w.Err, driver.ErrConnLoss):
 			regs[i].doubtful, *doubt = true, true
+		case errors.Is(w.Err, driver.ErrTooLarge): // for these servers; the others may be made
+			regs[i].full = true
 		case session.Transient(w.Err): // it was not made
 		case !s.Ended(w.Err):
 			*denied = w.Err

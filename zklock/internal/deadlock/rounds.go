@@ -337,12 +337,14 @@ func (d *Detector) judge(ctx context.Context, v *view, r *listing) error {
 }
 
 // commits removes the registration of a wait that is about to end, and reports whether all else of the circle was so
-// at that moment, and no earlier registration of the wait was there: see the last invariant of Detector.
+// at that moment, and no earlier registration of the wait was there: see the fourth invariant of Detector.
 func (d *Detector) commits(ctx context.Context, v *view, r *listing, c *standing) bool {
 	earlier := func(w *wait) bool {
 		return w.id.client == d.client && w.number == r.wait.number && w.id != r.wait.id
 	}
-	if slices.ContainsFunc(v.g.waits, earlier) || !r.removal.judge() || !d.removeIf(ctx, v.s, r.registration, c.transaction(v.path)) {
+	ops := c.transaction(v.path)
+	fit := v.s.Fit(ops)
+	if slices.ContainsFunc(v.g.waits, earlier) || !r.removal.judge() || !d.removeIf(ctx, v.s, r.registration, ops[:fit]) || !d.stood(ctx, v.s, ops[fit:]) {
 		return false
 	}
 	if c.steps[0].wait.node == "" { // this client alone knows the others, too

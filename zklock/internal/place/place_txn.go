@@ -27,7 +27,7 @@ func (p *Place) Txn(ctx context.Context, kind string, ops []driver.Op, again boo
 			return nil, fmt.Errorf("%w: an operation is on the lock's own queue node %s, which only zklock may change", errs.ErrConflict, ops[i].Path)
 		}
 	}
-	if err := desk.Occupy(ops); err != nil {
+	if err := desk.Occupy(ctx, ops); err != nil {
 		return nil, err
 	}
 	all = append(all, ops...)

@@ -32,10 +32,13 @@ type bounds struct {
 	mu    mutex.Mutex[mutex.Inner]
 	group atomic.Int64  // changed under mu; the size of groups; 0: as the settings say
 	under uint64        // guarded by mu; the generation of the connection that was lost last under a group
-	lone  int           // guarded by mu; a request of one caller that is as large is refused; 0: none is
+	lone  atomic.Int64  // changed under mu; a request of one caller that is as large is refused; 0: none is
 	pause time.Duration // guarded by mu; from the last lost connection until the bounds double
 	next  time.Time     // guarded by mu; when they double
 	grown bool          // guarded by mu; they have doubled since the last lost connection
+
+	proven atomic.Int64  // changed under mu; the limit up to which the servers read what they were asked to: see room.go
+	asking chan struct{} // guarded by mu; closed when the servers have been asked; nil: no session asks
 }
 
 // proof is what one session's connection shows of sizes.
@@ -69,6 +72,38 @@ func (b *bounds) most(set *Settings) int {
 	return most
 }
 
+// limit returns the jute.maxbuffer that is known to be so.
+func (b *bounds) limit(set *Settings) int {
+	return min(max(trusted, int(b.proven.Load())), set.maxBuffer())
+}
+
+// nextLimit returns a limit to ask about, which may follow another one. It is limit itself if there is no larger one. The steps
+// are large until the servers have refused one: callers wait for each.
+func (b *bounds) nextLimit(limit int, set *Settings) int {
+	times := 4
+	if b.lone.Load() > 0 {
+		times = 2
+	}
+	return min(times*limit, set.maxBuffer())
+}
+
+// hoped returns the jute.maxbuffer that the servers have as far as it is known: less than the settings say only if
+// they have cut connections.
+func (b *bounds) hoped(set *Settings) int {
+	limit := b.limit(set)
+	if b.lone.Load() == 0 {
+		return set.maxBuffer()
+	}
+	b.forget()
+	for next := b.nextLimit(limit, set); next > limit; next = b.nextLimit(limit, set) {
+		if lone := int(b.lone.Load()); lone > 0 && askWith(next) >= lone {
+			break
+		}
+		limit = next
+	}
+	return limit
+}
+
 // forget doubles the bounds if it is time to.
 func (b *bounds) forget() {
 	b.mu.Lock()
@@ -79,7 +114,8 @@ func (b *bounds) forget() {
 // forgetLocked doubles the bounds when it is time to. mu is held.
 func (b *bounds) forgetLocked() {
 	group := 2 * b.group.Load()
-	if group == 0 && b.lone == 0 || time.Now().Before(b.next) {
+	lone := 2 * b.lone.Load()
+	if group == 0 && lone == 0 || time.Now().Before(b.next) {
 		return
 	}
 	b.next, b.grown = time.Now().Add(b.pause), true
@@ -87,9 +123,10 @@ func (b *bounds) forgetLocked() {
 		group = 0
 	}
 	b.group.Store(group)
-	if b.lone *= 2; b.lone > 1<<20 { // no driver sends such a request
-		b.lone = 0
+	if lone > 2*mostAsked {
+		lone = 0
 	}
+	b.lone.Store(lone)
 }
 
 // refuses returns the error of a request of one caller that is not sent, because of its size.
@@ -99,11 +136,13 @@ func (b *bounds) refuses(size int, set *Settings) error {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.forgetLocked(); b.lone == 0 || size < b.lone {
+	b.forgetLocked()
+	lone := int(b.lone.Load())
+	if lone == 0 || size < lone {
 		return nil
 	}
 	return fmt.Errorf("%w: it has %d bytes, and the connection was cut %d times under requests of %d bytes, as a server does whose jute.maxbuffer is less: ask for less at once, or raise the servers' jute.maxbuffer: %w",
-		errTooLarge, size, tooOften, b.lone, driver.ErrTooLarge)
+		errTooLarge, size, tooOften, lone, driver.ErrTooLarge)
 }
 
 // cutUnder notes that a connection was lost under a group.
@@ -123,7 +162,10 @@ func (b *bounds) cutUnder(gen uint64, size, answered int) {
 func (b *bounds) refuse(size int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.lone = size
+	b.lone.Store(int64(size))
+	if proven := int(b.proven.Load()); askWith(proven) >= size { // an operator has lowered the limit since
+		b.proven.Store(int64(size / 2))
+	}
 	if half, group := int64(size/2), b.group.Load(); group == 0 || group > half {
 		b.group.Store(half)
 	}

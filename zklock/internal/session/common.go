@@ -56,3 +56,7 @@ func (c *common) Regressed() error { return c.order.err() }
 func (c *common) mayFollowALoss() bool {
 	return c.Lost.Load() > 0 && c.order.newest.Load() != 0 && c.Regressed() == nil
 }
+
+// Reserve returns how many more bytes a session has for the registrations of waits, which places do not use: the
+// waits of a client that is full of queue nodes may be in a circle, too.
+func (c *common) Reserve() int { return c.bounds.limit(c.Settings) / 32 }

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -22,21 +23,32 @@ func ephemeral(op *driver.Op) (bytes int) {
 	return bytes
 }
 
-// Occupy counts the ephemeral znodes that a transaction of the program creates. An error, which matches
-// driver.ErrTooLarge, means that the session has no room for them. Otherwise Vacate must be called with the outcome.
-func (s *life) Occupy(ops []driver.Op) error {
+// Occupy counts the ephemeral znodes that a transaction of the program creates. An error that matches
+// driver.ErrTooLarge means that the session has no room for them. Without an error Vacate must be called with the outcome.
+func (s *Session) Occupy(ctx context.Context, ops []driver.Op) error {
 	bytes := 0
 	for i := range ops {
 		bytes += ephemeral(&ops[i])
 	}
-	if bytes == 0 {
-		return nil
+	for bytes > 0 {
+		err := s.occupy(bytes)
+		if err == nil || ephemerals(s.common.bounds.limit(s.settings)) >= ephemerals(s.common.bounds.hoped(s.settings)) {
+			return err
+		}
+		if err := s.grow(ctx); err != nil {
+			return err
+		}
 	}
+	return nil
+}
+
+// occupy counts so many more bytes of ephemeral znodes of the program.
+func (s *life) occupy(bytes int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if most := s.settings.maxEphemerals() / 2; s.foreign[""]+bytes > most || !s.hasRoom(bytes) {
+	if room := ephemerals(s.common.bounds.limit(s.settings)); s.foreign[""]+bytes > room/2 || !s.hasRoom(bytes) {
 		return fmt.Errorf("%w: the ephemeral znodes that transactions under locks make have at most %d bytes of paths in one session, with jute_maxbuffer=%d, and share its room of %d with queue nodes: delete some by such transactions: %w",
-			errNoRoomForTxn, most, s.settings.maxBuffer(), s.settings.maxEphemerals(), driver.ErrTooLarge)
+			errNoRoomForTxn, room/2, s.common.bounds.limit(s.settings), room, driver.ErrTooLarge)
 	}
 	if s.foreign == nil {
 		s.foreign = make(map[string]int)

@@ -62,6 +62,12 @@ func NewPool[M Member](set *Settings, connector driver.Connector) *Pool[M] {
 func (p *Pool[M]) Session(ctx context.Context, path string, bytes int) (M, error) {
 	for {
 		found, m, o, err := p.look(path, bytes)
+		if found && !m.itself().hasRoom(bytes) {
+			if err := m.itself().grow(ctx); err != nil {
+				return m, err
+			}
+			continue
+		}
 		if found || err != nil {
 			return m, err
 		}
@@ -114,7 +120,7 @@ func (p *Pool[M]) look(path string, bytes int) (found bool, _ M, _ *opening, _ e
 	}
 	n, ok := p.choose(path, bytes)
 	if !ok {
-		return false, none, nil, p.Settings.full(bytes)
+		return false, none, nil, p.Settings.full(bytes, p.bounds.hoped(p.Settings))
 	}
 	if home := p.slot(path); n != home && p.slots[home].barred && time.Since(p.slots[home].wanted) > p.Settings.ConnectTimeout {
 		p.openLocked(home) // until then the caller has the other one

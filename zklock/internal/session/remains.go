@@ -13,7 +13,7 @@ func (s *Session) Remains(f func() []*Write) { s.remains.Store(&f) }
 // remaining returns the deletes of the ephemeral znodes of a session that is over, if they have so many
 // bytes that its end is better a small transaction. It is called before places learn of the end.
 func (s *Session) remaining() []*Write {
-	if f := s.remains.Load(); f != nil && int(s.bytes.Load()) >= s.settings.maxEphemerals()/16 {
+	if f := s.remains.Load(); f != nil && int(s.bytes.Load()) >= ephemerals(s.settings.maxBuffer())/16 {
 		return (*f)()
 	}
 	return nil

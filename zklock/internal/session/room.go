@@ -13,7 +13,7 @@ import (
 // good: no follower can read it, and no server can start again. The limit is jute.maxbuffer and the extra
 // size, which is as much again by default.
 //
-// So a session never has more bytes of such paths than maxEphemerals, but for a reserve of registrations:
+// So a session never has more bytes of such paths than ephemerals, but for a reserve of registrations:
 // see Reserve. Invariants:
 //
 //   - A place and a registration count from before their creates are sent until their znodes are certainly
@@ -30,27 +30,38 @@ import (
 // defaultMaxBuffer is the servers' default jute.maxbuffer.
 const defaultMaxBuffer = 0xfffff
 
-// maxBuffer returns the servers' jute.maxbuffer.
+// maxBuffer returns the servers' jute.maxbuffer, as the settings say.
 func (c *Settings) maxBuffer() int { return cmp.Or(c.JuteMaxbuffer, defaultMaxBuffer) }
 
-// maxEphemerals returns how many bytes the ephemeral znodes of a session have at most: seven eighths of
-// jute.maxbuffer.
-func (c *Settings) maxEphemerals() int { return c.maxBuffer() / 8 * 7 }
+// The settings may say more than is so: a jute.maxbuffer that an operator has lowered does not show before a request is
+// cut, and the creates of a session with many nodes are all small. So a session that is to have more than a small part
+// asks the servers first whether they read a request of that size: see grow.
+const (
+	trusted   = 32 << 10      // a limit that servers are not asked about
+	mostAsked = 1<<20 - 8<<10 // the largest request to ask with: no driver sends one that is much larger
+)
 
-// Reserve returns how many more bytes a session has for the registrations of waits, which places do not use: the
-// waits of a client that is full of queue nodes may be in a circle, too.
-func (c *Settings) Reserve() int { return c.maxBuffer() / 32 }
+// askWith returns the size of the request that shows whether the servers have a limit.
+func askWith(limit int) int { return min(limit/16*15, mostAsked) }
+
+// ephemerals returns how many bytes the ephemeral znodes of a session have at most with a jute.maxbuffer: seven
+// eighths of it.
+func ephemerals(limit int) int { return limit / 8 * 7 }
 
 // EphemeralSize returns how many bytes an ephemeral znode with a path of that length has in the transaction
 // that ends its session.
 func EphemeralSize(pathLength int) int { return 4 + pathLength }
 
-// full returns the error of a caller that no session has room for.
-func (c *Settings) full(bytes int) error {
-	if bytes > c.maxEphemerals() {
-		return fmt.Errorf("%w: the queue nodes of this acquisition have %d bytes, and one session may have %d with jute_maxbuffer=%d: ask for fewer names at once",
-			errs.ErrTooManyWaiters, bytes, c.maxEphemerals(), c.maxBuffer())
+// full returns the error of a caller that no session has room for. limit is the jute.maxbuffer as far as it is known.
+func (c *Settings) full(bytes, limit int) error {
+	most, why := ephemerals(limit), ""
+	if limit < c.maxBuffer() {
+		why = fmt.Sprintf("; the servers have cut connections under larger requests than %d bytes: raise their jute.maxbuffer, or set that key", limit)
 	}
-	return fmt.Errorf("%w: the queue nodes of each of pool_max_sessions=%d sessions have almost as many bytes as the servers can delete at its end, %d with jute_maxbuffer=%d: raise pool_max_sessions",
-		errs.ErrFull, c.PoolMaxSessions, c.maxEphemerals(), c.maxBuffer())
+	if bytes > most {
+		return fmt.Errorf("%w: the queue nodes of this acquisition have %d bytes, and one session may have %d with jute_maxbuffer=%d%s: ask for fewer names at once",
+			errs.ErrTooManyWaiters, bytes, most, c.maxBuffer(), why)
+	}
+	return fmt.Errorf("%w: the queue nodes of each of pool_max_sessions=%d sessions have almost as many bytes as the servers can delete at its end, %d with jute_maxbuffer=%d%s: raise pool_max_sessions",
+		errs.ErrFull, c.PoolMaxSessions, most, c.maxBuffer(), why)
 }

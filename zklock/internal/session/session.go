@@ -151,3 +151,13 @@ func (s *Session) shutdown(remains []*Write, closed <-chan struct{}) {
 
 // Backlog returns how many writes wait until they are sent.
 func (s *Session) Backlog() int { return s.commits.backlog() }
+
+// Fit returns how many of a transaction's operations, the first ones and at least one, fit into a group.
+func (s *Session) Fit(ops []driver.Op) int {
+	for n := len(ops); n > 1; n-- {
+		if sizeOf(ops[:n]) <= s.commits.bound() {
+			return n
+		}
+	}
+	return min(len(ops), 1)
+}

@@ -109,24 +109,24 @@ func (sl *slot[M]) cutSince() time.Time {
 func (p *Pool[M]) slot(path string) int { return slotOf(path, len(p.slots)) }
 
 // choose returns the number of the slot for a path and for ephemeral znodes with so many bytes: that of the
-// path, or the next one whose session has room. If no session can be opened in the slot of the path, it is the next one
+// path, or the next one whose session may have room. If no session can be opened in the slot of the path, it is the next one
 // that has a session which is connected. ok is false, and n is the slot of the path, if none has.
 // The pool's mu is held.
 func (p *Pool[M]) choose(path string, bytes int) (n int, ok bool) {
 	home := p.slot(path)
-	if bytes > p.Settings.maxEphemerals() {
+	if bytes > ephemerals(p.bounds.hoped(p.Settings)) {
 		return home, false
 	}
 	for i := range p.slots {
 		n = (home + i) % len(p.slots)
 		s := p.slots[n].session
-		if p.slots[home].barred && s != nil && s.hasRoom(bytes) && !s.IsOver() && !s.PastLifetime() && s.CutSince().IsZero() {
+		if p.slots[home].barred && s != nil && s.mayHaveRoom(bytes) && !s.IsOver() && !s.PastLifetime() && s.CutSince().IsZero() {
 			return n, true
 		}
 	}
 	for i := range p.slots {
 		n = (home + i) % len(p.slots)
-		if s := p.slots[n].session; s == nil || s.hasRoom(bytes) || s.IsOver() || s.PastLifetime() {
+		if s := p.slots[n].session; s == nil || s.mayHaveRoom(bytes) || s.IsOver() || s.PastLifetime() {
 			return n, true
 		}
 	}

@@ -1,0 +1,73 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/internal/errs"
+)
+
+// grow asks the servers whether they have the next larger limit, and returns when they have answered, or when the
+// session is over: see room.go. All sessions of a pool share the question. An error means that ctx has ended.
+//
+// The session asks on its own account: of callers that leave soon, none would wait for the answer.
+func (s *Session) grow(ctx context.Context) error {
+	b := &s.common.bounds
+	b.mu.Lock()
+	asked, begin := b.asking, b.asking == nil
+	if begin {
+		asked = make(chan struct{})
+		b.asking = asked
+	}
+	b.mu.Unlock()
+	if begin {
+		ask := func() {
+			s.ask(b.nextLimit(b.limit(s.settings), s.settings))
+			b.mu.Lock()
+			b.asking = nil
+			b.mu.Unlock()
+			close(asked)
+		}
+		if !s.Spawn(ask) {
+			ask() // the session is over, and sends nothing
+		}
+	}
+	select {
+	case <-asked:
+		return nil
+	case <-ctx.Done():
+		if s.CutSince().IsZero() {
+			return errs.WaitEnded(ctx, errs.ErrNotAcquired)
+		}
+		return s.common.Outage(ctx)
+	}
+}
+
+// ask reads a znode that does not exist, and whose path is so long that servers with a lower limit cut the connection.
+// It goes on until it has the answer, or the session is over. The answer is noted in bounds.
+func (s *requests) ask(limit int) {
+	b, size := &s.common.bounds, askWith(limit)
+	const header = 13 // of the request of a read, without the path
+	path := s.settings.Root + "/" + strings.Repeat("x", max(size-header-len(s.settings.Root)-1, 1))
+	err := s.Repeat(s.ctx, "verify", func(ctx context.Context, ds driver.Session) error {
+		if err := b.refuses(size, s.settings); err != nil {
+			return err
+		}
+		gen, _ := ds.Conn()
+		_, err := ds.Get(ctx, path)
+		b.note(&s.sizes, gen, 1, size, err)
+		if errors.Is(err, driver.ErrNoNode) {
+			err = nil
+		}
+		return err
+	})
+	if errors.Is(err, errs.ErrSessionOver) || errors.Is(err, errTooLarge) {
+		return
+	}
+	// Any other error is an answer, too, or the driver sends no request of that size, and the settings are trusted.
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.proven.Store(max(b.proven.Load(), int64(limit)))
+}
