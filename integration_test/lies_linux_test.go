@@ -76,7 +76,7 @@ func lie(t *testing.T, l lied, cuts int, timeout time.Duration) judge.Servers {
 	}
 	var faults []fault.Fault
 	for i := range cuts {
-		faults = append(faults, fault.Fault{Kind: fault.CutClient, Victim: i % len(names), Lasts: 2 * timeout, After: time.Second})
+		faults = append(faults, fault.Fault{Kind: fault.CutClient, Victim: i % len(names), Lasts: 2 * timeout, After: timeout}) // by then it holds
 	}
 	servers := newBreakable(e)
 	events, err := locktest.Run(t.Context(), locktest.Config{

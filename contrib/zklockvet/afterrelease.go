@@ -23,7 +23,7 @@ After the Release another holder may have the lock. A context of it has ended, a
 	}
 	return fence.InTx(ctx, db, fence.PostgreSQL, lock, pay) // before the release
 
-Err, Name and the other methods that only tell something may be called, and the lock may be logged.`,
+Err, Name and the other methods that return facts may be called, and the lock may be logged.`,
 	Requires: []*analysis.Analyzer{inspect.Analyzer, bindingsAnalyzer},
 	Run:      runAfterRelease,
 }

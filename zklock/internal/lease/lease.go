@@ -22,8 +22,7 @@ import (
 //   - Only the leader expires sessions: a session timeout after it last heard of the
 //     session. It hears of a follower's clients only through the follower's answers to
 //     its pings. It sends two pings a tick, and at least one: docs/guarantees.md says
-//     what that assumes. An observer behind a follower reports to that one (touch in ZooKeeper's
-//     ObserverMaster), so its reports take two pings, and Tick has to be longer.
+//     what that assumes, also of observers behind followers, whose reports take two pings.
 //   - The reply to p came down the same ordered stream as the leader's pings. One of
 //     these pings was sent in the tick before p, after j was answered. So the follower
 //     had reported a touch of the session from sent(j) or later before it forwarded k.

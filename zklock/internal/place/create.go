@@ -95,8 +95,7 @@ func (a *Attempt) creation(ctx, caller context.Context) (c creation, err error) 
 	return creation{desk: desk, request: r, by: a.By, p: p, replaces: replaces, parents: parents, caller: caller, began: lease.Now(), seen: desk.Newest()}, nil
 }
 
-// yield gives up the attempt's place for a new one, and returns it, before its nodes can be gone. It returns nil if the
-// attempt has no place, or has one that belongs to a hold.
+// yield gives up the attempt's place for a new one, and returns it; nil if there is none, or if it belongs to a hold.
 func (a *Attempt) yield() *Place {
 	if a.place != nil && a.place.giveUp() != nil {
 		a.place = nil

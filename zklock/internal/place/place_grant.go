@@ -39,7 +39,7 @@ import (
 //   - Moves are made under the desk's mu.
 //   - A move that the table does not have is refused, and has no effect. So a caller may
 //     report the loss of a place that is leaving.
-//   - This client deletes no node of a place before giveUp, which refuses to end a place that a hold has.
+//   - This client deletes no node of a place before giveUp, so no delete ends the exclusion of a hold.
 type state int32
 
 const (
@@ -84,12 +84,10 @@ func (l *life) moveLocked(to state) bool {
 	return true
 }
 
-// errHeld says that the nodes of a place stay, because a hold has it.
-var errHeld = errors.New("another hold has the place")
+var errHeld = errors.New("another hold has the place") // so its nodes stay
 
-// giveUp moves the place to leaving: it will not be held again, and its nodes need not be watched. Its nodes
-// are deleted only after giveUp, so that no delete can end the exclusion of a hold. If a hold has the place, the
-// table of states refuses that move: then there is a bug, giveUp logs it, and returns errHeld.
+// giveUp moves the place to leaving: it will not be held again, and its nodes need not be watched. If a hold has the
+// place, the table of states refuses that: then there is a bug, giveUp logs it, and returns errHeld.
 func (p *Place) giveUp() error {
 	p.Desk.mu.Lock()
 	ending := p.giveUpLocked()
