@@ -506,7 +506,7 @@ var _ = []mutant.Mutant{
 		Tests:  []string{"TestHeldPlaceIsNotDeleted"},
 	},
 	{
-		Name:   "held-node-replaced",
+		Name:   "held-node-given-up",
 		Breaks: "a mistaken requeue deletes the node of a lock that is held, and the next contender gets it",
 		In:     (*Attempt).yield,
 		Find:   "a.place.$giveUp() != nil",
