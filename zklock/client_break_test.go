@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/testkit/corekit"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/fence"
 	"github.com/zklock/go-zklock/zklock/memdriver"
@@ -129,7 +130,7 @@ func (w *brokenLock) run(t *testing.T, first *zklock.Lock, learns, passing time.
 }
 
 func TestTokensAfterABreak(t *testing.T) {
-	const runs = 1000
+	runs := corekit.Crowd(1000)
 	passedOn := 0
 	for seed := range uint64(runs) {
 		synctest.Test(t, func(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/testkit/corekit"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
@@ -68,7 +69,7 @@ func TestExpiryComesAfterTheLoss(t *testing.T) {
 		"Expire":    (*memdriver.Ensemble).Expire,
 		"ExpireAll": func(e *memdriver.Ensemble, _ int64) { e.ExpireAll() },
 	} {
-		const runs = 200
+		runs := corekit.Crowd(200)
 		count := func(where string, once func() error) {
 			together := 0
 			var last error

@@ -22,7 +22,8 @@ import (
 // present network, whichever servers it and the client that keeps the name are connected to. A try
 // of a name that is in use still fails, after two seconds at the latest.
 func TestTriesOfIdleKeptNamesFarAway(t *testing.T) {
-	const tries, servers = 80, 5
+	const servers = 5
+	tries := corekit.Crowd(80)
 	for _, latency := range []time.Duration{time.Millisecond, 30 * time.Millisecond, 60 * time.Millisecond} {
 		for _, together := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%v, together: %v", latency, together), func(t *testing.T) {

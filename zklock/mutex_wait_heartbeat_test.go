@@ -106,7 +106,7 @@ func TestFarWaitersSendNoHeartbeats(t *testing.T) {
 		t.Run(kind.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const during = 2 * time.Minute
-				clients := 100
+				clients := corekit.Crowd(100)
 				if kind.name == "mutex" && !corekit.Race && long.On() {
 					clients = 1000
 				}
@@ -233,7 +233,7 @@ func TestRestedReadersDoNotList(t *testing.T) {
 	for _, writers := range []int{2, 9} {
 		t.Run(fmt.Sprint(writers), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				const clients = 100
+				clients := corekit.Crowd(100)
 				e := memdriver.New(memdriver.WithLatency(time.Millisecond))
 				w := lineUp(t, e, writers+clients, func(i int, c *zklock.Client) zklock.Acquirer {
 					if i < writers {
