@@ -4,13 +4,15 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/internal/errs"
 )
 
 // grow asks the servers whether they have the next larger limit, and returns when they have answered, or when the
-// session is over: see room.go. All sessions of a pool share the question. An error means that ctx has ended.
+// session is over: see room.go. All sessions of a pool share the question. An error means that ctx has ended. It is
+// errs.ErrNoRoom if a caller has been patient for connect_timeout, and the session works: the question is under way.
 //
 // The session asks on its own account: of callers that leave soon, none would wait for the answer.
 func (s *Session) grow(ctx context.Context) error {
@@ -38,7 +40,11 @@ func (s *Session) grow(ctx context.Context) error {
 	case <-asked:
 		return nil
 	case <-ctx.Done():
-		if s.CutSince().IsZero() {
+		impatient := context.Cause(ctx) == errs.ErrNoSession || context.Cause(ctx) == errs.ErrCut
+		switch {
+		case impatient && time.Since(s.UsableAt()) < s.settings.ConnectTimeout*9/10:
+			return errs.ErrNoRoom
+		case !impatient && s.CutSince().IsZero():
 			return errs.WaitEnded(ctx, errs.ErrNotAcquired)
 		}
 		return s.common.Outage(ctx)
