@@ -71,8 +71,8 @@ func (s remote) Multi(ctx context.Context, ops []driver.Op) ([]driver.OpResult, 
 	return s.Session.Multi(ctx, ops)
 }
 
-// Thousands of callers wait while servers far away are asked what they read, for longer than connect_timeout. That is no
-// outage. And the questions that servers with a low limit cut cost no session: all but the first of them have a
+// Thousands of callers wait while servers far away are asked what they read, for longer than connect_timeout, and do not
+// fail as in an outage. The questions that servers with a low limit cut cost no session: all but the first of them have a
 // connection of their own.
 func TestManyCallersWhileDistantServersAreAsked(t *testing.T) {
 	const many = 3000
