@@ -4,6 +4,8 @@ package command_test
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -284,12 +286,23 @@ func TestDoctorFindsOrphansAndForeigners(t *testing.T) {
 }
 
 // TestDoctorFindsALowLimit: servers that read smaller requests than the URL says cut connections, and a session can
-// have more queue nodes than they can delete.
+// have more queue nodes than they can delete. Clients find that out, and doctor says where they stop.
 func TestDoctorFindsALowLimit(t *testing.T) {
 	ensemble.Require(t)
 	e := ensemble.Start(t, ensemble.Config{JavaOptions: []string{"-Djute.maxbuffer=65536"}})
+	c, err := zklock.Open(urlOf(e.Hosts()) + "&pool_max_sessions=1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for i := 0; err == nil && i < 200; i++ {
+		_, err = c.Mutex(fmt.Sprint(strings.Repeat("n", 480), i)).Acquire(t.Context())
+	}
+	if !errors.Is(err, zklock.ErrTooManyWaiters) {
+		t.Errorf("200 long names: %v, want ErrTooManyWaiters", err)
+	}
 	code, found, end := examined(t, urlOf(e.Hosts()))
-	if code != 1 || !strings.Contains(found, "reads no request of 128 KiB") || !strings.Contains(end, "set jute_maxbuffer in the URL of all clients") {
+	if code != 1 || !strings.Contains(found, "; a client with this URL stops at 57344") || !strings.Contains(found, "reads no request of 128 KiB") || !strings.Contains(end, "set jute_maxbuffer in the URL of all clients") {
 		t.Errorf("%d, %q:\n%s", code, end, found)
 	}
 	code, found, end = examined(t, urlOf(e.Hosts())+"&jute_maxbuffer=65536")

@@ -29,6 +29,11 @@ func (q *Queue) take(r *Request, start *place.Place) (left *place.Place, err err
 			r.NoSessionSince = time.Now()
 		}
 		s, patient, cancel, err := q.session(ctx, r, start)
+		if errors.Is(err, errs.ErrNoRoom) { // the servers are asked what they read: not an outage
+			cancel()
+			r.NoSessionSince = s.UsableAt()
+			continue
+		}
 		if err != nil {
 			cancel()
 			if start != nil {

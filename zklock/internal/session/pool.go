@@ -58,7 +58,8 @@ func NewPool[M Member](set *Settings, connector driver.Connector) *Pool[M] {
 
 // Session returns the session for a path, and for znodes with so many bytes. If there is none, it opens
 // one, and waits until ctx ends; see Patient for a context that ends after connect_timeout. If all sessions
-// are full, it fails with errs.ErrFull.
+// are full, it fails with errs.ErrFull. With errs.ErrNoRoom the session works, and the servers are asked what they read for
+// longer than the caller is patient: see Session.grow.
 func (p *Pool[M]) Session(ctx context.Context, path string, bytes int) (M, error) {
 	for {
 		found, m, o, err := p.look(path, bytes)

@@ -88,6 +88,19 @@ func (s *life) Answered() time.Time {
 	return time.Now().Add(-s.quietLocked(lease.Now()))
 }
 
+// UsableAt returns when the session last worked: now if it is connected, and has answered within the last interval of
+// its exchanges, else when it answered last.
+func (s *life) UsableAt() time.Time {
+	state, _ := s.ds.State()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	quiet := s.quietLocked(lease.Now())
+	if state == driver.Connected && quiet < s.lease.ExchangeEvery() {
+		quiet = 0
+	}
+	return time.Now().Add(-quiet)
+}
+
 // Patient derives the context of a caller whose request has waited for those of others since
 // began, an instant. The context ends connect_timeout after the session has last answered. It
 // has ended already if the session has not answered since began, or has no connection.

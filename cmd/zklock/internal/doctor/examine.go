@@ -48,7 +48,7 @@ func Examine(ctx context.Context, p Patient) (r Report) {
 	case err != nil && !slices.ContainsFunc(servers, func(s server) bool { return !s.misfits() }):
 		r.Misfit = true
 	case r.quorum(ctx, p, servers, err):
-		r.queues(ctx, p.Client, p.MaxBuffer)
+		r.queues(ctx, p.Client, p.room(servers))
 	}
 	return r
 }

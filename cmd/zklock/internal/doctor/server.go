@@ -69,7 +69,7 @@ func lookAt(ctx context.Context, p Patient, host string) server {
 			s.conf = said
 		}
 	}
-	s.reads, s.cuts = limits(ctx, p.Driver, u)
+	s.reads, s.cuts = limits(ctx, p.Driver, u, p.MaxBuffer)
 	if s.conf["ticktime"] == "" {
 		// By default a server grants from two to twenty ticks.
 		s.shortest, _ = grant(ctx, p.Driver, u, time.Millisecond)

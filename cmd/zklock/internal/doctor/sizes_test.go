@@ -48,21 +48,29 @@ func TestLimitOfServers(t *testing.T) {
 		level         Level
 		text          string
 		asks          int
+		stops         int // bytes of paths in a session of a client
 	}{
-		{1<<20 - 1, 1<<20 - 1, OK, "the servers read requests of 1 MiB", 1},
-		{1 << 30, 1<<20 - 1, OK, "the servers read requests of 1 MiB", 1},
-		{1 << 16, 1<<20 - 1, ToDo, "reads no request of 128 KiB, and jute_maxbuffer=1048575 is more", 5},
-		{1<<16 - 1, 1<<16 - 1, OK, "reads requests of 64 KiB and none of 128 KiB", 5},
-		{1 << 12, 1<<20 - 1, ToDo, "reads no request of 8 KiB", 9},
+		{1<<20 - 1, 1<<20 - 1, OK, "the servers read requests of 1 MiB", 1, 917_497},
+		{1 << 30, 1<<20 - 1, OK, "the servers read requests of 1 MiB", 1, 917_497},
+		{1 << 16, 1<<20 - 1, ToDo, "reads no request of 128 KiB, and jute_maxbuffer=1048575 is more", 5, 57_344},
+		{1<<16 - 1, 1<<16 - 1, OK, "reads requests of 64 KiB and none of 128 KiB", 5, 57_337},
+		{1 << 16, 100_000, ToDo, "reads no request of 97 KiB, and jute_maxbuffer=100000 is more", 6, 57_344},
+		{100_000, 100_000, OK, "reads requests of 97 KiB and none of 128 KiB", 6, 87_500},
+		{60_000, 1<<20 - 1, ToDo, "reads no request of 64 KiB", 6, 28_672},
+		{1 << 12, 1<<20 - 1, ToDo, "reads no request of 8 KiB", 9, 28_672},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			e := memdriver.New()
 			defer e.Close()
 			d := &limited{Connector: e.Connector(), limit: c.limit}
 			s := server{host: "a:1"}
-			s.reads, s.cuts = limits(t.Context(), d, driver.URL{})
+			s.reads, s.cuts = limits(t.Context(), d, driver.URL{}, c.buffer)
 			var r Report
-			r.sizes(Patient{MaxBuffer: c.buffer}, []server{{host: "b:1", err: errHangs}, s, {host: "c:1"}})
+			p, servers := Patient{MaxBuffer: c.buffer}, []server{{host: "b:1", err: errHangs}, s, {host: "c:1"}}
+			r.sizes(p, servers)
+			if stops := p.room(servers) / 8 * 7; stops != c.stops {
+				t.Errorf("limit %d: a client stops at %d, want %d", c.limit, stops, c.stops)
+			}
 			if len(r.Findings) != 1 || r.Findings[0].Level != c.level || !strings.Contains(r.Findings[0].Text, c.text) || len(d.asked) != c.asks {
 				t.Errorf("limit %d: %+v after requests of %v, want %q and %d requests", c.limit, r.Findings, d.asked, c.text, c.asks)
 			}
