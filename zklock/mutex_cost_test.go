@@ -172,6 +172,10 @@ func TestCostOfAWake(t *testing.T) {
 						test.want.reads += test.late
 						least, most = test.took.threeServers, test.took.threeServers+test.took.delay
 					}
+					if servers == 1 && test.late > 0 && got.reads == test.want.reads+test.late {
+						// The answers to the list and to the heartbeat come in the same instant, and the list was first.
+						test.want.reads, least, most = got.reads, least+2, most+2
+					}
 					if n := int(took / message); got != test.want || n < least || n > most {
 						t.Errorf("%+v in %d messages, want %+v in %d to %d", got, n, test.want, least, most)
 					}
