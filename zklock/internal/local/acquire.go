@@ -61,9 +61,10 @@ func (q *Queue) comesLate(r *Request) error {
 		q.queues.gate.gaveUp(r, asked)
 	default:
 		q.mu.Lock()
-		defer q.mu.Unlock()
 		q.patience.leftLocked(r, asked, deadline)
+		q.mu.Unlock()
 	}
+	session.Sleep(r.Ctx, time.Second, nil) // it ends soon, and the caller finds its error set then, as with any other wait
 	return err
 }
 
