@@ -299,8 +299,15 @@ func cutFor(e *memdriver.Ensemble, client int, d time.Duration) {
 func TestTryThatIsCutOffDuringARecall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
-		keep(t, e, keeping(t, e).Mutex("x"))
-		cut := false
+		slow, cut := false, false
+		a := connect(t, faultcontrol.Control(e.Connector(), func(op faultdriver.Op) faultdriver.Fault {
+			if slow { // else it may give the place up before the other client watches it
+				return faultdriver.Delay(time.Millisecond)
+			}
+			return faultdriver.None()
+		}), map[string]string{"keep": "1s"})
+		keep(t, e, a.Mutex("x"))
+		slow = true
 		b := connect(t, faultcontrol.Control(e.Connector(), func(op faultdriver.Op) faultdriver.Fault {
 			if op.Kind == faultdriver.Watch && !cut { // on the place ahead
 				cut = true

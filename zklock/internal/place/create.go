@@ -288,12 +288,13 @@ func (c *creation) created(ctx context.Context, children []int32) (turn bool, er
 	desk.mu.Lock()
 	p.others = !alone
 	p.life.moveLocked(queued)
-	desk.mu.Unlock()
-	if p.dataTurn == 0 && !alone { // it was created as one that may be kept
-		p.Describe(&c.request.Origin)
-	}
+	undescribed := p.dataTurn == 0 && !alone // it was created as one that may be kept
 	if c.adopted {
 		p.dataTurn = 0
+	}
+	desk.mu.Unlock()
+	if undescribed {
+		p.Describe(&c.request.Origin)
 	}
 	permits := p.nodes[0].kind.Permits
 	within := permits > 0 && len(children) == 1 && children[0] > 0 && int(children[0]) <= permits
