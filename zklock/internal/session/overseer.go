@@ -26,6 +26,7 @@ func (s overseer) oversee(suspendedThen time.Duration) {
 	defer timer.Stop()
 	reported := driver.Connected
 	var from Departure // from the server of the last connection
+	server := s.ds.Server()
 	for {
 		suspendedNow := lease.Suspended()
 		state, changed := s.ds.State()
@@ -38,16 +39,16 @@ func (s overseer) oversee(suspendedThen time.Duration) {
 			return
 		}
 		cut, back := s.CutSince(), state == driver.Connected && reported != state
-		s.noticeConnection(suspendedThen)
+		moved := s.noticeConnection(suspendedThen) && state == driver.Connected && state == reported // between two looks
+		if moved || state == driver.Suspended && state != reported {
+			from = Departure{From: server}
+			from.Silent, from.Forgotten = silentOf(s.ds)
+		}
 		if state == driver.Connected {
-			suspendedThen = suspendedNow
+			suspendedThen, server = suspendedNow, s.ds.Server()
 		}
 		if state != reported {
 			reported = state
-			if state == driver.Suspended {
-				from = Departure{From: s.ds.Server()}
-				from.Silent, from.Forgotten = silentOf(s.ds)
-			}
 			s.mu.Lock()
 			switch {
 			case s.over != nil: // endLocked has set cut for good
@@ -71,8 +72,9 @@ func (s overseer) oversee(suspendedThen time.Duration) {
 		if after(); s.IsOver() {
 			return
 		}
-		if d := time.Since(cut); back && (d > s.lease.ExchangeEvery() || from.Silent > 0) && !s.IsOver() {
-			from.At, from.To = time.Now(), s.ds.Server()
+		d := time.Since(cut)
+		if (back && d > s.lease.ExchangeEvery() || (back || moved) && from.Silent > 0) && !s.IsOver() {
+			from.At, from.To = time.Now(), server
 			s.common.departed(from)
 			s.mu.Lock()
 			report := s.notices.expectLocked(false)
@@ -112,23 +114,23 @@ func (s overseer) silenceLocked() time.Duration {
 	return min(quiet, s.timeout*2/3)
 }
 
-// noticeConnection checks whether there is a new connection. If so, it starts a new chain of
+// noticeConnection reports whether there is a new connection. If so, it starts a new chain of
 // the lease, or ends the session if the ensemble has shortened the session timeout.
 //
 // The driver dates a handshake by the monotonic clock. To make an instant of that time,
 // noticeConnection adds for how long the machine was suspended before the handshake. With
 // a suspension between the handshake and its reply the lease would be too long.
-func (s overseer) noticeConnection(suspendedThen time.Duration) {
+func (s overseer) noticeConnection(suspendedThen time.Duration) (moved bool) {
 	gen, handshake := s.ds.Conn()
 	s.mu.Lock()
 	if gen == s.gen || s.over != nil {
 		s.mu.Unlock()
-		return
+		return false
 	}
 	if s.ds.Timeout() < s.timeout {
 		s.mu.Unlock()
 		s.End(driver.Expired, errs.ErrShrunk)
-		return
+		return false
 	}
 	s.gen = gen
 	if !s.cut.IsZero() {
@@ -139,4 +141,5 @@ func (s overseer) noticeConnection(suspendedThen time.Duration) {
 	s.mu.Unlock()
 	s.common.Reconnects.Add(1)
 	Poke(s.rouse)
+	return true
 }
