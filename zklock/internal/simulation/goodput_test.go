@@ -194,7 +194,7 @@ func overload(t *testing.T, l load) (calm, under, after phase) {
 		}
 		few := l
 		few.callers, few.wait, few.silent = 3, time.Minute, false
-		calm, under, after = s.run(few, 3), s.run(l, 3), s.run(few, 2)
+		calm, under, after = s.run(few, 9), s.run(l, 6), s.run(few, 4)
 		time.Sleep(2 * time.Second) // what is under way: nodes that are deleted, marks
 		if n := corekit.Nodes(s.e); n != 0 {
 			t.Errorf("%v: %d nodes are left", l, n)
@@ -230,7 +230,7 @@ func TestGoodputUnderOverload(t *testing.T) {
 			for _, rtt := range trips {
 				loads := []load{{callers: 100, wait: 5 * work}, {callers: 100, wait: 2*work + time.Millisecond, silent: true}}
 				if clients == 1 {
-					loads = append(loads, load{callers: 100, wait: work / 2})
+					loads = append(loads, load{callers: 100, wait: work/2 + time.Millisecond})
 				}
 				if long.On() {
 					loads = append(loads, load{callers: 1000, wait: 5 * work}, load{callers: 1000, wait: 50 * work}, load{rate: 5000, wait: 5 * work},
@@ -278,10 +278,6 @@ func (l load) check(t *testing.T) {
 		average(0.9)
 	case fleet && l.kind == "all" && l.silent: // all callers leave at one instant, and a turn that comes before it waits for those that come then
 		average(0.8)
-	case l.kind == "fresh names" && l.wait == l.rtt:
-		share = 0.5 // each caller leaves at the instant of the reply, and gets its lock or not
-	case l.kind == "semaphore" && l.wait == l.rtt:
-		share = 0.7 // all callers of this loop leave at the instant of the replies
 	}
 	// One grant more or less is the edge of a second: at 15 grants a second that is a fifteenth.
 	if least := share*rate - 1; worst < least || later < least {
@@ -289,6 +285,8 @@ func (l load) check(t *testing.T) {
 	}
 	times := 2.0
 	switch {
+	case !fleet && l.kind == "readers and writers" && l.wait < l.work:
+		times = 3 // it is chance how many readers meet: 0.5 to 1.1 requests, calm 0.5
 	case fleet && l.kind == "readers and writers without hand-over", fleet && l.kind == "alls of readers and writers":
 		times = 3.5 // each client has a writer and some readers in ZooKeeper's queue
 	case fleet && overlaps && l.silent:
@@ -305,7 +303,10 @@ func (l load) check(t *testing.T) {
 		return // all readers that wait join, also those that are about to leave
 	}
 	enough := 0.8 * rate
-	if fleet {
+	switch {
+	case fleet && l.kind == "all" && l.silent:
+		enough -= 2 // of 17: see above
+	case fleet:
 		enough--
 	}
 	if answers := float64(under.answers) / float64(len(under.grants)); l.wait >= 2*l.work && answers < enough {
