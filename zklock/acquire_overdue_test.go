@@ -3,6 +3,7 @@ package zklock_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -100,4 +101,47 @@ func TestLockWhoseCallerIsCancelledAtTheGrantIsGivenBack(t *testing.T) {
 			t.Errorf("%d nodes left", n)
 		}
 	})
+}
+
+// endsAtALook is a context that ends when it is asked for its error the last of so many times.
+type endsAtALook struct {
+	context.Context
+	looks *atomic.Int32
+}
+
+func (c endsAtALook) Err() error {
+	if c.looks.Add(-1) > 0 {
+		return c.Context.Err()
+	}
+	return context.Canceled
+}
+
+// A caller is cancelled at any look at its context, also of a lock that it gets without a wait: at each of them the
+// acquisition either has no lock or one that can be released.
+func TestCallerThatIsCancelledAtAnyLook(t *testing.T) {
+	for _, keep := range []string{"0s", "1h"} {
+		synctest.Test(t, func(t *testing.T) {
+			e := memdriver.New()
+			c := keeping(t, e, "keep", keep)
+			refused := 0
+			for looks := int32(1); looks < 20; looks++ {
+				use(t, c.Mutex("m"))
+				ctx := endsAtALook{t.Context(), new(atomic.Int32)}
+				ctx.looks.Store(looks)
+				l, err := c.Mutex("m").Acquire(ctx)
+				switch {
+				case err == nil:
+					mustRelease(t, l)
+				case !errors.Is(err, context.Canceled) || l != nil:
+					t.Errorf("cancelled at look %d: %v, %v", looks, l, err)
+				default:
+					refused++
+				}
+			}
+			use(t, c.Mutex("m"))
+			if refused == 0 {
+				t.Errorf("keep %s: no caller was refused", keep)
+			}
+		})
+	}
 }
