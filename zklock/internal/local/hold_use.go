@@ -50,9 +50,9 @@ func (h *Hold) KeepBack() { h.place.Doubt() }
 // revocation: see place.Place.Attend.
 func (h *Hold) Attend() (reason string, revoked bool) { return h.place.Attend() }
 
-// Read reads a znode on the hold's session.
+// Read reads a znode on the hold's session: see place.Place.Read.
 func (h *Hold) Read(ctx context.Context, path string) (driver.Node, error) {
-	return h.place.Desk.Read(ctx, "read", path)
+	return h.place.Read(ctx, path)
 }
 
 // Txn runs a transaction that begins with checks of the place's nodes. again allows to repeat it when

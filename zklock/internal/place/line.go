@@ -291,8 +291,7 @@ func (p *Place) listQueue(ctx context.Context, c *contender) ([]queue.Node, erro
 	return q[:i+1], nil
 }
 
-// Sight names the connection of a waiter's newest knowledge of the queue. The rule is
-// pure.
+// Sight names the connection of a waiter's newest knowledge of the queue. Its rule is pure.
 type Sight struct {
 	Gen     uint64 // generation of that connection; 0: not certain
 	ByEvent bool   // the newest knowledge is from an event, and nothing was read since

@@ -858,4 +858,13 @@ var _ = []mutant.Mutant{
 		Tests:  []string{"TestPermitIsNotGrantedWithoutItsNode"},
 		By:     "zklock",
 	},
+	{
+		Name:   "read-from-before-the-grant",
+		Breaks: "after a grant by an event and a reconnect, a holder reads from a server that has not applied what the event has reported",
+		In:     (*Place).Read,
+		Find:   "heard == 0 || heard == p.Desk.$generation()",
+		Put:    "heard < 1<<63",
+		Tests:  []string{"TestLedgerIsNotReadBeforeTheGrant"},
+		By:     "zklock/once",
+	},
 }

@@ -2,6 +2,7 @@ package place
 
 import (
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
@@ -32,6 +33,8 @@ type Place struct {
 
 	unmarked []byte   // the data of a permit's node that has to be marked when it is granted; nil: it need not be
 	opening  creating // what creates its nodes, while no attempt has the place; nil: they exist, or an attempt creates them
+
+	heard atomic.Uint64 // the connection of the event that may have granted it; 0 if a reply did, or has come since: see Read
 
 	watches     *Session           // of the session
 	nodeWatches []*session.Watched // watches on the nodes, armed before the grant; nil if it was granted at once

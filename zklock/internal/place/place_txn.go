@@ -11,6 +11,22 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
+// Read reads a znode of a held place, with all that the holders before have written. The reply that granted the place
+// has shown their end, and no later reply is older: see driver.Session. An event binds no later server. So where an
+// event granted the place, and its connection is gone, a commit has to show that end: a server may lag behind the
+// event, and what a Sync waits for may be a leader that was replaced.
+func (p *Place) Read(ctx context.Context, path string) (driver.Node, error) {
+	n, err := p.Desk.Read(ctx, "read", path)
+	if heard := p.heard.Load(); heard == 0 || heard == p.Desk.Generation() {
+		return n, err
+	}
+	if _, err := p.Txn(ctx, "verify", nil, true); err != nil {
+		return driver.Node{}, err
+	}
+	p.heard.Store(0)
+	return p.Desk.Read(ctx, "read", path)
+}
+
 // Txn runs a transaction of ops behind a check of each of the place's nodes, so it is applied only
 // while all of them exist, and returns the results of ops. An operation on one of these nodes is
 // refused with errs.ErrConflict. again means that the transaction may be repeated if its outcome is

@@ -127,6 +127,9 @@ func (a *Attempt) await(q []queue.Node, ahead []int) error {
 		case gone:
 			l.removeGone(0, watches[0].Gen, true)
 			l.proven = l.sole && stands
+			if l.proven {
+				a.place.heard.Store(watches[0].Gen)
+			}
 		}
 	}
 	return nil
