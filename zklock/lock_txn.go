@@ -74,7 +74,7 @@ func (l *Lock) Verify(ctx context.Context) (err error) {
 		return l.endedError()
 	}
 	if err == nil && !l.handle.hold.Alive() {
-		return errs.LeaseUnproven(l.handle.client.cfg.ConnectTimeout)
+		return errs.LeaseUnproven(l.handle.client.cfg.Place.ConnectTimeout)
 	}
 	return err
 }

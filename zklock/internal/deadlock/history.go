@@ -51,14 +51,14 @@ func (n *Nested) misleads(now *Nested) bool {
 	}
 	modes, at := make(map[string]queue.Modes), make(map[int64]queue.Modes) // by the path, and by the node
 	for _, b := range now.Behind {
-		modes[b.Path] |= queue.ModesOf(b.Mode)
-		at[b.Zxid] |= queue.ModesOf(b.Mode)
+		modes[b.Node.Path] |= queue.ModesOf(b.Node.Mode)
+		at[b.Node.Zxid] |= queue.ModesOf(b.Node.Mode)
 	}
 	return slices.ContainsFunc(n.Behind, func(b local.Behind) bool {
-		waits, stays := at[b.Zxid]
+		waits, stays := at[b.Node.Zxid]
 		if !stays { // the second look finds a node that is gone
-			waits = modes[b.Path]
+			waits = modes[b.Node.Path]
 		}
-		return !waits.Has(b.Mode)
+		return !waits.Has(b.Node.Mode)
 	})
 }

@@ -96,7 +96,7 @@ func newWait(root string, i id, n *Nested) (w wait, ok bool) {
 	}
 	w.id = i
 	for _, b := range n.Behind {
-		m := mark{hash(root, b.Path), b.Zxid, b.Mode}
+		m := mark{hash(root, b.Node.Path), b.Node.Zxid, b.Node.Mode}
 		if b.Itself {
 			m.zxid++
 		}
@@ -188,7 +188,7 @@ type described struct {
 func describe(root, host string, pid int, n *Nested) description {
 	d := description{Host: host, PID: pid, Label: n.Label, Trace: n.Trace}
 	for _, b := range n.Behind {
-		d.Behind = append(d.Behind, described{b.Name, b.Path[len(root):], b.Node.Node})
+		d.Behind = append(d.Behind, described{b.Node.Name, b.Node.Path[len(root):], b.Node.Node})
 	}
 	for _, h := range n.Held {
 		d.Held = append(d.Held, described{h.Name, h.Path[len(root):], h.Node})

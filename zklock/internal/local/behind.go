@@ -16,7 +16,7 @@ type Node struct {
 // Behind is a point in the queue of a name. A request that stands behind it waits for all contenders
 // ahead of it whose kinds its Mode excludes, and for the node itself if Itself is set.
 type Behind struct {
-	Node
+	Node   Node
 	Itself bool
 }
 

@@ -205,15 +205,15 @@ func (q *Queue) aheadLocked() Ahead {
 	switch {
 	case q.current != nil:
 		h := q.current
-		ahead.Kind.Mode, ahead.Origin = h.describe()
+		ahead.Entry.Kind.Mode, ahead.Origin = h.describe()
 		ahead.Held = true
 		ahead.Entry.Name, ahead.Granted, ahead.Candidacy = h.place.Node(), h.place.Granted, h.candidacy
 	case q.grants != nil:
-		ahead.Kind.Mode, ahead.Origin = q.grants.Mode, q.grants.Origin
+		ahead.Entry.Kind.Mode, ahead.Origin = q.grants.Mode, q.grants.Origin
 	case q.agent != nil && q.agent.ahead.Position > 0:
 		ahead = q.agent.ahead.behind(ahead.Position)
 	case q.leader != nil:
-		ahead.Kind.Mode, ahead.Origin = q.leader.r.Mode, q.leader.r.Origin
+		ahead.Entry.Kind.Mode, ahead.Origin = q.leader.r.Mode, q.leader.r.Origin
 	}
 	return ahead
 }

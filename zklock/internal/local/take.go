@@ -87,7 +87,7 @@ func (q *Queue) pooled(patient context.Context, r *Request, start *place.Place) 
 }
 
 // bytes returns how many bytes the nodes of a request take in the transaction that ends their session.
-func (qs *Queues) bytes(r *Request) int { return place.Ephemerals(qs.cfg.Dialect, r.Wants) }
+func (qs *Queues) bytes(r *Request) int { return place.Ephemerals(qs.cfg.Place.Dialect, r.Wants) }
 
 // session returns a session for a request, and the context that bounds how long the request goes on
 // without a place in the queue. In an outage that has lasted for longer than the request's limit, it
@@ -142,7 +142,7 @@ func (q *Queue) patientFor(ctx context.Context, r *Request) (context.Context, co
 	if cut.IsZero() || cut.After(r.NoSessionSince) {
 		cut = r.NoSessionSince
 	}
-	return context.WithDeadlineCause(ctx, cut.Add(q.queues.cfg.ConnectTimeout*19/20), errs.ErrCut)
+	return context.WithDeadlineCause(ctx, cut.Add(q.queues.cfg.Place.ConnectTimeout*19/20), errs.ErrCut)
 }
 
 // outage adds ErrOutage to the error of a request with WithFailFast, if it failed because
@@ -154,7 +154,7 @@ func (q *Queue) outage(ctx context.Context, r *Request, err error) error {
 	}
 	// The limit is lower than patientFor's, because the pool notes the start of an outage
 	// a little later than the request does.
-	if cut := q.queues.pool.CutSince(r.Wants[0].Path, q.queues.bytes(r)); cut.IsZero() || time.Since(cut) < q.queues.cfg.ConnectTimeout*9/10 {
+	if cut := q.queues.pool.CutSince(r.Wants[0].Path, q.queues.bytes(r)); cut.IsZero() || time.Since(cut) < q.queues.cfg.Place.ConnectTimeout*9/10 {
 		return err
 	}
 	return fmt.Errorf("%w: %w", errs.ErrOutage, err)
