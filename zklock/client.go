@@ -130,7 +130,7 @@ func (c *Client) Ping(ctx context.Context) (err error) {
 		if err := d.Ping(ctx); err != nil {
 			return err
 		}
-		return d.CheckOrder(ctx)
+		return d.Session.CheckOrder(ctx)
 	})
 	if back := c.pool.Regressed(); back != nil {
 		return back

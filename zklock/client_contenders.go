@@ -164,7 +164,7 @@ func onDesk(ctx context.Context, c *Client, path string, op func(*place.Desk) er
 		}
 		// The silence that has ended the session counts, too. But some time is left to open another
 		// session: this process may have been stopped.
-		for _, later := range []time.Time{s.Answered(), time.Now().Add(-c.cfg.Place.ConnectTimeout * 9 / 10)} {
+		for _, later := range []time.Time{s.Session.Answered(), time.Now().Add(-c.cfg.Place.ConnectTimeout * 9 / 10)} {
 			if later.After(began) {
 				began = later
 			}

@@ -153,10 +153,10 @@ func (c *Client) Stats() Stats {
 	}
 	for _, s := range c.pool.All() {
 		st.Open++
-		st.Backlog += s.Backlog()
-		held, leading, longest := s.Held()
+		st.Backlog += s.Session.Backlog()
+		held, leading, longest := s.Session.Held()
 		st.Held, st.Leading, st.LongestHold = st.Held+held, st.Leading+leading, max(st.LongestHold, longest)
-		switch state, _ := s.State(); state {
+		switch state, _ := s.Session.State(); state {
 		case driver.Connected:
 			st.Connected++
 		case driver.Suspended:

@@ -69,7 +69,7 @@ func (c *standing) transaction(path string) (ops []driver.Op) {
 // which they were no part. It reads that: none of it comes back, so what is so now was so then.
 func (g *register) stood(ctx context.Context, s *place.Session, checks []driver.Op) bool {
 	return together(len(checks), func(i int) error {
-		n, err := s.Read(ctx, "register", checks[i].Path)
+		n, err := s.Session.Read(ctx, "register", checks[i].Path)
 		if err == nil && checks[i].Version != driver.AnyVersion && checks[i].Version != n.Stat.Version {
 			err = driver.ErrBadVersion
 		}
@@ -187,7 +187,7 @@ func (v *view) describe(ctx context.Context, w *wait) (about description, there 
 		r := v.own[w.id]
 		return describe(v.cfg.Root, v.cfg.Host, v.cfg.PID, &r.nested), !r.over(), nil
 	}
-	n, err := v.s.Read(ctx, "register", v.path+"/"+w.node)
+	n, err := v.s.Session.Read(ctx, "register", v.path+"/"+w.node)
 	switch {
 	case errors.Is(err, driver.ErrNoNode), errors.Is(err, driver.ErrNoAuth):
 		return description{}, false, nil
@@ -297,7 +297,7 @@ func (g *register) read(ctx context.Context, s *place.Session, e described) (dri
 	if e.Node == "" {
 		return driver.Node{}, 0, nil
 	}
-	n, err := s.Read(ctx, "register", g.cfg.Root+e.Path+"/"+e.Node)
+	n, err := s.Session.Read(ctx, "register", g.cfg.Root+e.Path+"/"+e.Node)
 	switch {
 	case errors.Is(err, driver.ErrNoNode), errors.Is(err, driver.ErrNoAuth):
 		return driver.Node{}, 0, nil
@@ -313,7 +313,7 @@ func (g *register) read(ctx context.Context, s *place.Session, e described) (dri
 // stands behind another one was created after it, so find reads few of them.
 func (g *register) find(ctx context.Context, s *place.Session, path string, zxid int64) (node string, err error) {
 	var names []string
-	err = s.Repeat(ctx, "register", func(ctx context.Context, ds driver.Session) error {
+	err = s.Session.Repeat(ctx, "register", func(ctx context.Context, ds driver.Session) error {
 		names, _, err = ds.Children(ctx, g.cfg.Root+path)
 		return err
 	})

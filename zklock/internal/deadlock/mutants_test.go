@@ -501,7 +501,7 @@ var _ = []mutant.Mutant{
 		Name:   "circle-in-one-transaction",
 		Breaks: "the transaction that ends a wait of a long circle is larger than servers read, so the circle never ends",
 		In:     (*Detector).commits,
-		Find:   "fit := v.s.$Fit(ops)",
+		Find:   "fit := v.s.Session.$Fit(ops)",
 		Put:    "fit := len(ops)",
 		Tests:  []string{"TestDeadlockThatIsLargerThanATransaction"},
 		By:     "zklock",

@@ -343,7 +343,7 @@ func (d *Detector) commits(ctx context.Context, v *view, r *listing, c *standing
 		return w.id.client == d.client && w.number == r.wait.number && w.id != r.wait.id
 	}
 	ops := c.transaction(v.path)
-	fit := v.s.Fit(ops)
+	fit := v.s.Session.Fit(ops)
 	if slices.ContainsFunc(v.g.waits, earlier) || !r.removal.judge() || !d.removeIf(ctx, v.s, r.registration, ops[:fit]) || !d.stood(ctx, v.s, ops[fit:]) {
 		return false
 	}

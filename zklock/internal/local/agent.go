@@ -82,7 +82,7 @@ type users interface {
 func newAgent(client users, c crew, p *patience, left *place.Place, of *Request) *agent {
 	creates, next := left.Opening(), c.nextFor(of)
 	switch {
-	case left.Desk.IsOver(), creates == nil && !left.Granted.IsZero(), next == nil && (creates == nil || !creates.Sent()):
+	case left.Desk.Session.IsOver(), creates == nil && !left.Granted.IsZero(), next == nil && (creates == nil || !creates.Sent()):
 		return nil
 	}
 	a := &agent{client: client, crew: c, comes: make(chan struct{}, 1), creates: creates, request: Request{Request: of.Request, Name: of.Name, apart: of.apart}}
@@ -97,7 +97,7 @@ func newAgent(client users, c crew, p *patience, left *place.Place, of *Request)
 	r.Try, r.Keep, r.NoSessionSince = false, false, time.Time{}
 	r.ctx, a.cancel = context.WithCancel(context.WithoutCancel(r.Ctx))
 	a.r, a.since, a.desk, a.patience = r, time.Now(), left.Desk, p
-	if !left.Desk.Spawn(func() { a.run(left) }) {
+	if !left.Desk.Session.Spawn(func() { a.run(left) }) {
 		a.cancel()
 		return nil
 	}

@@ -147,7 +147,7 @@ func (h *Hold) Release(ctx context.Context, hd Handle, async bool) (handed, dele
 	switch last, lost := h.part(hd); {
 	case lost: // after this handle was marked as released
 		if deleted = h.place.Deleted(); !deleted {
-			err = errs.ReleasePending(h.place.Desk.Cause()) // the session has ended, and the nodes go with it
+			err = errs.ReleasePending(h.place.Desk.Session.Cause()) // the session has ended, and the nodes go with it
 		}
 	case !last:
 		handed = true
@@ -194,7 +194,7 @@ func (h *Hold) Drop(hd Handle) {
 		return
 	}
 	if last, _ := h.part(hd); last {
-		_, _, _ = h.giveBack(h.place.Desk.Context(), true)
+		_, _, _ = h.giveBack(h.place.Desk.Session.Context(), true)
 	}
 }
 
@@ -256,7 +256,7 @@ func (h *Hold) Revoke(reason string) {
 // Review implements session.Hold: it calls Age for handles that have been held for a
 // tenth of the session timeout.
 func (h *Hold) Review() {
-	before := time.Now().Add(-h.place.Desk.Timeout() / 10)
+	before := time.Now().Add(-h.place.Desk.Session.Timeout() / 10)
 	var old []Handle
 	h.mu.Lock()
 	if h.live && !h.over {

@@ -221,10 +221,10 @@ func (q *Queue) aheadLocked() Ahead {
 // metLocked reports whether the leader has met another contender, and still has its place. cut: its
 // session has no connection now.
 func (q *Queue) metLocked() (met, cut bool) {
-	if q.leader == nil || !q.leader.met || q.leader.desk.IsOver() {
+	if q.leader == nil || !q.leader.met || q.leader.desk.Session.IsOver() {
 		return false, false
 	}
-	return true, !q.leader.desk.CutSince().IsZero()
+	return true, !q.leader.desk.Session.CutSince().IsZero()
 }
 
 // keepsReadersOut reports whether readers that queue behind a ticket wait for it.

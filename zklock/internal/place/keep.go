@@ -76,18 +76,18 @@ type RecallHandler interface {
 // its hold. Keep returns false, and does nothing, if the place has to leave the queue.
 func (p *Place) Keep(h session.Hold, onRecall RecallHandler) bool {
 	desk := p.Desk
-	if !desk.Hold(h, 0) {
+	if !desk.Session.Hold(h, 0) {
 		return false
 	}
 	desk.mu.Lock()
-	keeps := p.handoverLocked().MayBeKept() && !desk.PastLifetime() && p.life.moveLocked(held)
+	keeps := p.handoverLocked().MayBeKept() && !desk.Session.PastLifetime() && p.life.moveLocked(held)
 	queueWatched := p.queueWatched
 	if keeps {
 		p.hold, p.opened, p.queueWatched = h, true, true
 	}
 	desk.mu.Unlock()
 	if !keeps {
-		desk.Drop(h)
+		desk.Session.Drop(h)
 		return false
 	}
 	if !queueWatched {

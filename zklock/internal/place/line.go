@@ -77,7 +77,7 @@ func (l *line) refresh(ctx context.Context) ([]queue.Node, error) {
 		return q, nil
 	}
 	desk := l.p.Desk
-	l.sight.Gen = desk.Generation()
+	l.sight.Gen = desk.Session.Generation()
 	q, err := l.p.listQueue(ctx, l.c)
 	if err != nil {
 		return nil, err
@@ -96,9 +96,9 @@ func (l *line) watchAhead(ctx context.Context) ([]*session.Watched, error) {
 		l.armTogether(ctx)
 	}
 	for i := range ahead {
-		w, read, err := desk.Watch(ctx, c.dir+"/"+l.watched[i].Name)
+		w, read, err := desk.Session.Watch(ctx, c.dir+"/"+l.watched[i].Name)
 		if errors.Is(err, driver.ErrNoNode) {
-			if gen := desk.Generation(); l.seen(gen, true) {
+			if gen := desk.Session.Generation(); l.seen(gen, true) {
 				l.removeGone(i, gen, false)
 			}
 			return nil, nil
@@ -143,7 +143,7 @@ func (l *line) reset(q []queue.Node) {
 	if !l.known {
 		return
 	}
-	id := desk.ID()
+	id := desk.Session.ID()
 	desk.mu.Lock()
 	defer desk.mu.Unlock()
 	peers := desk.peers[l.c.dir]
@@ -228,11 +228,11 @@ func (l *line) seen(gen uint64, read bool) bool {
 // readNodes reads our own nodes, for a grant, many at a time. gen is the generation of the connection that showed all of
 // them; 0 if that was more than one.
 func (p *Place) readNodes(ctx context.Context) (gen uint64, err error) {
-	gen = p.Desk.Generation()
+	gen = p.Desk.Session.Generation()
 	failed := make([]error, len(p.nodes))
 	read := func(i int) {
 		c := p.nodes[i]
-		n, err := p.Desk.Read(ctx, "watch", c.path)
+		n, err := p.Desk.Session.Read(ctx, "watch", c.path)
 		if err == nil {
 			err = p.owns(n)
 		}
@@ -253,7 +253,7 @@ func (p *Place) readNodes(ctx context.Context) (gen uint64, err error) {
 			return 0, err
 		}
 	}
-	if p.Desk.Generation() != gen {
+	if p.Desk.Session.Generation() != gen {
 		gen = 0
 	}
 	return gen, nil

@@ -139,7 +139,7 @@ type handoverState struct {
 // So there is no moment at which a hold is live and a loss would miss it.
 func (p *Place) Grant(by Requester) bool {
 	h := by.NewHold(p)
-	if h == nil || !p.Desk.Hold(h, p.Desk.Least()) {
+	if h == nil || !p.Desk.Session.Hold(h, p.Desk.Session.Least()) {
 		return false
 	}
 	if turn, ok := p.take(h); ok && by.Begin(h, turn) {
@@ -171,7 +171,7 @@ func (p *Place) take(h Holder) (turn uint32, ok bool) {
 // EndHold takes a hold that is over off the place and its session. It does nothing to the
 // place if another hold has it.
 func (p *Place) EndHold(h session.Hold) {
-	p.Desk.Drop(h)
+	p.Desk.Session.Drop(h)
 	p.Desk.mu.Lock()
 	defer p.Desk.mu.Unlock()
 	if p.hold == h {
@@ -207,7 +207,7 @@ func (p *Place) Lose() {
 	case h == nil:
 		p.Remove()
 	default:
-		desk.Evict(h, errs.ErrNodeDeleted)
+		desk.Session.Evict(h, errs.ErrNodeDeleted)
 		p.removeAfterLoss()
 	}
 }
