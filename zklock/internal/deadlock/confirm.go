@@ -112,12 +112,12 @@ func (v *view) confirm(ctx context.Context, circle []step) (*standing, error) {
 		return nil, err
 	}
 	if i := slices.Index(there, false); i >= 0 {
-		return nil, v.drop(ctx, circle[i].wait)
+		return nil, v.drop(ctx, circle[i].wait) // TestCircleBehindManyThatAreOver
 	}
 	if err := v.fetch(ctx, circle, about); err != nil {
 		return nil, err
 	}
-	if len(circle) > 1 {
+	if len(circle) > 1 { // TestWaitThatIsACircleIsInALongerOne
 		if ends, err := v.endsAlone(ctx, circle, about); err != nil || ends {
 			return nil, err
 		}
@@ -239,7 +239,7 @@ func (v *view) stands(ctx context.Context, s step, behind, held described, check
 		return false, err
 	}
 	listed, _, _ := v.cfg.Dialect.Parse(behind.Node)
-	if n.Stat.Czxid != at.zxid && n.Stat.Czxid+1 != at.zxid || listed.Kind.Mode == at.mode && mode != at.mode { // or a writer's that has become a reader's
+	if n.Stat.Czxid != at.zxid && n.Stat.Czxid+1 != at.zxid || listed.Kind.Mode == at.mode && mode != at.mode { // or a writer's that has become a reader's; TestPointThatIsGone
 		v.g.points[at] = true
 		return false, nil
 	}
@@ -335,7 +335,7 @@ func (g *register) find(ctx context.Context, s *place.Session, path string, zxid
 		switch at := n.Stat.Czxid; {
 		case err != nil:
 		case at == 0: // it has gone since
-			q = slices.Delete(q, i, i+1)
+			q = slices.Delete(q, i, i+1) // TestCallersNodeFarBackInItsQueue
 		case at == zxid:
 			return q[i].Name, nil
 		case at < zxid:

@@ -47,7 +47,7 @@ func (g *graph) circle(last *wait) (found []step, bounded bool) {
 				for _, h := range g.lanes[l][min(first, n):n] {
 					g.visited++
 					s := step{w, i, h.wait, h.held}
-					if g.component[h.wait] != g.component[last] || g.wrong(s) {
+					if g.component[h.wait] != g.component[last] || g.wrong(s) { // TestReaderBehindAWriterThatWaitsForItsCaller
 						continue
 					}
 					if s.next == last {

@@ -33,7 +33,7 @@ func (h *history) note(n *Nested, now time.Time) {
 // due reports whether a registration may be made. The first may be made at once.
 func (h *history) due(now time.Time, timeout time.Duration) bool {
 	steady := now.Sub(h.since) >= timeout && now.Sub(h.made) >= timeout
-	return h.made.IsZero() || steady || now.Sub(h.made) >= h.pause
+	return h.made.IsZero() || steady || now.Sub(h.made) >= h.pause // TestCircleBehindRequestsThatGiveUp; TestCircleThatClosesInABusyQueue
 }
 
 // registers notes that a registration is made.

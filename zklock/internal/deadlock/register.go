@@ -140,7 +140,7 @@ func (g *register) enter(ctx context.Context, regs []*registration) (s *place.Se
 func (g *register) submit(ctx context.Context, s *place.Session, regs []*registration, doubt *bool, denied *error) (missing bool) {
 	writes := make([]*session.Write, len(regs))
 	for i, r := range regs {
-		if r.wait.node == "" && !r.doubtful {
+		if r.wait.node == "" && !r.doubtful { // TestRegisterThatGoesWhileACreateIsInDoubt
 			writes[i] = &session.Write{Kind: "register", Ctx: ctx,
 				Ops: []driver.Op{driver.CreateOp(g.path+"/"+r.wait.encode(), r.data, driver.EphemeralSequential, g.cfg.ACL)}}
 			s.Session.Submit(writes[i])
@@ -158,7 +158,7 @@ func (g *register) submit(ctx context.Context, s *place.Session, regs []*registr
 			missing = true
 		case errors.Is(w.Err, driver.ErrConnLoss):
 			regs[i].doubtful, *doubt = true, true
-		case errors.Is(w.Err, driver.ErrTooLarge): // for these servers; the others may be made
+		case errors.Is(w.Err, driver.ErrTooLarge): // for these servers; the others may be made; TestRegistrationThatIsTooLarge
 			regs[i].full = true
 		case session.Transient(w.Err): // it was not made
 		case !s.Session.Ended(w.Err):

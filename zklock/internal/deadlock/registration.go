@@ -126,7 +126,7 @@ func (w *wait) encode() string {
 // named takes over the name that the server has given the registration. It keeps one that it does not
 // understand, too: else the znode would not be deleted.
 func (w *wait) named(node string) {
-	w.node = node
+	w.node = node // TestNameThatIsNotUnderstoodIsKept
 	if made, ok := parse(node); ok {
 		w.order = made.order
 	}

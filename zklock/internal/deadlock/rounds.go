@@ -63,7 +63,7 @@ func (d *Detector) round() {
 	var fresh, old []*listing
 	registered := false
 	for _, r := range d.nested(now) {
-		holds := len(r.nested.Held) > 0
+		holds := len(r.nested.Held) > 0 // TestLossInACircle
 		r.past.note(&r.nested, now)
 		due := holds && r.past.due(now, d.timeout)
 		if holds && r.before != nil && !r.before.over() && (r.before.wait.node == "") == d.refused() &&
@@ -126,7 +126,7 @@ func (r *listing) fill(w local.Waiting, behind []local.Behind) {
 	r.nested = Nested{Behind: behind, Label: w.Request.Origin.Label, Trace: w.Request.Origin.Trace}
 	r.holds = r.waiter.Holds()
 	holds := r.holds
-	if w.Own != nil && len(w.Request.Wants) > 1 { // others wait for its nodes for the names that would be free
+	if w.Own != nil && len(w.Request.Wants) > 1 { // others wait for its nodes for the names that would be free; TestAllWaitsInACircle
 		own, _ := w.Own.Contenders()
 		for i, c := range own {
 			holds = append(holds, Hold{Nodes: []local.Node{{Contender: c, Name: w.Request.Wants[i].Name}}})
@@ -340,7 +340,7 @@ func (d *Detector) judge(ctx context.Context, v *view, r *listing) error {
 // at that moment, and no earlier registration of the wait was there: see the fourth invariant of Detector.
 func (d *Detector) commits(ctx context.Context, v *view, r *listing, c *standing) bool {
 	earlier := func(w *wait) bool {
-		return w.id.client == d.client && w.number == r.wait.number && w.id != r.wait.id
+		return w.id.client == d.client && w.number == r.wait.number && w.id != r.wait.id // TestMemberWithTwoRegistrations
 	}
 	ops := c.transaction(v.path)
 	fit := v.s.Session.Fit(ops)

@@ -82,7 +82,7 @@ type users interface {
 func newAgent(client users, c crew, p *patience, left *place.Place, of *Request) *agent {
 	creates, next := left.Opening(), c.nextFor(of)
 	switch {
-	case left.Desk.Session.IsOver(), creates == nil && !left.Granted.IsZero(), next == nil && (creates == nil || !creates.Sent()):
+	case left.Desk.Session.IsOver(), creates == nil && !left.Granted.IsZero(), next == nil && (creates == nil || !creates.Sent()): // TestCreateOfACallerThatLeavesGoesToTheNext
 		return nil
 	}
 	a := &agent{client: client, crew: c, comes: make(chan struct{}, 1), creates: creates, request: Request{Request: of.Request, Name: of.Name, apart: of.apart}}
@@ -110,7 +110,7 @@ func (a *agent) run(start *place.Place) {
 	r := &a.request
 	defer a.client.endUse(r.Wants)
 	if len(r.Wants) > 1 {
-		defer time.AfterFunc(severalFor, a.cancel).Stop()
+		defer time.AfterFunc(severalFor, a.cancel).Stop() // TestCircleThroughAnAgentEnds
 	}
 	patient, cancel := a.client.patient(r.ctx)
 	left, err := place.Attempt{Session: start.Session(), Request: &r.Request, By: a}.Take(r.ctx, patient, cancel, start)
@@ -125,7 +125,7 @@ func (a *agent) run(start *place.Place) {
 	if a.bound != nil && err == nil {
 		got = a.bound.r.got
 	}
-	if left != nil && len(r.Wants) > 1 && time.Since(a.since) >= severalFor {
+	if left != nil && len(r.Wants) > 1 && time.Since(a.since) >= severalFor { // TestCircleThroughAnAgentEnds
 		left.Remove()
 		left = nil
 	}
@@ -147,7 +147,7 @@ const breath = time.Millisecond
 // looks at what waits: once, however many tickets leave by then. If the client is closed, the attempt ends at once.
 func (a *agent) reviewLocked() {
 	switch {
-	case a.creates != nil && a.creates.Sent(), a.review != nil:
+	case a.creates != nil && a.creates.Sent(), a.review != nil: // TestThousandsLeaveAtOnce
 	case a.client.Closing().Err() != nil:
 		a.cancel()
 	default:
@@ -171,7 +171,7 @@ func (a *agent) reviewNow() {
 
 // nextLocked returns the ticket that the agent's place goes to, as it seems; nil if there is none.
 func (a *agent) nextLocked() *ticket {
-	if a.chosen != nil && a.chosen.at != nil {
+	if a.chosen != nil && a.chosen.at != nil { // TestAgentGoesOnForTheCallerItHasChosen
 		return a.chosen
 	}
 	return a.crew.nextFor(&a.request)

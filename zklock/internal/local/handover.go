@@ -93,11 +93,11 @@ func (q *Queue) shareForGood(p *place.Place) {
 
 func (q *Queue) shareForGoodLocked(p *place.Place) (became bool) {
 	h, _ := p.Holder().(*Hold)
-	if h == nil || !h.shared() || h.IsOver() {
+	if h == nil || !h.shared() || h.IsOver() { // TestWritersNodeStaysAWriters
 		return false
 	}
 	became = p.BecomeShared(nil)
-	q.serveLocked(nil) // a writer in the queue cannot get this node now, and needs another place
+	q.serveLocked(nil) // a writer in the queue cannot get this node now, and needs another place; TestWritersNodeGoesToReadersAndBack
 	return became
 }
 

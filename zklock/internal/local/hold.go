@@ -124,7 +124,7 @@ func (h *Hold) part(hd Handle) (last, lost bool) {
 	h.mu.Lock()
 	if h.over {
 		h.mu.Unlock()
-		return false, true // no release ends a hold that still has this handle
+		return false, true // no release ends a hold that still has this handle; TestReleaseOvertakenByALoss
 	}
 	// No reference to the handle may stay in the array (DeleteFunc clears it). A
 	// handle that joined with Reenter refers, through the context of its acquisition,
@@ -223,7 +223,7 @@ func (h *Hold) Vacate() {
 	if !h.apart {
 		h.home.serve(h)
 	}
-	if h.admitted {
+	if h.admitted { // TestLostHoldLeavesTheGate
 		h.home.leavesGate(h)
 	}
 	h.home.vacated(h.wants)

@@ -157,7 +157,7 @@ func (h *Hold) Downgrade(ctx context.Context) error {
 	if !h.apart {
 		h.home.serve(nil)
 	}
-	if h.admitted {
+	if h.admitted { // TestDowngradeOpensTheGate
 		h.home.leavesGate(h)
 	}
 	select {

@@ -48,7 +48,7 @@ func (p *patience) pressedLocked(now time.Time) bool { return now.Sub(p.leftAt) 
 func (p *patience) leftLocked(r *Request, since, deadline time.Time) {
 	p.leftAt = time.Now()
 	p.tested.Store(true)
-	if context.Cause(r.ctx) == errs.ErrWaitOver {
+	if context.Cause(r.ctx) == errs.ErrWaitOver { // TestEndOfWithWaitChangesNoOrder
 		return
 	}
 	if deadline.IsZero() || p.leftAt.Before(deadline) { // an HTTP client hangs up, a gRPC client cancels its call

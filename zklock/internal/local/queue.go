@@ -224,7 +224,7 @@ func (q *Queue) metLocked() (met, cut bool) {
 	if q.leader == nil || !q.leader.met || q.leader.desk.Session.IsOver() {
 		return false, false
 	}
-	return true, !q.leader.desk.Session.CutSince().IsZero()
+	return true, !q.leader.desk.Session.CutSince().IsZero() // TestTryBehindAWaiterThatIsCutOff
 }
 
 // keepsReadersOut reports whether readers that queue behind a ticket wait for it.
@@ -267,7 +267,7 @@ func (q *Queue) refuseTriesLocked() {
 func (q *Queue) delegateLocked(left *place.Place, was *ticket) bool {
 	a := newAgent(q.queues, q, &q.patience, left, was.r)
 	if a != nil {
-		a.met = was.met && was.desk == left.Desk
+		a.met = was.met && was.desk == left.Desk // TestWaitThatEndsWhileAnAgentLooks
 		q.leader, q.agent, q.lead = &a.ticket, a, waitingPlace{}
 	}
 	return a != nil

@@ -74,7 +74,7 @@ func (a *Attempt) creation(ctx, caller context.Context) (c creation, err error) 
 	if had := a.place; had != nil && had.opening != nil {
 		c = *had.opening.(*creation)
 		c.p.opening, a.place = nil, c.replaces
-		if c.request.Mode == r.Mode {
+		if c.request.Mode == r.Mode { // TestWriterTakesUpNoReadersCreate
 			c.request, c.by, c.caller, c.adopted = r, a.By, caller, true
 			return c, nil
 		}
@@ -166,7 +166,7 @@ func (c *creation) send(ctx context.Context) (*session.Write, error) {
 		case <-ctx.Done():
 			more, cancel := desk.Session.Patient(c.caller, c.began) // the creates of others may come first
 			defer cancel()
-			if ctx = more; ctx.Err() == nil {
+			if ctx = more; ctx.Err() == nil { // TestBurstOfSeparateWaitersOutlastsConnectTimeout
 				continue
 			}
 			return nil, c.because(desk.Session.WaitEnded(ctx, c.began))
@@ -208,7 +208,7 @@ func (p *Place) recover(ctx context.Context) (found bool, err error) {
 		if err != nil && !errors.Is(err, driver.ErrNoNode) { // no parent: no node
 			return false, err
 		}
-		at := slices.IndexFunc(q, func(o queue.Node) bool { return o.GUID == c.guid }) // the first, if there are two
+		at := slices.IndexFunc(q, func(o queue.Node) bool { return o.GUID == c.guid }) // the first, if there are two; TestOfTwinsTheFirstCounts
 		if at < 0 && i > 0 {
 			return true, errs.ErrNodeGone // it was created, as the first one was: another client has deleted it
 		}
@@ -236,7 +236,7 @@ func (c *creation) end() {
 		if errors.Is(w.Err, driver.ErrConnLoss) {
 			p.doubtful = true
 			_, err := p.recover(desk.Session.Context())
-			for errors.Is(err, driver.ErrReplyTooLarge) && session.Sleep(desk.Session.Context(), desk.Session.Timeout(), nil) {
+			for errors.Is(err, driver.ErrReplyTooLarge) && session.Sleep(desk.Session.Context(), desk.Session.Timeout(), nil) { // TestLostReplyAndATooLongListLeaveNoOrphan
 				_, err = p.recover(desk.Session.Context()) // other programs may have removed children
 			}
 		}

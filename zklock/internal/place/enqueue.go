@@ -56,7 +56,7 @@ func (p *Place) resume(wants []Want) bool {
 // mustRequeue reports whether the place was held before and is not reserved. Then
 // a new place replaces it at the tail of the queue.
 func (p *Place) mustRequeue() bool {
-	return !p.Granted.IsZero() && p.life.state() != reserved
+	return !p.Granted.IsZero() && p.life.state() != reserved // TestReservedPlaceIsNotTakenUpTwice
 }
 
 // replaceOrCreate takes a new place in the queue of every wanted name, usually in one round trip. The

@@ -114,7 +114,7 @@ func (l *line) watchAhead(ctx context.Context) ([]*session.Watched, error) {
 			continue
 		}
 		d, _ := queue.Decode(w.Node.Data)
-		if permits > 0 && l.ahead > permits && d.Granted {
+		if permits > 0 && l.ahead > permits && d.Granted { // TestPermitMarkedBeforeItIsWatched
 			l.forget() // it was granted before we watched it: now we are the first in line
 			return nil, nil
 		}
@@ -133,10 +133,10 @@ func (l *line) watchAhead(ctx context.Context) ([]*session.Watched, error) {
 func (l *line) reset(q []queue.Node) {
 	desk, self := l.p.Desk, len(q)-1
 	l.self, l.before, l.ahead, l.passed, l.others = q[self], q[self].Seq, self, 0, nil
-	l.sole, l.proven = self == 1, true
+	l.sole, l.proven = self == 1, true // TestSoleContenderAhead
 	for i := range q[:self] {
 		if slices.Contains(l.lowered, q[i].Name) {
-			q[i].Kind.Mode = q[i].Kind.Mode.Lowered()
+			q[i].Kind.Mode = q[i].Kind.Mode.Lowered() // TestReadersBehindManyLoweredPlaces
 		}
 	}
 	l.sight.ByEvent, l.known = false, l.self.Kind.Permits == 0
@@ -272,7 +272,7 @@ func (p *Place) listQueue(ctx context.Context, c *contender) ([]queue.Node, erro
 		return nil, desk.cfg.explainList(err, c.dir)
 	}
 	i := slices.IndexFunc(q, func(o queue.Node) bool { return o.Name == c.node() })
-	if i < 0 {
+	if i < 0 { // TestPermitIsNotGrantedWithoutItsNode
 		return nil, errs.ErrNodeGone
 	}
 	desk.mu.Lock()

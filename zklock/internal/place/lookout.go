@@ -90,7 +90,7 @@ func (d *Desk) lookAt(due []doubt) {
 				_, _, err := z.listOnce(ctx, ds)
 				return err
 			})
-			if err == nil || errors.Is(err, driver.ErrNoNode) || began.Before(x.until) {
+			if err == nil || errors.Is(err, driver.ErrNoNode) || began.Before(x.until) { // TestLookoutsEndWithoutTheRightToList
 				return // the create of a fresh name makes the znode, too
 			}
 			d.mu.Lock()

@@ -201,7 +201,7 @@ func (p *Place) released() {
 // that lives on: the nodes that were not deleted stay for loss_delay.
 func (p *Place) removeAfterLoss() {
 	desk, delay := p.Desk, p.Desk.cfg.LossDelay
-	if delay == 0 || len(p.nodes) == 1 {
+	if delay == 0 || len(p.nodes) == 1 { // TestLossDelayKeepsTheOtherNodesOfAnAll
 		p.Remove() // if there was one node, it is gone
 		return
 	}

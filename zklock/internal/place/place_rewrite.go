@@ -83,7 +83,7 @@ func (p *Place) describe(d *queue.Data, waiting *Origin) (dataTurn uint32) {
 	h, o := p.holder()
 	p.Desk.mu.Lock()
 	defer p.Desk.mu.Unlock()
-	if mode := p.nodes[0].kind.Mode; mode.Joins() && len(p.nodes) == 1 { // the nodes of several names are what they were created as
+	if mode := p.nodes[0].kind.Mode; mode.Joins() && len(p.nodes) == 1 { // the nodes of several names are what they were created as; TestWritersNodeOfSeveralStaysAWriters
 		d.Mode = mode.String()
 	}
 	switch {
@@ -96,7 +96,7 @@ func (p *Place) describe(d *queue.Data, waiting *Origin) (dataTurn uint32) {
 		return 0
 	}
 	d.Label, d.Trace, d.Revocable, d.Keep = o.Label, o.Trace, o.Revocable, false
-	d.Asked(o.Since)
+	d.Asked(o.Since) // TestDataOfAnotherHolderStillSayHowLateTheNodeIs
 	return dataTurn
 }
 

@@ -78,7 +78,7 @@ func (a *Attempt) blocked(ctx context.Context) error {
 		}
 		// As for Acquire: a node whose sequence number is at the end of the range is
 		// ordered behind every new contender.
-		q = slices.DeleteFunc(q, func(c queue.Node) bool { return c.Seq >= queue.MaxSequence || a.place.has(c.Name) })
+		q = slices.DeleteFunc(q, func(c queue.Node) bool { return c.Seq >= queue.MaxSequence || a.place.has(c.Name) }) // TestTryIsNotRefusedForThePlaceItReplaces
 		q = append(q, queue.Node{Kind: want.Kind})
 		if err := queue.Conflict(q, len(q)-1); err != nil {
 			return err

@@ -72,7 +72,7 @@ func (a *Attempt) list() ([]queue.Node, error) {
 // before the place has waited to be the first in another one.
 func (a *Attempt) screen() error {
 	p := a.place
-	if a.wait.name > 0 || !p.doubtful && (p.limitChecked || len(p.nodes) == 1) {
+	if a.wait.name > 0 || !p.doubtful && (p.limitChecked || len(p.nodes) == 1) { // TestTwinOfAllOnItsSecondName
 		return nil
 	}
 	for _, c := range p.nodes { // the lines list again: much may happen before their turn
@@ -200,7 +200,7 @@ func (p *Place) watchNodes(ctx context.Context) (own []*session.Watched, err err
 // owns returns nil if this session has created a node that has the name of one of ours: another session may have put
 // one in its place.
 func (p *Place) owns(n driver.Node) error {
-	if n.Stat.EphemeralOwner != p.Desk.Session.ID() {
+	if n.Stat.EphemeralOwner != p.Desk.Session.ID() { // TestNodePutInPlaceOfOursIsNotOurs
 		return errs.ErrNodeGone
 	}
 	return nil

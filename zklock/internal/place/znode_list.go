@@ -66,7 +66,7 @@ func (z Znode) goOn() {
 	z.Desk.mu.Lock()
 	wanted := z.Desk.lists[z.Path] != nil
 	if !wanted {
-		delete(z.Desk.lists, z.Path)
+		delete(z.Desk.lists, z.Path) // TestListOfAWaiterThatLeftHoldsUpNoOther
 	}
 	z.Desk.mu.Unlock()
 	if wanted {
@@ -99,7 +99,7 @@ func (z Znode) listAlone(ctx context.Context) (q []queue.Node, err error) {
 		q, foreign, err = z.listOnce(ctx, ds)
 		return err
 	})
-	if err == nil && foreign != nil {
+	if err == nil && foreign != nil { // TestForeignChildrenAndDataAreLeftAlone
 		return nil, z.Desk.cfg.Dialect.ConflictWith(foreign)
 	}
 	return q, err
@@ -162,5 +162,5 @@ func (d *Desk) disowns(o queue.Node) bool {
 	c := d.enqueued[o.GUID.Serial]
 	stray := c == nil || c.node() != "" && c.node() != o.Name
 	d.mu.Unlock()
-	return stray && !d.Session.IsOver()
+	return stray && !d.Session.IsOver() // TestNodesOfASessionThatIsOverAreNoStrays
 }
