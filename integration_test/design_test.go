@@ -163,7 +163,7 @@ func TestDesignArguesFromFewFiles(t *testing.T) {
 	}
 }
 
-// A test that a comment of the core names is there: it says why the branch beside it exists.
+// Comments of the core name tests that fail without a branch. Each of these tests exists.
 func TestDesignOfOddBranchesNamesTests(t *testing.T) {
 	d, named := declarations(t), 0
 	files, err := filepath.Glob("../zklock/internal/*/*.go")

@@ -13,9 +13,9 @@ const longestPause = 10 * time.Second
 
 // history says when a wait is registered again. In a busy queue each grant changes what all waits of the process
 // stand behind, and a registration for each change would cost two writes for each wait and grant. A deadlock
-// changes nothing any more. So a wait is registered again if it has been the same for deadlock_timeout. One that
-// does not come to rest, since requests ahead of it give up again and again, may be in a circle nevertheless.
-// It is registered again after pauses that grow up to longestPause.
+// changes nothing any more. So the detector registers a wait again if the wait has been the same for deadlock_timeout.
+// A wait that does not come to rest, since requests ahead of it give up again and again, may be in a circle
+// nevertheless. The detector registers such a wait again after pauses that grow up to longestPause.
 type history struct {
 	nested Nested        // as the last round has found the wait
 	since  time.Time     // since when rounds have found it so

@@ -79,10 +79,10 @@ func (g *register) refuse(err error) {
 	}
 }
 
-// create makes the znodes of some registrations. Those whose outcome is not known after that have no node
-// and are doubtful, and doubt is true. An error means that the servers refuse registrations.
+// create makes the znodes of some registrations. If the outcome of some is not known after that, doubt is true, and
+// these registrations are doubtful and have no node. An error means that the servers refuse registrations.
 //
-// The first goes alone, since the register may be missing: a server removes it when it is empty. The others
+// The first goes alone, since the register may be missing: a server removes an empty register. The others
 // share transactions.
 func (g *register) create(ctx context.Context, all []*registration) (doubt bool, denied error) {
 	defer func() {

@@ -98,7 +98,7 @@ func (d *Detector) round() {
 }
 
 // nested returns the waits that have lasted for deadlock_timeout, each as the registration that says what is so
-// at the moment. One that holds nothing needs none.
+// at the moment. A wait that holds nothing needs no registration.
 func (d *Detector) nested(at time.Time) (all []*listing) {
 	var stand []local.Waiting
 	d.mu.Lock()

@@ -10,16 +10,16 @@ import (
 )
 
 // agent goes on with a place whose requester has left: the place waits in ZooKeeper's queue, or its nodes are
-// being created. It does so on a goroutine of its own, so the end of one caller's patience costs the others
+// being created. An agent has a goroutine of its own, so the end of one caller's patience costs the others
 // nothing. The place goes to a goroutine that waits at the moment of the grant.
 //
-// An agent has a request of its own: a copy of that of the first that waits. It ends with its first outcome;
-// the next requester begins again.
+// An agent has a request of its own, a copy of that of the first goroutine that waits. The agent ends with its first
+// outcome; the next requester begins again.
 //
 // Invariants:
 //   - While an agent is at work, a goroutine waits that the place could be granted to; or the write that
-//     creates its nodes is under way, and what comes meanwhile gets them. Otherwise the place leaves
-//     ZooKeeper's queue, and a write that was not sent is not sent any more.
+//     creates its nodes is under way, and a goroutine that comes meanwhile gets them. Otherwise the place leaves
+//     ZooKeeper's queue, and the session does not send a write that it has not sent.
 //   - A place of several names has some of them while it waits for another, and the wait of an agent is in no register: see
 //     package deadlock. So an agent gives such a place up after severalFor. The next requester's wait is registered.
 //   - An agent uses its name, as an acquisition does, so the local queue is not forgotten meanwhile.

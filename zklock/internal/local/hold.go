@@ -17,9 +17,9 @@ import (
 // share a place, or by re-entry.
 //
 // Invariants:
-//   - live and over are set once each, and never cleared: live by begin, over by the release of
-//     the last handle or by a loss before it. A hold that is over before it is live never is, and
-//     no caller gets a handle of it.
+//   - begin sets live once; the release of the last handle, or a loss before that, sets over once. Neither
+//     is cleared. A hold that is over before it is live never becomes live, and no caller gets a handle
+//     of it.
 //   - A handle is added only while over is not set, so no handle outlives its hold.
 //   - The next hold of the same place begins after over was set. The local queue counts a lost hold until
 //     all its handles have ended: until finished is set, at least.
@@ -128,8 +128,8 @@ func (h *Hold) part(hd Handle) (last, lost bool) {
 	}
 	// No reference to the handle may stay in the array (DeleteFunc clears it). A
 	// handle that joined with Reenter refers, through the context of its acquisition,
-	// to the Lock that it joined. That Lock's clean-up refers to the hold, and nothing
-	// that the clean-up refers to may refer to the Lock, or it is never collected.
+	// to the Lock that it joined. The clean-up of that Lock refers to the hold. If what the
+	// clean-up refers to refers to the Lock, the Lock is never collected.
 	h.handles = slices.DeleteFunc(h.handles, func(other Handle) bool { return other == hd })
 	last = len(h.handles) == 0
 	h.over = last

@@ -21,9 +21,9 @@ import (
 //   - If the request's context ends while the outcome is open, its place becomes the attempt's, too, and
 //     has the creation as its opening: another attempt of the same mode goes on with it, or Place.Remove ends it.
 //     So a node that was made for this process belongs to the next goroutine that wants it.
-//   - The place that it replaces is not held again, whatever the outcome. It stays registered until the
-//     transaction that deletes its nodes is known to be applied, or until its attempt removes it.
-//   - While open is nil, none of the new nodes exists. One that appears nevertheless is a late create, which
+//   - No hold has the replaced place again, whatever the outcome. That place stays registered until the client
+//     knows that the transaction which deletes its nodes was applied, or until its attempt removes it.
+//   - While open is nil, none of the new nodes exists. A node that appears nevertheless is a late create, which
 //     lookouts find: see doubts.
 type creation struct {
 	desk     *Desk

@@ -22,11 +22,11 @@ import (
 // waiters.
 //
 // Invariants:
-//   - While known is set, every node ahead of ours in the ensemble that ours has to wait for
-//     is in others, or in Desk.peers with a sequence number below before, or can only block
-//     nodes that are.
-//   - While watched is not nil, it has what queue.Decide has named, and none of these nodes was
-//     found to be gone.
+//   - While known is set, the line has each node ahead for which ours has to wait, in others, or in
+//     Desk.peers with a sequence number below before. A node that the line lacks blocks only nodes that
+//     the line has.
+//   - While watched is not nil, it has the nodes that queue.Decide has named, and no reply or event
+//     has shown that one of them is gone.
 //   - The waiter relies on the absence of a node ahead only as acquire says. After an event the next
 //     read is on the same connection, or the queue is listed again: a reply shows the session how far
 //     its server is, and an event does not. A contender leaves Desk.peers after a reply.

@@ -191,7 +191,7 @@ func (own *Session) give(n guarded) {
 	}
 }
 
-// maxGuarded is how many nodes one guard watches. One goroutine for each node would
+// maxGuarded is how many nodes one guard watches. A goroutine for each node would
 // need about four times the memory of the node's lock. With more nodes for each
 // goroutine, each event would cost more.
 const maxGuarded = 64

@@ -118,7 +118,7 @@ type handoverState struct {
 
 	handovers uint32 // guarded by Desk.mu; how often it was handed over since its grant or its recall
 	turn      uint32 // guarded by Desk.mu; the turn of the next hold
-	dataTurn  uint32 // guarded by Desk.mu; 1 more than the turn of the hold that the nodes' data describe; 0 if they describe none
+	dataTurn  uint32 // guarded by Desk.mu; the turn of the hold that the nodes' data describe, plus 1; 0: the data describe no hold
 
 	doubtfulTxn atomic.Bool            // a Txn under it may still be applied
 	revocation  atomic.Pointer[string] // set under Desk.mu; why the holder is asked to give the lock back; nil: it is not

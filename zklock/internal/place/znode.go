@@ -146,11 +146,11 @@ func (d *Desk) addMade(parents []parent) {
 	}
 }
 
-// adoptRefused is called when a write was refused because of a znode that it was to create. If
-// that znode exists, adoptRefused reads it, and those behind it which are unmade: they may exist,
-// too, and the next write would be refused once for each that does. Those in front of it do not
-// exist, or the server would have refused the write because of them. If it does not exist, such
-// writes do not work, or the root is missing: then all znodes are made with requests of their own.
+// adoptRefused is called when the servers have refused a write because of a znode that it was to create. If
+// that znode exists, adoptRefused reads it, and the unmade znodes behind it: they may exist, too, and the
+// servers would refuse the next write once for each. The znodes in front of it do not exist, or the server
+// would have refused the write because of them. If the znode does not exist, such writes do not work, or
+// the root is missing: then adoptRefused makes all znodes with requests of their own.
 func (d *Desk) adoptRefused(ctx context.Context, w *session.Write, parents []parent) error {
 	if d.freshNames.off.Load() || !errors.Is(w.Err, driver.ErrNodeExists) {
 		return d.makeAll(ctx, parents)
