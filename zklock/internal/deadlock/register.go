@@ -33,7 +33,7 @@ const repeatPause = time.Second
 // gone.
 type registration struct {
 	nested Nested
-	wait   wait
+	wait   namedWait
 	data   []byte // of the znode
 
 	on       *place.Session // the session that makes it; nil if there was none
@@ -345,7 +345,7 @@ func (g *register) sync(ctx context.Context, s *place.Session) error {
 }
 
 // list returns the waits that are registered. What it does not understand it leaves out.
-func (g *register) list(ctx context.Context, s *place.Session) (waits []*wait, err error) {
+func (g *register) list(ctx context.Context, s *place.Session) (waits []*namedWait, err error) {
 	err = s.Session.Repeat(ctx, "register", func(ctx context.Context, ds driver.Session) error {
 		names, _, err := ds.Children(ctx, g.path)
 		if errors.Is(err, driver.ErrNoNode) {
@@ -359,7 +359,7 @@ func (g *register) list(ctx context.Context, s *place.Session) (waits []*wait, e
 		}
 		return err
 	})
-	slices.SortFunc(waits, func(a, b *wait) int {
+	slices.SortFunc(waits, func(a, b *namedWait) int {
 		return strings.Compare(a.node[len(a.node)-seqSize:], b.node[len(b.node)-seqSize:])
 	})
 	return waits, err

@@ -29,7 +29,7 @@ type Desk struct {
 	mu       mutex.Mutex[mutex.Inner]
 	enqueued map[uint64]*contender   // guarded by mu; the registered contenders, by serial number
 	peers    map[string][]queue.Node // guarded by mu; those of them that waiters' lists have shown, by their locks' znodes, in the order of the queue
-	lists    map[string]*listing     // guarded by mu; by the lock's znode, while a list is under way: the one that follows it, nil if no waiter needs it
+	lists    map[string]*sharedList  // guarded by mu; by the lock's znode, while a list is under way: the one that follows it, nil if no waiter needs it
 	serial   uint64                  // guarded by mu; the newest serial number
 	root     *rooting                // guarded by mu; nil: the root is not being made
 }

@@ -8,10 +8,10 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
-// listing is a list of a queue. A list costs as much as the queue is long, and many waiters of
+// sharedList is a list of a queue. A list costs as much as the queue is long, and many waiters of
 // a session may need one at the same time, so they share it: a list that begins after a waiter
 // has asked is as good as one of its own.
-type listing struct {
+type sharedList struct {
 	ctx     context.Context // of the list's requests
 	stop    context.CancelFunc
 	waiters int           // guarded by Desk.mu; the list ends when the last one has left
@@ -33,7 +33,7 @@ func (z Znode) list(ctx context.Context) ([]queue.Node, error) {
 		return z.listAlone(ctx)
 	}
 	if l == nil {
-		l = &listing{done: make(chan struct{})}
+		l = &sharedList{done: make(chan struct{})}
 		l.ctx, l.stop = context.WithCancel(context.WithoutCancel(ctx)) // not one waiter's end
 		z.Desk.lists[z.Path] = l
 	}
@@ -48,7 +48,7 @@ func (z Znode) list(ctx context.Context) ([]queue.Node, error) {
 
 // leave takes a waiter off a list. A list that no waiter needs ends: it must not hold up later ones,
 // nor take a lone request's turn.
-func (z Znode) leave(l *listing) {
+func (z Znode) leave(l *sharedList) {
 	z.Desk.mu.Lock()
 	defer z.Desk.mu.Unlock()
 	if l.waiters--; l.waiters > 0 {

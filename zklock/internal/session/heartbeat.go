@@ -23,7 +23,7 @@ type heart struct {
 func (s heart) beat() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
-	var last attempt
+	var last lastTurn
 	var looked time.Time // instant of the last search for handles that callers have dropped
 	early := s.settings.early()
 	// Each turn checks the context: a hook may have taken longer than a period.
@@ -67,8 +67,8 @@ type turn struct {
 	write  bool          // it sends a heartbeat, after the Sync if there is one
 }
 
-// attempt is the heart's last turn.
-type attempt struct {
+// lastTurn is the heart's last turn.
+type lastTurn struct {
 	at     time.Time // an instant
 	wrote  time.Time // the instant of the last turn with a heartbeat
 	failed bool      // a request was not answered
@@ -76,7 +76,7 @@ type attempt struct {
 
 // plan decides what the heart does next. A turn that has failed is not repeated before an
 // interval has passed.
-func (s heart) plan(now time.Time, last attempt, early func(time.Duration) time.Duration) turn {
+func (s heart) plan(now time.Time, last lastTurn, early func(time.Duration) time.Duration) turn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	busy, every := s.needing > 0, s.lease.SyncEvery()

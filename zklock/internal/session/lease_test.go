@@ -176,7 +176,7 @@ func TestUrgentHeartbeatWaitsForAWriteOnly(t *testing.T) {
 		s := busySession(&onConn{generation: 1}, time.Second)
 		s.urgent = true
 		now := lease.Now()
-		last := attempt{at: now, wrote: now.Add(-lease.MinPeriod / 2)}
+		last := lastTurn{at: now, wrote: now.Add(-lease.MinPeriod / 2)}
 		never := func(time.Duration) time.Duration { return 0 }
 		if next := (heart{&s.life, &s.requests}).plan(now, last, never); !next.write || !next.at.Equal(last.wrote.Add(lease.MinPeriod)) {
 			t.Errorf("next %+v, want a heartbeat %v after the last one", next, lease.MinPeriod)
