@@ -162,3 +162,31 @@ func TestDesignArguesFromFewFiles(t *testing.T) {
 		t.Errorf("the argument rests on %d files with %d lines, at most %d and %d are allowed", len(files), lines, mostFiles, mostLines)
 	}
 }
+
+// Comments of the core name tests that fail without a branch. Each of these tests exists.
+func TestDesignOfOddBranchesNamesTests(t *testing.T) {
+	d, named := declarations(t), 0
+	files, err := filepath.Glob("../zklock/internal/*/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range files {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, group := range file.Comments {
+			for _, test := range regexp.MustCompile(`\bTest[A-Z]\w+`).FindAllString(group.Text(), -1) {
+				if named++; !d.tests[test] {
+					t.Errorf("%s names the test %s, which does not exist", path, test)
+				}
+			}
+		}
+	}
+	if named < 40 {
+		t.Errorf("comments of the core name only %d tests: this test does not find them any more", named)
+	}
+}

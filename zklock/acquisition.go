@@ -16,8 +16,8 @@ import (
 
 // acquisition is one acquisition, with its options. It calls the hooks for what happens to its request.
 type acquisition struct {
-	local.Request
-	client *shared
+	request local.Request
+	client  *shared
 
 	// Set by options.
 	rejoins  bool                          // Reenter
@@ -44,14 +44,14 @@ type stay struct {
 // NewHold implements local.Caller.
 func (a *acquisition) NewHold() (*local.Hold, local.Handle) {
 	s := new(stay)
-	a.lock = s.first.init(a.client, a.Ctx, &s.hold)
+	a.lock = s.first.init(a.client, a.request.Ctx, &s.hold)
 	return &s.hold, &s.first
 }
 
 // NewHandle implements local.Caller.
 func (a *acquisition) NewHandle(h *local.Hold) local.Handle {
 	hd := new(handle)
-	a.lock = hd.init(a.client, a.Ctx, h)
+	a.lock = hd.init(a.client, a.request.Ctx, h)
 	return hd
 }
 
@@ -61,9 +61,9 @@ func (a *acquisition) Handle() local.Handle { return a.lock.handle }
 // Sees implements local.Caller.
 func (a *acquisition) Sees(ahead local.Ahead) {
 	c := a.contender(&ahead)
-	if id := ahead.GUID.Session; !ahead.Local && ahead.Data == nil && ahead.Ours() {
+	if id := ahead.Entry.GUID.Session; !ahead.Local && ahead.Entry.Data == nil && ahead.Entry.Ours() {
 		c.Foreign, c.Host = false, "session "+session.HexID(id)
-		if slices.ContainsFunc(a.client.pool.All(), func(s *place.Session) bool { return s.ID() == id }) {
+		if slices.ContainsFunc(a.client.pool.All(), func(s *place.Session) bool { return s.Session.ID() == id }) {
 			c.Host = "this client"
 		}
 	}
@@ -74,7 +74,7 @@ func (a *acquisition) Sees(ahead local.Ahead) {
 // contender, and the Ahead hook when that contender changes, or the acquisition that it stands for.
 func (a *acquisition) Waits(ahead local.Ahead, refused bool) {
 	c, hooks := a.contender(&ahead), &a.client.hooks
-	e := WaitEvent{Name: a.Name, Mode: Mode(a.Mode), Candidacy: a.Candidacy, Position: ahead.Position, Ahead: c}
+	e := WaitEvent{Name: a.request.Name, Mode: Mode(a.request.Mode), Candidacy: a.request.Candidacy, Position: ahead.Position, Ahead: c}
 	changed := a.ahead.node != c.Node || a.ahead.trace != c.Trace || a.ahead.since <= 0 && !c.Since.IsZero()
 	a.sees(ahead.Position, &c)
 	if !refused {
@@ -83,7 +83,7 @@ func (a *acquisition) Waits(ahead local.Ahead, refused bool) {
 	switch {
 	case refused:
 	case a.waitCtx == nil:
-		a.waitCtx, a.endWait = hook.Start(hooks.Wait, a.Ctx, e)
+		a.waitCtx, a.endWait = hook.Start(hooks.Wait, a.request.Ctx, e)
 	case changed && hooks.Ahead != nil:
 		hooks.Ahead(a.waitCtx, e)
 	}
@@ -93,7 +93,7 @@ func (a *acquisition) Waits(ahead local.Ahead, refused bool) {
 func (a *acquisition) contender(ahead *local.Ahead) Contender {
 	if ahead.Local {
 		o := &ahead.Origin
-		return Contender{Host: a.client.cfg.Host, PID: a.client.cfg.PID, Node: ahead.Name, Mode: Mode(ahead.Kind.Mode),
+		return Contender{Host: a.client.cfg.Place.Host, PID: a.client.cfg.Place.PID, Node: ahead.Entry.Name, Mode: Mode(ahead.Entry.Kind.Mode),
 			Trace: o.Trace, Label: o.Label, Held: ahead.Held, Since: ahead.Granted, Candidacy: ahead.Candidacy}
 	}
 	c := contenderOf(ahead.Entry)
@@ -108,7 +108,7 @@ func (a *acquisition) HandedOver(from string) {
 	a.client.counters.handovers.Add(1)
 	if hook := a.client.hooks.Handover; hook != nil {
 		l := a.lock
-		hook(a.Ctx, HandoverEvent{Name: l.handle.hold.Name(), Mode: l.Mode(), Turn: l.handle.token.Turn, From: from, To: l.handle.hold.Origin().Trace})
+		hook(a.request.Ctx, HandoverEvent{Name: l.handle.hold.Name(), Mode: l.Mode(), Turn: l.handle.token.Turn, From: from, To: l.handle.hold.Origin().Trace})
 	}
 }
 
@@ -118,7 +118,7 @@ func (a *acquisition) abandon() {
 	if a.nested {
 		a.client.deadlocks.End(a)
 	}
-	if l := a.lock; l != nil && a.Granted() {
+	if l := a.lock; l != nil && a.request.Granted() {
 		l.handle.hold.Drop(l.handle)
 	}
 }
@@ -131,8 +131,8 @@ func (a *acquisition) endWaiting(err error) (waited time.Duration) {
 	}
 	if a.waitCtx != nil {
 		a.endWait.Call(WaitResult{Err: err})
-		waited = a.Waited()
-		if !a.Candidacy { // it waits on purpose
+		waited = a.request.Waited()
+		if !a.request.Candidacy { // it waits on purpose
 			a.client.counters.contended.Add(1)
 			a.client.counters.waited.Add(int64(waited))
 		}
@@ -144,7 +144,7 @@ func (a *acquisition) endWaiting(err error) (waited time.Duration) {
 func (a *acquisition) observed(ctx context.Context) {
 	if list := a.client.observers.Load(); list != nil {
 		for _, o := range *list {
-			(*o)(ctx, a.Wants, a.Try)
+			(*o)(ctx, a.request.Wants, a.request.Try)
 		}
 	}
 }
@@ -158,11 +158,11 @@ func (a *acquisition) sees(position int, ahead *Contender) {
 // ahead. It makes no request for that, so the holder may have changed since the request last
 // looked.
 func (a *acquisition) explain(err error) error {
-	if a.ahead.position == 0 || a.Granted() || !errors.Is(err, ErrNotAcquired) || a.deadlock.Load() != nil {
+	if a.ahead.position == 0 || a.request.Granted() || !errors.Is(err, ErrNotAcquired) || a.deadlock.Load() != nil {
 		return err
 	}
 	o, n := a.ahead, int(a.ahead.position)
-	waits := o.node == "" || n > 1 && (len(a.Wants) > 1 || n != a.Wants[0].Kind.Permits)
+	waits := o.node == "" || n > 1 && (len(a.request.Wants) > 1 || n != a.request.Wants[0].Kind.Permits)
 	return &explained{err, o, waits, time.Now().UnixMilli()}
 }
 

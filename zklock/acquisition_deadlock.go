@@ -18,7 +18,7 @@ import (
 // or waits for another contender than before.
 func (a *acquisition) nest(ahead *local.Ahead) {
 	if !a.nested {
-		if a.nested = (carriesLocks(a.Ctx) || len(a.Wants) > 1) && a.Wants[0].Kind.Permits == 0; !a.nested {
+		if a.nested = (carriesLocks(a.request.Ctx) || len(a.request.Wants) > 1) && a.request.Wants[0].Kind.Permits == 0; !a.nested {
 			return
 		}
 	}
@@ -28,21 +28,21 @@ func (a *acquisition) nest(ahead *local.Ahead) {
 var _ deadlock.Waiter = (*acquisition)(nil)
 
 // Wanted implements deadlock.Waiter.
-func (a *acquisition) Wanted() *local.Request { return &a.Request }
+func (a *acquisition) Wanted() *local.Request { return &a.request }
 
 // Holds implements deadlock.Waiter. It leaves permits out: a request that waits for
 // one of several does not wait for a certain holder.
 func (a *acquisition) Holds() (holds []deadlock.Hold) {
-	for l := range carriedBy(a.Ctx) {
+	for l := range carriedBy(a.request.Ctx) {
 		nodes, ok := l.handle.hold.Nodes()
-		if !ok || l.Err() != nil || l.Mode() == Permit || l.handle.client.cfg.Root != a.client.cfg.Root {
+		if !ok || l.Err() != nil || l.Mode() == Permit || l.handle.client.cfg.Place.Root != a.client.cfg.Place.Root {
 			continue
 		}
 		holds = append(holds, deadlock.Hold{Nodes: nodes, Handle: l.handle, By: l.handle.client.deadlocks})
 	}
-	for c := range callersOf(a.Ctx) {
+	for c := range callersOf(a.request.Ctx) {
 		if c.Mode != Permit {
-			n := place.Contender{Path: a.client.cfg.Root + "/" + a.client.cfg.Dialect.Encode(c.Name), Zxid: c.Token.Zxid, Mode: queue.Mode(c.Mode)}
+			n := place.Contender{Path: a.client.cfg.Place.Root + "/" + a.client.cfg.Place.Dialect.Encode(c.Name), Zxid: c.Token.Zxid, Mode: queue.Mode(c.Mode)}
 			holds = append(holds, deadlock.Hold{Nodes: []local.Node{{Contender: n, Name: c.Name}}})
 		}
 	}
@@ -53,7 +53,7 @@ func (a *acquisition) Holds() (holds []deadlock.Hold) {
 func (a *acquisition) Deadlock(circle []deadlock.Link) {
 	e := newDeadlockError(circle)
 	a.deadlock.Store(e)
-	a.client.local.Cancel(&a.Request, &errs.Victim{Err: e})
+	a.client.local.Cancel(&a.request, &errs.Victim{Err: e})
 }
 
 // reportDeadlock counts an acquisition that was ended because of a deadlock, and calls the hook.
@@ -63,9 +63,9 @@ func (a *acquisition) reportDeadlock(err error) {
 		return
 	}
 	a.client.counters.deadlocks.Add(1)
-	a.client.cfg.Log().Warn("zklock: a deadlock was ended: this acquisition failed, and the others go on", "name", a.Name, "deadlock", d.Error())
+	a.client.cfg.Place.Log().Warn("zklock: a deadlock was ended: this acquisition failed, and the others go on", "name", a.request.Name, "deadlock", d.Error())
 	if hook := a.client.hooks.Deadlock; hook != nil {
-		hook(a.Ctx, DeadlockEvent{Name: a.Name, Err: d})
+		hook(a.request.Ctx, DeadlockEvent{Name: a.request.Name, Err: d})
 	}
 }
 
@@ -74,7 +74,7 @@ func (a *acquisition) reportDeadlock(err error) {
 // wait then.
 func (a *acquisition) heldByCaller(ctx context.Context) error {
 	var held []string
-	for _, w := range a.Wants {
+	for _, w := range a.request.Wants {
 		for c := range callersOf(ctx) {
 			if w.Name == c.Name && w.Kind.Mode.Excludes(queue.Mode(c.Mode)) {
 				held = append(held, w.Name)
@@ -90,7 +90,7 @@ func (a *acquisition) heldByCaller(ctx context.Context) error {
 
 // which returns how an error calls some of the names of the request: the error of a request for one has that name.
 func (a *acquisition) which(names []string) string {
-	if len(a.Wants) == 1 {
+	if len(a.request.Wants) == 1 {
 		return "this lock"
 	}
 	return strings.Join(quoted(names), " and ")

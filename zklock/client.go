@@ -50,7 +50,7 @@ func OpenConfig(cfg Config, opts ...Option) (c *Client, err error) {
 		return nil, err
 	}
 	c = &Client{shared: shared{cfg: settings}}
-	c.cfg.Lines = new(backlog.Queue)
+	c.cfg.Place.Lines = new(backlog.Queue)
 	for _, o := range opts {
 		if o != nil {
 			o.applyOpen(c)
@@ -64,17 +64,17 @@ func OpenConfig(cfg Config, opts ...Option) (c *Client, err error) {
 			return nil, err
 		}
 	}
-	c.places = place.NewShared(&c.cfg.Settings.Settings)
-	c.pool = session.NewPool[*place.Session](&c.cfg.Settings.Settings.Settings, connector)
+	c.places = place.NewShared(&c.cfg.Place)
+	c.pool = session.NewPool[*place.Session](&c.cfg.Place.Settings, connector)
 	c.local = local.NewQueues(&c.cfg.Settings, c.pool)
-	c.deadlocks = deadlock.New(&c.cfg.Settings.Settings, c.pool, c.local, c.cfg.deadlockTimeout)
+	c.deadlocks = deadlock.New(&c.cfg.Place, c.pool, c.local, c.cfg.deadlockTimeout)
 	place.Serve(c.places, c.pool, c.local.InUse)
 	c.end = sync.OnceValue(func() (err error) {
 		defer annotate(&err, "close", "")
 		c.local.Refuse()
 		c.pool.Close()
 		err = connector.Close()
-		c.cfg.Lines.Flush(backlog.Patience)
+		c.cfg.Place.Lines.Flush(backlog.Patience)
 		return err
 	})
 	return c, nil
@@ -83,12 +83,12 @@ func OpenConfig(cfg Config, opts ...Option) (c *Client, err error) {
 // useHooks sets the hooks that sessions call.
 func (c *Client) useHooks() {
 	if f := c.hooks.Operation; f != nil {
-		c.cfg.Operation = func(ctx context.Context, op session.Operation) (context.Context, func(error)) {
+		c.cfg.Place.Operation = func(ctx context.Context, op session.Operation) (context.Context, func(error)) {
 			return f(ctx, OperationEvent(op))
 		}
 	}
 	if f := c.hooks.Session; f != nil {
-		c.cfg.Changed = func(s session.State) { f(SessionEvent(s)) }
+		c.cfg.Place.Changed = func(s session.State) { f(SessionEvent(s)) }
 	}
 }
 
@@ -130,7 +130,7 @@ func (c *Client) Ping(ctx context.Context) (err error) {
 		if err := d.Ping(ctx); err != nil {
 			return err
 		}
-		return d.CheckOrder(ctx)
+		return d.Session.CheckOrder(ctx)
 	})
 	if back := c.pool.Regressed(); back != nil {
 		return back
@@ -168,7 +168,7 @@ func (c *Client) String() string {
 	if c == nil {
 		return "no client"
 	}
-	return c.cfg.servers + c.cfg.Root
+	return c.cfg.servers + c.cfg.Place.Root
 }
 
 // ACL returns the access list of the znodes that the client creates, which the URL's key acl
@@ -177,7 +177,7 @@ func (c *Client) ACL() []driver.ACL {
 	if c == nil || c.pool == nil {
 		return nil
 	}
-	return slices.Clone(c.cfg.ACL)
+	return slices.Clone(c.cfg.Place.ACL)
 }
 
 // errNoClient is what the methods of a zero Client return.
@@ -187,7 +187,7 @@ var errNoClient = errs.Case(ErrMisuse, "the Client was not made by Open or OpenC
 // nil, is why the arguments of the request cannot be acquired.
 func (c *Client) acquire(ctx context.Context, a *acquisition, refused error) (lock *Lock, err error) {
 	if err = refused; err != nil {
-		a.Name = queue.Truncate(a.Name, queue.MaxName)
+		a.request.Name = queue.Truncate(a.request.Name, queue.MaxName)
 	}
 	returns := false
 	defer func() {
@@ -196,15 +196,15 @@ func (c *Client) acquire(ctx context.Context, a *acquisition, refused error) (lo
 		}
 	}()
 	// Hooks may pass the name on to systems that accept UTF-8 only.
-	ctx, end := hook.Start(c.hooks.Acquire, ctx, AcquireEvent{Name: strings.ToValidUTF8(a.Name, "\ufffd"), Mode: Mode(a.Mode), Try: a.Try, Candidacy: a.Candidacy})
+	ctx, end := hook.Start(c.hooks.Acquire, ctx, AcquireEvent{Name: strings.ToValidUTF8(a.request.Name, "\ufffd"), Mode: Mode(a.request.Mode), Try: a.request.Try, Candidacy: a.request.Candidacy})
 	var waited time.Duration
 	if err == nil {
 		if c.cfg.acquireStacks {
 			ctx = withStack(ctx)
 		}
-		a.client, a.Ctx, a.Caller = &c.shared, ctx, a
+		a.client, a.request.Ctx, a.request.Caller = &c.shared, ctx, a
 		if lock, err = c.acquireLock(ctx, a); lock != nil {
-			lock.setUp(a.async, a.Origin.Revocable, a.maxHold)
+			lock.setUp(a.async, a.request.Origin.Revocable, a.maxHold)
 		}
 		waited = a.endWaiting(err)
 		a.reportDeadlock(err)
@@ -215,7 +215,7 @@ func (c *Client) acquire(ctx context.Context, a *acquisition, refused error) (lo
 	}
 	if err != nil {
 		c.counters.failed.Add(1)
-		err = &Error{Op: "acquire", Name: a.Name, Err: err}
+		err = &Error{Op: "acquire", Name: a.request.Name, Err: err}
 	} else {
 		c.counters.acquired.Add(1)
 	}
@@ -227,8 +227,8 @@ func (c *Client) acquire(ctx context.Context, a *acquisition, refused error) (lo
 // noteFailure lets Healthy know of a caller that got no answer of the ensemble for the time of a try, or for as long as
 // it has waited, and that met no other contender.
 func (c *Client) noteFailure(a *acquisition, err error) {
-	took := time.Since(time.UnixMilli(a.Origin.Since))
-	if a.Origin.Since != 0 && took > 0 && a.waitCtx == nil && (errors.Is(err, ErrUnavailable) || took >= c.cfg.ConnectTimeout/4) {
+	took := time.Since(time.UnixMilli(a.request.Origin.Since))
+	if a.request.Origin.Since != 0 && took > 0 && a.waitCtx == nil && (errors.Is(err, ErrUnavailable) || took >= c.cfg.Place.ConnectTimeout/4) {
 		c.pool.Fail(took)
 	}
 }
@@ -244,26 +244,28 @@ func (c *Client) acquireLock(ctx context.Context, a *acquisition) (lock *Lock, e
 	if ctx.Err() != nil {
 		return nil, errs.WaitEnded(ctx, errs.ErrNotAcquired)
 	}
-	q, err := c.local.Enter(&a.Request)
+	q, err := c.local.Enter(&a.request)
 	if err != nil {
 		return nil, err
 	}
-	defer c.local.Leave(&a.Request)
-	a.Origin.Since = time.Now().UnixMilli()
+	defer c.local.Leave(&a.request)
+	a.request.Origin.Since = time.Now().UnixMilli()
 	if inject := c.hooks.Inject; inject != nil {
-		a.Origin.Trace = inject(a.Ctx)
+		a.request.Origin.Trace = inject(a.request.Ctx)
 	}
-	if label := c.hooks.Label; label != nil && a.Origin.Label == "" {
-		a.Origin.Label = queue.Truncate(label(a.Ctx), queue.MaxLabel)
+	if label := c.hooks.Label; label != nil && a.request.Origin.Label == "" {
+		a.request.Origin.Label = queue.Truncate(label(a.request.Ctx), queue.MaxLabel)
 	}
-	if err := q.Acquire(&a.Request); err != nil {
+	if err := q.Acquire(&a.request); err != nil {
 		return nil, err
 	}
 	return a.lock, nil
 }
 
 // path returns the znode of a name: its contenders queue there.
-func (c *Client) path(name string) string { return c.cfg.Root + "/" + c.cfg.Dialect.Encode(name) }
+func (c *Client) path(name string) string {
+	return c.cfg.Place.Root + "/" + c.cfg.Place.Dialect.Encode(name)
+}
 
 // bound returns a context that ends when ctx ends, or when the client is closed or
 // shut down; in the latter case its cause is ErrClosed.

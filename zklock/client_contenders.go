@@ -109,7 +109,7 @@ func change(ctx context.Context, c *Client, name, contender string, op func(z pl
 // ends like that: it ends with a sequence number.
 func (c *Client) parseNode(text string) (node string, zxid int64, err error) {
 	isNode := func(node string) bool {
-		_, other, ok := c.cfg.Dialect.Parse(node)
+		_, other, ok := c.cfg.Place.Dialect.Parse(node)
 		return !strings.Contains(node, "/") && (ok || other != nil)
 	}
 	if isNode(text) {
@@ -146,7 +146,7 @@ func operable(c *Client, name string) error {
 	if c == nil || c.pool == nil {
 		return errNoClient
 	}
-	return c.cfg.Dialect.CheckName(name)
+	return c.cfg.Place.Dialect.CheckName(name)
 }
 
 // onDesk runs an operation on the session of a path, and again on the next one if that session
@@ -164,7 +164,7 @@ func onDesk(ctx context.Context, c *Client, path string, op func(*place.Desk) er
 		}
 		// The silence that has ended the session counts, too. But some time is left to open another
 		// session: this process may have been stopped.
-		for _, later := range []time.Time{s.Answered(), time.Now().Add(-c.cfg.ConnectTimeout * 9 / 10)} {
+		for _, later := range []time.Time{s.Session.Answered(), time.Now().Add(-c.cfg.Place.ConnectTimeout * 9 / 10)} {
 			if later.After(began) {
 				began = later
 			}

@@ -71,7 +71,7 @@ func (c *Client) lookAtWaits(ctx context.Context, look func(context.Context, *pl
 	ctx, cancel := c.bound(ctx)
 	defer cancel()
 	patient, stop := c.pool.Patient(ctx, time.Now())
-	s, err := c.pool.Session(patient, c.cfg.Root, 0)
+	s, err := c.pool.Session(patient, c.cfg.Place.Root, 0)
 	stop()
 	if err != nil {
 		return err

@@ -41,9 +41,9 @@ func (c *Client) Locks(ctx context.Context, prefix string) iter.Seq2[LockInfo, e
 		// was first used here: another session's server might lag behind what was read before.
 		var synced atomic.Pointer[place.Desk]
 		operate := func(ctx context.Context, read func(*place.Desk) error) error {
-			return onDesk(ctx, c, c.cfg.Root, func(d *place.Desk) error {
+			return onDesk(ctx, c, c.cfg.Place.Root, func(d *place.Desk) error {
 				if d != synced.Load() {
-					if err := (place.Znode{Desk: d, Path: c.cfg.Root}).Sync(ctx); err != nil {
+					if err := (place.Znode{Desk: d, Path: c.cfg.Place.Root}).Sync(ctx); err != nil {
 						return err
 					}
 					synced.Store(d)

@@ -36,8 +36,8 @@ func (c *Client) Slots(ctx context.Context, prefix string) iter.Seq2[SlotInfo, e
 		ctx, cancel := c.bound(ctx)
 		defer cancel()
 		var found []place.Ledger
-		err := onDesk(ctx, c, c.cfg.Root, func(d *place.Desk) (err error) {
-			root := place.Znode{Desk: d, Path: c.cfg.Root}
+		err := onDesk(ctx, c, c.cfg.Place.Root, func(d *place.Desk) (err error) {
+			root := place.Znode{Desk: d, Path: c.cfg.Place.Root}
 			if err := root.Sync(ctx); err != nil {
 				return err
 			}

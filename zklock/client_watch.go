@@ -62,7 +62,7 @@ func (c *Client) Watch(ctx context.Context, name string) iter.Seq2[[]Contender, 
 				if err := view.Changed(ctx); err != nil {
 					return err
 				}
-				session.Sleep(ctx, watchPause-time.Since(looked), d.Context().Done())
+				session.Sleep(ctx, watchPause-time.Since(looked), d.Session.Context().Done())
 			}
 		}
 		for {

@@ -71,7 +71,7 @@ func (c *Config) complete() (config, error) {
 	dialect, _ := queue.ParseDialect(c.Dialect)
 	host, _ := os.Hostname() // "" if the system does not know one
 	cfg := config{
-		Settings: local.Settings{Settings: place.Settings{
+		Settings: local.Settings{Place: place.Settings{
 			Settings: session.Settings{
 				Root:            cmp.Or(c.Root, defaultRoot),
 				SessionTimeout:  c.SessionTimeout,
@@ -98,10 +98,10 @@ func (c *Config) complete() (config, error) {
 	if c.Connector == nil {
 		cfg.servers = c.Scheme + "://" + strings.Join(c.Hosts, ",")
 	}
-	if err := checkRoot(cfg.Root); err != nil {
+	if err := checkRoot(cfg.Place.Root); err != nil {
 		return config{}, err
 	}
-	if err := cfg.CheckTimeout(cfg.SessionTimeout, "session_timeout"); err != nil {
+	if err := cfg.Place.CheckTimeout(cfg.Place.SessionTimeout, "session_timeout"); err != nil {
 		return config{}, fmt.Errorf("key \"session_timeout\": %w", err)
 	}
 	if c.SessionDir != "" && c.Connector != nil {
@@ -119,14 +119,14 @@ func (c *Config) identify(cfg *config) {
 	bySASL := c.Connector == nil && (c.DriverSettings["sasl"] != "" || len(cfg.driverOptions) > 0)
 	switch {
 	case bySASL:
-		cfg.Identity = strings.TrimPrefix("as "+c.User+", authenticated by SASL", "as , ")
+		cfg.Place.Identity = strings.TrimPrefix("as "+c.User+", authenticated by SASL", "as , ")
 	case c.Connector == nil && c.User != "":
-		cfg.Identity = fmt.Sprintf("as user %q (or the password is wrong: ZooKeeper accepts any password, and compares it with access lists only)", c.User)
+		cfg.Place.Identity = fmt.Sprintf("as user %q (or the password is wrong: ZooKeeper accepts any password, and compares it with access lists only)", c.User)
 	default:
-		cfg.Identity, access = "without a user in the URL", "open"
+		cfg.Place.Identity, access = "without a user in the URL", "open"
 	}
-	cfg.ACL, _ = driver.ParseACL(cmp.Or(c.ACL, access)) // checked by complete
-	cfg.Identity += c.strangers(cfg.ACL, bySASL)
+	cfg.Place.ACL, _ = driver.ParseACL(cmp.Or(c.ACL, access)) // checked by complete
+	cfg.Place.Identity += c.strangers(cfg.Place.ACL, bySASL)
 }
 
 // strangers returns a hint at an access list whose identities may not be this client's: it cannot use the root that it

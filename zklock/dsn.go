@@ -49,7 +49,7 @@ func (c *Config) connect(cl *Client) (driver.Connector, error) {
 	if err != nil {
 		return nil, err
 	}
-	u := driver.URL{Scheme: c.Scheme, User: c.User, Password: c.Password, Root: cl.cfg.Root, Logger: cl.cfg.Log(), Options: cl.cfg.driverOptions, Params: make(url.Values)}
+	u := driver.URL{Scheme: c.Scheme, User: c.User, Password: c.Password, Root: cl.cfg.Place.Root, Logger: cl.cfg.Place.Log(), Options: cl.cfg.driverOptions, Params: make(url.Values)}
 	if err := checkUser(c.User, c.Password); err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func (c *Config) connect(cl *Client) (driver.Connector, error) {
 		return nil, err
 	}
 	reaped := func() { cl.counters.reaped.Add(1) }
-	return sessiondir.Open(connector, sessiondir.Settings{Path: c.SessionDir, URL: u, LossDelay: c.LossDelay, Log: cl.cfg.Log, Reaped: reaped})
+	return sessiondir.Open(connector, sessiondir.Settings{Path: c.SessionDir, URL: u, LossDelay: c.LossDelay, Log: cl.cfg.Place.Log, Reaped: reaped})
 }
 
 // parseURL parses a connection URL:

@@ -44,9 +44,9 @@ func FuzzURL(f *testing.F) {
 				t.Fatalf("host %q", h)
 			}
 		}
-		znode.CheckPath(t, cfg.Root)
-		if cfg.LossDelay > cfg.SessionTimeout/2 || cfg.SessionTimeout-cfg.LossDelay < 3*cfg.TickTime {
-			t.Fatalf("loss_delay=%v is too long for session_timeout=%v and tick_time=%v", cfg.LossDelay, cfg.SessionTimeout, cfg.TickTime)
+		znode.CheckPath(t, cfg.Place.Root)
+		if cfg.Place.LossDelay > cfg.Place.SessionTimeout/2 || cfg.Place.SessionTimeout-cfg.Place.LossDelay < 3*cfg.Place.TickTime {
+			t.Fatalf("loss_delay=%v is too long for session_timeout=%v and tick_time=%v", cfg.Place.LossDelay, cfg.Place.SessionTimeout, cfg.Place.TickTime)
 		}
 	})
 }

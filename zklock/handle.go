@@ -163,7 +163,7 @@ func (hd *handle) forgotten() {
 	} else {
 		attrs = append(attrs, "hint", "open the client with WithAcquireStacks to log where the lock was acquired")
 	}
-	c.cfg.Log().Warn("zklock: a lock was dropped without Release; it stays held until its session ends", attrs...)
+	c.cfg.Place.Log().Warn("zklock: a lock was dropped without Release; it stays held until its session ends", attrs...)
 }
 
 // stackKey is the context key of an acquisition's stack. A handle keeps the context of

@@ -161,7 +161,7 @@ func (l *Lock) Release(ctx context.Context) (err error) {
 	}
 	handed, deleted, err := h.Release(ctx, l.handle, l.handle.async)
 	if err != nil {
-		l.handle.client.cfg.Log().Warn("zklock: release not confirmed by the ensemble; other contenders wait for the lock until the queue node or its session is gone", "name", h.Name(), "session", session.HexID(h.SessionID()))
+		l.handle.client.cfg.Place.Log().Warn("zklock: release not confirmed by the ensemble; other contenders wait for the lock until the queue node or its session is gone", "name", h.Name(), "session", session.HexID(h.SessionID()))
 	}
 	if deleted {
 		var lost error = &LostError{Name: h.Name(), Cause: errs.ErrNodeDeleted, At: time.Now()}

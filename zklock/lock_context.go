@@ -75,7 +75,7 @@ func (l *Lock) Context(parent context.Context) (context.Context, context.CancelF
 	ctx, cancel := l.context(bounded)
 	silent := context.AfterFunc(ctx, func() {
 		if context.Cause(ctx) == ErrMaxHold {
-			l.handle.client.cfg.Log().Warn("zklock: work under a lock takes longer than WithMaxHold allows; its context has ended, and the lock is held until the release",
+			l.handle.client.cfg.Place.Log().Warn("zklock: work under a lock takes longer than WithMaxHold allows; its context has ended, and the lock is held until the release",
 				"name", l.Name(), "after", l.handle.maxHold)
 		}
 	})

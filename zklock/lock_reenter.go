@@ -19,7 +19,7 @@ import (
 // out to be released, reenter looks again.
 func (a *acquisition) reenter(ctx context.Context) (*Lock, error) {
 	for {
-		l := carried(ctx, a.client, a.Wants)
+		l := carried(ctx, a.client, a.request.Wants)
 		if l == nil {
 			return nil, a.heldByCaller(ctx)
 		}
@@ -47,7 +47,7 @@ func (l *Lock) rejoin(a *acquisition) (*Lock, error) {
 	if !a.rejoins {
 		return nil, ErrDeadlock
 	}
-	if h.Join(&a.Request) {
+	if h.Join(&a.request) {
 		return a.lock, nil
 	}
 	if h.IsOver() {
@@ -82,7 +82,7 @@ func carried(ctx context.Context, c *shared, wants []place.Want) *Lock {
 func (a *acquisition) uncovered(h *local.Hold) error {
 	mode := h.Mode()
 	var held []string
-	for _, w := range a.Wants {
+	for _, w := range a.request.Wants {
 		i := find(h, w.Path)
 		if i < 0 {
 			continue
@@ -95,7 +95,7 @@ func (a *acquisition) uncovered(h *local.Hold) error {
 			return errReaderWrites
 		}
 	}
-	if len(held) < len(a.Wants) {
+	if len(held) < len(a.request.Wants) {
 		return errs.Case(ErrDeadlock, fmt.Sprintf("the context already holds %s but not all names of this call, and waiting for the others meanwhile can end in a deadlock: release what it holds first, or acquire all of them together from the start", a.which(held)))
 	}
 	return nil

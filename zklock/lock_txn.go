@@ -53,12 +53,9 @@ func (l *Lock) Get(ctx context.Context, path string) (n driver.Node, err error) 
 	if err := l.Err(); err != nil {
 		return n, err
 	}
-	// Earlier holds are over when the server has applied the deletion of their nodes, which this
-	// session has seen, or the place was handed over on this very session. So the server has their
-	// transactions, and a Sync is not needed.
 	n, err = l.handle.hold.Read(ctx, path)
 	switch {
-	case errors.Is(err, errs.ErrSessionOver), err == nil && !l.Valid():
+	case errors.Is(err, errs.ErrSessionOver), errors.Is(err, errs.ErrNodeGone), err == nil && !l.Valid():
 		return driver.Node{}, l.endedError()
 	case err != nil && ctx.Err() != nil:
 		return n, errs.WhyEnded(ctx, err)
@@ -77,7 +74,7 @@ func (l *Lock) Verify(ctx context.Context) (err error) {
 		return l.endedError()
 	}
 	if err == nil && !l.handle.hold.Alive() {
-		return errs.LeaseUnproven(l.handle.client.cfg.ConnectTimeout)
+		return errs.LeaseUnproven(l.handle.client.cfg.Place.ConnectTimeout)
 	}
 	return err
 }

@@ -29,8 +29,8 @@ func (c *Client) lockable(name string, k queue.Kind) lockable {
 		}
 		return l
 	}
-	if l.err = c.cfg.Dialect.CheckName(name); l.err == nil {
-		l.wants[0].Path, l.err = c.path(name), c.cfg.Dialect.Allows(k)
+	if l.err = c.cfg.Place.Dialect.CheckName(name); l.err == nil {
+		l.wants[0].Path, l.err = c.path(name), c.cfg.Place.Dialect.Allows(k)
 	}
 	return l
 }
@@ -89,13 +89,13 @@ func (l *lockable) acquire(ctx context.Context, opts []AcquireOption, try bool) 
 	if c == nil { // then check has an error, and no hook is called
 		return nil, &Error{Op: "acquire", Name: queue.Truncate(l.name(), queue.MaxName), Err: l.check()}
 	}
-	a := &acquisition{Request: local.Request{Name: l.name(), Request: place.Request{Mode: l.mode(), Wants: l.wants}}}
+	a := &acquisition{request: local.Request{Name: l.name(), Request: place.Request{Mode: l.mode(), Wants: l.wants}}}
 	for _, o := range opts {
 		if o != nil {
 			o.applyAcquire(a)
 		}
 	}
-	a.Try = a.Try || try
+	a.request.Try = a.request.Try || try
 	return c.acquire(ctx, a, l.check())
 }
 

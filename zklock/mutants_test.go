@@ -16,7 +16,7 @@ var _ = []mutant.Mutant{
 		Name:   "locks-of-another-root",
 		Breaks: "a registration lists a lock of another root, whose path is not below its own",
 		In:     (*acquisition).Holds,
-		Find:   "l.handle.client.cfg.Root != a.client.cfg.Root",
+		Find:   "l.handle.client.cfg.Place.Root != a.client.cfg.Place.Root",
 		Put:    "false",
 		Tests:  []string{"TestWaitUnderTheLongerOfTwoRoots", "TestReleaseUnderTwoRoots"},
 	},

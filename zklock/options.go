@@ -23,9 +23,9 @@ func (o openOption) applyOpen(c *Client) { o(c) }
 func init() {
 	control.Provide(
 		func(f func(time.Duration) time.Duration) Option {
-			return openOption(func(c *Client) { c.cfg.Jitter = f })
+			return openOption(func(c *Client) { c.cfg.Place.Jitter = f })
 		},
-		func(uses int) Option { return openOption(func(c *Client) { c.cfg.KeepAfter = uses }) },
+		func(uses int) Option { return openOption(func(c *Client) { c.cfg.Place.KeepAfter = uses }) },
 	)
 	control.ProvideObserve(observe)
 	control.ProvideCallersIn(func(ctx context.Context) []CallerLock { return slices.Collect(iter.Seq[CallerLock](callersOf(ctx))) })
@@ -54,7 +54,7 @@ func WithLogger(l *slog.Logger) Option {
 		if l == nil {
 			l = slog.New(slog.DiscardHandler)
 		}
-		c.cfg.Logger = l
+		c.cfg.Place.Logger = l
 	})
 }
 
@@ -68,7 +68,7 @@ type Identity struct {
 // read the nodes see it, for example with [Client.Contenders]. By default it is the host's name and
 // the process id. Zero fields are not written, so WithIdentity(Identity{}) leaves the identity out.
 func WithIdentity(id Identity) Option {
-	return openOption(func(c *Client) { c.cfg.Host, c.cfg.PID = id.Host, id.PID })
+	return openOption(func(c *Client) { c.cfg.Place.Host, c.cfg.Place.PID = id.Host, id.PID })
 }
 
 // WithDriverOption passes a value to the driver of the URL, for settings that need code. Packages
@@ -95,13 +95,13 @@ func (o acquireOption) applyAcquire(a *acquisition) { o(a) }
 // used for afterwards. If d is zero or less, Acquire works like TryAcquire: it waits for no
 // other contender, but it may wait for a session and for replies of the ensemble.
 func WithWait(d time.Duration) AcquireOption {
-	return acquireOption(func(a *acquisition) { a.Wait, a.Try = d, d <= 0 })
+	return acquireOption(func(a *acquisition) { a.request.Wait, a.request.Try = d, d <= 0 })
 }
 
 // WithLabel writes a text into the queue node, such as a request id, which
 // [Client.Contenders] returns to other clients. It is cut at 256 bytes.
 func WithLabel(label string) AcquireOption {
-	return acquireOption(func(a *acquisition) { a.Origin.Label = queue.Truncate(label, queue.MaxLabel) })
+	return acquireOption(func(a *acquisition) { a.request.Origin.Label = queue.Truncate(label, queue.MaxLabel) })
 }
 
 // Reenter makes the acquisition join a lock that its context carries, instead of failing
@@ -123,7 +123,9 @@ func Reenter() AcquireOption { return acquireOption(func(a *acquisition) { a.rej
 // The client forgets an outage if no caller has wanted a session for a second. The option
 // has no effect on an acquisition that waits for a holder, or behind another acquisition
 // of this client without the option.
-func WithFailFast() AcquireOption { return acquireOption(func(a *acquisition) { a.FailFast = true }) }
+func WithFailFast() AcquireOption {
+	return acquireOption(func(a *acquisition) { a.request.FailFast = true })
+}
 
 // WithFailBusy makes the acquisition fail with [ErrBusy] at once, and without a request, if the wait is known to be
 // longer than the caller can wait: until its context's deadline, or for the time given to [WithWait]. The client
@@ -132,12 +134,16 @@ func WithFailFast() AcquireOption { return acquireOption(func(a *acquisition) { 
 //
 // Without the option such a caller waits in vain: the lock goes to as many callers a second with it as without it. With
 // it the caller learns at once that it is not served, and fewer goroutines wait.
-func WithFailBusy() AcquireOption { return acquireOption(func(a *acquisition) { a.FailBusy = true }) }
+func WithFailBusy() AcquireOption {
+	return acquireOption(func(a *acquisition) { a.request.FailBusy = true })
+}
 
 // WithoutHandover makes the acquisition create its own queue node, and so get a token with its own
 // Zxid. The lock is not passed on between goroutines of the process, and not shared with other
 // readers of the process. This costs the round trips that a hand-over saves.
-func WithoutHandover() AcquireOption { return acquireOption(func(a *acquisition) { a.Alone = true }) }
+func WithoutHandover() AcquireOption {
+	return acquireOption(func(a *acquisition) { a.request.Alone = true })
+}
 
 // WithAsyncRelease makes Release, and so [Do], return when the release has been handed to the
 // session, and not when the ensemble has confirmed it. The release is not held back: it is sent at
@@ -167,7 +173,7 @@ func WithAsyncRelease() AcquireOption { return acquireOption(func(a *acquisition
 // Without the option the client learns of a request only when it reads the node for another
 // reason, and then does not pass the node on.
 func WithRevocable() AcquireOption {
-	return acquireOption(func(a *acquisition) { a.Origin.Revocable = true })
+	return acquireOption(func(a *acquisition) { a.request.Origin.Revocable = true })
 }
 
 // WithMaxHold ends the contexts of [Lock.Context] and [Do] when the lock was held for d, with [ErrMaxHold] as the cause, and
@@ -192,7 +198,7 @@ func WithMaxHold(d time.Duration) AcquireOption {
 // The option implies [WithoutHandover], so that the queue node has one holder only. It changes
 // nothing else about the lock, and costs no request.
 func WithCandidacy() AcquireOption {
-	return acquireOption(func(a *acquisition) { a.Candidacy, a.Alone = true, true })
+	return acquireOption(func(a *acquisition) { a.request.Candidacy, a.request.Alone = true, true })
 }
 
 // WithMaxWaiters makes the acquisition fail with [ErrTooManyWaiters] if it would have to
@@ -203,5 +209,5 @@ func WithCandidacy() AcquireOption {
 //
 // The smaller of n and the URL's max_waiters counts. n must be positive; other values set no limit.
 func WithMaxWaiters(n int) AcquireOption {
-	return acquireOption(func(a *acquisition) { a.MaxWaiters = max(n, 0) })
+	return acquireOption(func(a *acquisition) { a.request.MaxWaiters = max(n, 0) })
 }

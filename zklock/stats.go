@@ -126,7 +126,7 @@ func (c *Client) Stats() Stats {
 		return Stats{}
 	}
 	st := Stats{
-		MaxSessions:  c.cfg.PoolMaxSessions,
+		MaxSessions:  c.cfg.Place.PoolMaxSessions,
 		Acquired:     c.counters.acquired.Load(),
 		Failed:       c.counters.failed.Load(),
 		Contended:    c.counters.contended.Load(),
@@ -137,7 +137,7 @@ func (c *Client) Stats() Stats {
 		Deadlocks:    c.counters.deadlocks.Load(),
 
 		DeadlocksUnknown: c.deadlocks.Unknown.Load(),
-		LogDropped:       c.cfg.Lines.Dropped(),
+		LogDropped:       c.cfg.Place.Lines.Dropped(),
 		SessionsOpened:   c.pool.Opened.Load(),
 		SessionsLost:     c.pool.Lost.Load(),
 		SessionsReaped:   c.counters.reaped.Load(),
@@ -153,10 +153,10 @@ func (c *Client) Stats() Stats {
 	}
 	for _, s := range c.pool.All() {
 		st.Open++
-		st.Backlog += s.Backlog()
-		held, leading, longest := s.Held()
+		st.Backlog += s.Session.Backlog()
+		held, leading, longest := s.Session.Held()
 		st.Held, st.Leading, st.LongestHold = st.Held+held, st.Leading+leading, max(st.LongestHold, longest)
-		switch state, _ := s.State(); state {
+		switch state, _ := s.Session.State(); state {
 		case driver.Connected:
 			st.Connected++
 		case driver.Suspended:

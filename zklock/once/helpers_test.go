@@ -16,6 +16,12 @@ import (
 // connect opens a client with one session, and closes it at the end of the test.
 func connect(t *testing.T, c driver.Connector, keys ...string) *zklock.Client {
 	t.Helper()
+	return connectWith(t, c, zklock.Hooks{}, keys...)
+}
+
+// connectWith is connect with hooks.
+func connectWith(t *testing.T, c driver.Connector, hooks zklock.Hooks, keys ...string) *zklock.Client {
+	t.Helper()
 	params := url.Values{"pool_max_sessions": {"1"}}
 	for i := 0; i < len(keys); i += 2 {
 		params.Set(keys[i], keys[i+1])
@@ -25,7 +31,7 @@ func connect(t *testing.T, c driver.Connector, keys ...string) *zklock.Client {
 		t.Fatal(err)
 	}
 	cfg.Connector = c
-	client, err := zklock.OpenConfig(cfg)
+	client, err := zklock.OpenConfig(cfg, zklock.WithHooks(hooks))
 	if err != nil {
 		t.Fatal(err)
 	}

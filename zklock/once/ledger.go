@@ -20,6 +20,7 @@ import (
 //   - Each write is a transaction that begins with a check of the lock's queue node, and has the
 //     version that was read under the same lock. So a write of a holder that was stopped, or one
 //     that is applied late, changes nothing once another holder may have the lock.
+//   - What is read under the lock has the writes of all earlier holders: see [zklock.Lock.Get].
 //   - A znode that is not a ledger is not written, and not removed.
 type ledger struct {
 	lock *zklock.Lock

@@ -49,7 +49,7 @@ func (d *Detector) Edges(ctx context.Context, s *place.Session, paths []string) 
 // that was registered last. Of several circles with the same last wait it returns one of the shortest. It
 // reads on a session, and changes nothing.
 func (d *Detector) Circles(ctx context.Context, s *place.Session) (circles [][]Link, err error) {
-	v := &view{register: &d.register, s: s}
+	v := &reading{register: &d.register, s: s}
 	if err := v.sync(ctx, s); err != nil { // else it may list what is over
 		return nil, err
 	}

@@ -21,8 +21,8 @@ type Link struct {
 	Node               string // the queue node with which it holds Held; "" if it holds it by a caller
 }
 
-// view is what one look knows: the waits that are listed, and how to find out more of them.
-type view struct {
+// reading is what one look knows: the waits that are listed, and how to find out more of them.
+type reading struct {
 	*register
 	s      *place.Session
 	own    map[id]*registration // of this client
@@ -69,7 +69,7 @@ func (c *standing) transaction(path string) (ops []driver.Op) {
 // which they were no part. It reads that: none of it comes back, so what is so now was so then.
 func (g *register) stood(ctx context.Context, s *place.Session, checks []driver.Op) bool {
 	return together(len(checks), func(i int) error {
-		n, err := s.Read(ctx, "register", checks[i].Path)
+		n, err := s.Session.Read(ctx, "register", checks[i].Path)
 		if err == nil && checks[i].Version != driver.AnyVersion && checks[i].Version != n.Stat.Version {
 			err = driver.ErrBadVersion
 		}
@@ -78,7 +78,7 @@ func (g *register) stood(ctx context.Context, s *place.Session, checks []driver.
 }
 
 // search returns a circle of which a wait is the last, one of the shortest; nil if there is none that is confirmed.
-func (v *view) search(ctx context.Context, last *wait) (*standing, error) {
+func (v *reading) search(ctx context.Context, last *namedWait) (*standing, error) {
 	for range maxRefuted {
 		circle, bounded := v.g.circle(last)
 		switch {
@@ -103,7 +103,7 @@ func (v *view) search(ctx context.Context, last *wait) (*standing, error) {
 // transaction has checked it: see Detector.commits. Registrations alone do not show it: one stays for a while when a
 // lock that it lists was downgraded, or released by a caller in another process, and when others have ended a node or
 // its session.
-func (v *view) confirm(ctx context.Context, circle []step) (*standing, error) {
+func (v *reading) confirm(ctx context.Context, circle []step) (*standing, error) {
 	about, there := make([]description, len(circle)), make([]bool, len(circle))
 	if err := together(len(circle), func(i int) (err error) {
 		about[i], there[i], err = v.describe(ctx, circle[i].wait)
@@ -112,12 +112,12 @@ func (v *view) confirm(ctx context.Context, circle []step) (*standing, error) {
 		return nil, err
 	}
 	if i := slices.Index(there, false); i >= 0 {
-		return nil, v.drop(ctx, circle[i].wait)
+		return nil, v.drop(ctx, circle[i].wait) // TestCircleBehindManyThatAreOver
 	}
 	if err := v.fetch(ctx, circle, about); err != nil {
 		return nil, err
 	}
-	if len(circle) > 1 {
+	if len(circle) > 1 { // TestWaitThatIsACircleIsInALongerOne
 		if ends, err := v.endsAlone(ctx, circle, about); err != nil || ends {
 			return nil, err
 		}
@@ -142,7 +142,7 @@ func (v *view) confirm(ctx context.Context, circle []step) (*standing, error) {
 // endsAlone reports whether one of the waits of a circle seems to be a circle by itself, too. If it is one, that wait
 // ends, and with it this circle: so another one does not end as well. The graph does not have that wait from then on,
 // or else the step to itself.
-func (v *view) endsAlone(ctx context.Context, circle []step, about []description) (bool, error) {
+func (v *reading) endsAlone(ctx context.Context, circle []step, about []description) (bool, error) {
 	for i, c := range circle {
 		s, ok := v.g.alone(c.wait)
 		if !ok {
@@ -159,7 +159,7 @@ func (v *view) endsAlone(ctx context.Context, circle []step, about []description
 
 // drop takes a wait whose registration is gone out of the graph. The first time it lists the register again,
 // and takes out all whose registrations are gone.
-func (v *view) drop(ctx context.Context, w *wait) error {
+func (v *reading) drop(ctx context.Context, w *namedWait) error {
 	v.g.over[w] = true
 	if v.listed || w.node == "" {
 		return nil
@@ -182,12 +182,12 @@ func (v *view) drop(ctx context.Context, w *wait) error {
 }
 
 // describe reads the registration of a wait.
-func (v *view) describe(ctx context.Context, w *wait) (about description, there bool, err error) {
+func (v *reading) describe(ctx context.Context, w *namedWait) (about description, there bool, err error) {
 	if w.node == "" {
 		r := v.own[w.id]
 		return describe(v.cfg.Root, v.cfg.Host, v.cfg.PID, &r.nested), !r.over(), nil
 	}
-	n, err := v.s.Read(ctx, "register", v.path+"/"+w.node)
+	n, err := v.s.Session.Read(ctx, "register", v.path+"/"+w.node)
 	switch {
 	case errors.Is(err, driver.ErrNoNode), errors.Is(err, driver.ErrNoAuth):
 		return description{}, false, nil
@@ -201,7 +201,7 @@ func (v *view) describe(ctx context.Context, w *wait) (about description, there 
 // stands reports whether a wait that stands behind a point has to wait for a held node: whether both nodes
 // exist, and are still of the kinds that say so. What is wrong it takes out of the graph. It appends to checks the
 // operations of a transaction which fails if that is not so any more.
-func (v *view) stands(ctx context.Context, s step, behind, held described, checks *[]driver.Op) (bool, error) {
+func (v *reading) stands(ctx context.Context, s step, behind, held described, checks *[]driver.Op) (bool, error) {
 	at, node := s.wait.behind[s.behind], s.next.held[s.held]
 	if behind.Path != held.Path { // two locks of one hash
 		v.g.refute(s)
@@ -239,7 +239,7 @@ func (v *view) stands(ctx context.Context, s step, behind, held described, check
 		return false, err
 	}
 	listed, _, _ := v.cfg.Dialect.Parse(behind.Node)
-	if n.Stat.Czxid != at.zxid && n.Stat.Czxid+1 != at.zxid || listed.Kind.Mode == at.mode && mode != at.mode { // or a writer's that has become a reader's
+	if n.Stat.Czxid != at.zxid && n.Stat.Czxid+1 != at.zxid || listed.Kind.Mode == at.mode && mode != at.mode { // or a writer's that has become a reader's; TestPointThatIsGone
 		v.g.points[at] = true
 		return false, nil
 	}
@@ -248,7 +248,7 @@ func (v *view) stands(ctx context.Context, s step, behind, held described, check
 }
 
 // fetch reads the queue nodes of a circle, at the same time.
-func (v *view) fetch(ctx context.Context, circle []step, about []description) error {
+func (v *reading) fetch(ctx context.Context, circle []step, about []description) error {
 	var all []described
 	for i, c := range circle {
 		for _, e := range []described{about[i].Behind[c.behind], about[(i+1)%len(about)].Held[c.held]} {
@@ -285,7 +285,7 @@ func together(n int, f func(i int) error) error {
 }
 
 // read is register.read for a node that may have been fetched.
-func (v *view) read(ctx context.Context, e described) (driver.Node, queue.Mode, error) {
+func (v *reading) read(ctx context.Context, e described) (driver.Node, queue.Mode, error) {
 	if f, known := v.nodes[e]; known {
 		return f.node, f.mode, nil
 	}
@@ -297,7 +297,7 @@ func (g *register) read(ctx context.Context, s *place.Session, e described) (dri
 	if e.Node == "" {
 		return driver.Node{}, 0, nil
 	}
-	n, err := s.Read(ctx, "register", g.cfg.Root+e.Path+"/"+e.Node)
+	n, err := s.Session.Read(ctx, "register", g.cfg.Root+e.Path+"/"+e.Node)
 	switch {
 	case errors.Is(err, driver.ErrNoNode), errors.Is(err, driver.ErrNoAuth):
 		return driver.Node{}, 0, nil
@@ -313,7 +313,7 @@ func (g *register) read(ctx context.Context, s *place.Session, e described) (dri
 // stands behind another one was created after it, so find reads few of them.
 func (g *register) find(ctx context.Context, s *place.Session, path string, zxid int64) (node string, err error) {
 	var names []string
-	err = s.Repeat(ctx, "register", func(ctx context.Context, ds driver.Session) error {
+	err = s.Session.Repeat(ctx, "register", func(ctx context.Context, ds driver.Session) error {
 		names, _, err = ds.Children(ctx, g.cfg.Root+path)
 		return err
 	})
@@ -335,7 +335,7 @@ func (g *register) find(ctx context.Context, s *place.Session, path string, zxid
 		switch at := n.Stat.Czxid; {
 		case err != nil:
 		case at == 0: // it has gone since
-			q = slices.Delete(q, i, i+1)
+			q = slices.Delete(q, i, i+1) // TestCallersNodeFarBackInItsQueue
 		case at == zxid:
 			return q[i].Name, nil
 		case at < zxid:

@@ -20,18 +20,18 @@ const (
 // The search visits the holders of a node once, however many waits stand behind the node: a wait follows
 // only what is behind the last node of the queue that another has followed. last itself follows all, since
 // the others may come back to what it holds. So does a wait with a step that is wrong.
-func (g *graph) circle(last *wait) (found []step, bounded bool) {
+func (g *graph) circle(last *namedWait) (found []step, bounded bool) {
 	if g.component[last] == 0 || g.over[last] {
 		return nil, false
 	}
-	from := map[*wait]step{} // the step by which the search has come to a wait
+	from := map[*namedWait]step{} // the step by which the search has come to a wait
 	followed := map[lane]int{}
-	level := []*wait{last}
+	level := []*namedWait{last}
 	for depth := 1; len(level) > 0; depth++ {
 		if depth > maxSteps || g.visited > maxVisited {
 			return nil, true
 		}
-		var next []*wait
+		var next []*namedWait
 		for _, w := range level {
 			again := w == last || len(g.refuted[w]) > 0
 			for i, b := range w.behind {
@@ -47,7 +47,7 @@ func (g *graph) circle(last *wait) (found []step, bounded bool) {
 				for _, h := range g.lanes[l][min(first, n):n] {
 					g.visited++
 					s := step{w, i, h.wait, h.held}
-					if g.component[h.wait] != g.component[last] || g.wrong(s) {
+					if g.component[h.wait] != g.component[last] || g.wrong(s) { // TestReaderBehindAWriterThatWaitsForItsCaller
 						continue
 					}
 					if s.next == last {

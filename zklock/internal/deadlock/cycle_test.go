@@ -10,43 +10,43 @@ import (
 
 // waitOf returns a wait that was registered at order, stands behind zxid on some locks, and holds nodes of
 // others.
-func waitOf(order int64, behind, held []mark) *wait {
-	return &wait{id: id{1, uint32(order)}, number: uint32(order) + 7, order: order, behind: behind, held: held}
+func waitOf(order int64, behind, held []mark) *namedWait {
+	return &namedWait{id: id{1, uint32(order)}, number: uint32(order) + 7, order: order, behind: behind, held: held}
 }
 
 func exclusive(lock uint64, zxid int64) mark { return mark{lock, zxid, queue.Exclusive} }
 
 func TestCircle(t *testing.T) {
 	const x, y, z = 1, 2, 3
-	pair := []*wait{
+	pair := []*namedWait{
 		waitOf(1, []mark{exclusive(y, 20)}, []mark{exclusive(x, 10)}),
 		waitOf(2, []mark{exclusive(x, 20)}, []mark{exclusive(y, 10)}),
 	}
 	for name, c := range map[string]struct {
-		waits []*wait
+		waits []*namedWait
 		last  int
 		steps int
 	}{
 		"the last of a pair":             {pair, 1, 2},
 		"the first of a pair":            {pair, 0, 0},
 		"one wait":                       {pair[1:], 0, 0},
-		"a node behind the point":        {[]*wait{pair[0], waitOf(2, []mark{exclusive(x, 9)}, pair[1].held)}, 1, 0},
-		"the point itself":               {[]*wait{pair[0], waitOf(2, []mark{exclusive(x, 11)}, pair[1].held)}, 1, 2},
-		"a reader and a writer":          {[]*wait{pair[0], waitOf(2, []mark{{x, 20, queue.Shared}}, pair[1].held)}, 1, 2},
-		"two readers":                    {[]*wait{waitOf(1, pair[0].behind, []mark{{x, 10, queue.Shared}}), waitOf(2, []mark{{x, 20, queue.Shared}}, pair[1].held)}, 1, 0},
-		"a wait that converges":          {[]*wait{pair[0], pair[1], waitOf(3, []mark{exclusive(x, 30)}, []mark{exclusive(z, 10)})}, 2, 0},
-		"a circle that another has seen": {[]*wait{pair[0], pair[1], waitOf(3, []mark{exclusive(x, 30)}, nil)}, 2, 0},
-		"ways that converge in a circle of a later wait": {[]*wait{
+		"a node behind the point":        {[]*namedWait{pair[0], waitOf(2, []mark{exclusive(x, 9)}, pair[1].held)}, 1, 0},
+		"the point itself":               {[]*namedWait{pair[0], waitOf(2, []mark{exclusive(x, 11)}, pair[1].held)}, 1, 2},
+		"a reader and a writer":          {[]*namedWait{pair[0], waitOf(2, []mark{{x, 20, queue.Shared}}, pair[1].held)}, 1, 2},
+		"two readers":                    {[]*namedWait{waitOf(1, pair[0].behind, []mark{{x, 10, queue.Shared}}), waitOf(2, []mark{{x, 20, queue.Shared}}, pair[1].held)}, 1, 0},
+		"a wait that converges":          {[]*namedWait{pair[0], pair[1], waitOf(3, []mark{exclusive(x, 30)}, []mark{exclusive(z, 10)})}, 2, 0},
+		"a circle that another has seen": {[]*namedWait{pair[0], pair[1], waitOf(3, []mark{exclusive(x, 30)}, nil)}, 2, 0},
+		"ways that converge in a circle of a later wait": {[]*namedWait{
 			waitOf(1, []mark{exclusive(x, 20)}, []mark{exclusive(y, 10), exclusive(z, 10)}),
 			waitOf(2, []mark{exclusive(y, 20)}, []mark{exclusive(4, 10)}),
 			waitOf(3, []mark{exclusive(z, 20), exclusive(4, 20)}, []mark{exclusive(5, 10)}),
 			waitOf(4, []mark{exclusive(5, 20)}, []mark{exclusive(x, 10)}),
 		}, 2, 0},
-		"a wait for what it holds":               {[]*wait{waitOf(1, []mark{exclusive(x, 20)}, []mark{exclusive(x, 10)})}, 0, 1},
-		"a wait for what it holds over a writer": {[]*wait{waitOf(1, []mark{{x, 30, queue.Shared}, exclusive(x, 20)}, []mark{{x, 10, queue.Shared}})}, 0, 1},
-		"a reader of what it reads":              {[]*wait{waitOf(1, []mark{{x, 30, queue.Shared}}, []mark{{x, 10, queue.Shared}})}, 0, 0},
-		"a writer behind what it holds":          {[]*wait{waitOf(1, []mark{{x, 30, queue.Shared}, exclusive(x, 9)}, []mark{{x, 10, queue.Shared}})}, 0, 0},
-		"a circle of a wait for itself":          {[]*wait{waitOf(1, []mark{exclusive(x, 20)}, []mark{exclusive(x, 10)}), waitOf(2, []mark{exclusive(x, 30)}, []mark{exclusive(z, 10)})}, 1, 0},
+		"a wait for what it holds":               {[]*namedWait{waitOf(1, []mark{exclusive(x, 20)}, []mark{exclusive(x, 10)})}, 0, 1},
+		"a wait for what it holds over a writer": {[]*namedWait{waitOf(1, []mark{{x, 30, queue.Shared}, exclusive(x, 20)}, []mark{{x, 10, queue.Shared}})}, 0, 1},
+		"a reader of what it reads":              {[]*namedWait{waitOf(1, []mark{{x, 30, queue.Shared}}, []mark{{x, 10, queue.Shared}})}, 0, 0},
+		"a writer behind what it holds":          {[]*namedWait{waitOf(1, []mark{{x, 30, queue.Shared}, exclusive(x, 9)}, []mark{{x, 10, queue.Shared}})}, 0, 0},
+		"a circle of a wait for itself":          {[]*namedWait{waitOf(1, []mark{exclusive(x, 20)}, []mark{exclusive(x, 10)}), waitOf(2, []mark{exclusive(x, 30)}, []mark{exclusive(z, 10)})}, 1, 0},
 	} {
 		found, bounded := newGraph(c.waits).circle(c.waits[c.last])
 		if len(found) != c.steps || bounded {
@@ -104,7 +104,7 @@ func TestCircleAgreesWithBruteForce(t *testing.T) {
 	}
 }
 
-func randomWaits(r *rand.Rand) (waits []*wait) {
+func randomWaits(r *rand.Rand) (waits []*namedWait) {
 	for i := range 2 + r.IntN(5) {
 		marks := func(n int) (all []mark) {
 			for range n {
@@ -118,7 +118,7 @@ func randomWaits(r *rand.Rand) (waits []*wait) {
 }
 
 // stepsOf returns the steps from a wait to those that it waits for.
-func stepsOf(waits []*wait, w *wait) (all []step) {
+func stepsOf(waits []*namedWait, w *namedWait) (all []step) {
 	for i, b := range w.behind {
 		for _, o := range waits {
 			for j, held := range o.held {
@@ -132,7 +132,7 @@ func stepsOf(waits []*wait, w *wait) (all []step) {
 }
 
 // returns reports whether a way from w leads to last over waits that were registered before it.
-func returns(g *graph, w, last *wait, passed []*wait) bool {
+func returns(g *graph, w, last *namedWait, passed []*namedWait) bool {
 	return slices.ContainsFunc(stepsOf(g.waits, w), func(s step) bool {
 		return !isWrong(g, s) &&
 			(s.next == last || s.next.order < last.order && !slices.Contains(passed, s.next) && returns(g, s.next, last, append(passed, s.next)))
@@ -147,7 +147,7 @@ func isWrong(g *graph, s step) bool {
 // TestSearchPassesWhatIsGone: of two waits behind nodes of one queue, the first stands behind a point that is gone. The
 // search goes on from the second one, which stands before it.
 func TestSearchPassesWhatIsGone(t *testing.T) {
-	waits := []*wait{
+	waits := []*namedWait{
 		waitOf(1, []mark{exclusive(2, 30)}, []mark{exclusive(1, 10)}),
 		waitOf(2, []mark{exclusive(2, 25)}, []mark{exclusive(1, 11)}),
 		waitOf(3, []mark{exclusive(1, 20)}, []mark{exclusive(2, 10)}),
@@ -160,7 +160,7 @@ func TestSearchPassesWhatIsGone(t *testing.T) {
 }
 
 func TestSearchIsBounded(t *testing.T) {
-	var waits []*wait
+	var waits []*namedWait
 	for i := range int64(maxSteps + 2) {
 		waits = append(waits, waitOf(i, []mark{exclusive(uint64(i+1)%(maxSteps+2), 20)}, []mark{exclusive(uint64(i), 10)}))
 	}
@@ -171,7 +171,7 @@ func TestSearchIsBounded(t *testing.T) {
 
 // layers returns waits in layers. All of a layer read one lock, for which all of the layer before wait as
 // writers. ring: those of the last layer wait for the first.
-func layers(count, size int64, ring bool) (waits []*wait) {
+func layers(count, size int64, ring bool) (waits []*namedWait) {
 	for l := range count {
 		for range size {
 			wanted := uint64(l + 1)
@@ -187,11 +187,11 @@ func layers(count, size int64, ring bool) (waits []*wait) {
 // TestSearchOfManyWaits counts the steps of the searches of one look, for all of its waits. They grow with the
 // waits, and not with how many waits of a layer wait for how many of the next.
 func TestSearchOfManyWaits(t *testing.T) {
-	line := []*wait{}
+	line := []*namedWait{}
 	for i := range int64(10_000) {
 		line = append(line, waitOf(i, []mark{exclusive(1, i+2)}, []mark{exclusive(uint64(i+2), 1)}))
 	}
-	for name, waits := range map[string][]*wait{
+	for name, waits := range map[string][]*namedWait{
 		"waits for one node, whose holder waits for nothing": line,
 		"waits in layers":                          layers(40, 100, false),
 		"waits in two layers":                      layers(2, 4_000, false),
@@ -220,7 +220,7 @@ func TestSearchOfManyWaits(t *testing.T) {
 }
 
 // inOneQueue returns waits that stand in one queue, each with a node of its own, and wait for another one.
-func inOneQueue(count int64) (waits []*wait) {
+func inOneQueue(count int64) (waits []*namedWait) {
 	for i := range count {
 		waits = append(waits, waitOf(i, []mark{exclusive(1, i)}, []mark{exclusive(1, i)}))
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
-// Waiter is a nested acquisition that waits. One of several names is nested, too: while it waits for one of
-// them, its nodes are in the way of the others' waiters.
+// Waiter is a nested acquisition that waits. An acquisition of several names is nested, too: while it waits for one
+// name, its nodes on the others are in the way of other waiters.
 type Waiter interface {
 	// Wanted returns the request that waits.
 	Wanted() *local.Request
@@ -50,28 +50,29 @@ type listing struct {
 // register and ends waits. It begins with the first nested wait, and ends with the client.
 //
 // Invariants:
-//   - A registration is made for a wait that lasts, and its removal is confirmed before the wait's caller
-//     goes on: see End. So while it exists, its wait lasts.
-//   - The removal is confirmed, too, before a lock that it lists is passed on to another hold: see
-//     Released. So while it exists and the node exists, the wait's context holds the lock.
-//   - A wait has at most one registration. When what it waits for or holds changes, it is registered
-//     again, behind all others, but not at once and not each time: see history. Until then its
-//     registration may have a point that it stands behind no longer, which the second look finds.
-//     What that cannot find out ends a registration in the next round: see misleads.
-//   - A wait ends if a circle was read, of which it was registered last, and one transaction has removed the wait's
-//     registration and found all else that was read unchanged: the registrations of the others, and the queue nodes,
-//     with their versions. So the circle stood at the transaction. Of a circle one wait ends: of two transactions,
-//     the later one fails, since a registration is gone. One that fails changes nothing, so two members do not remove
-//     their registrations in turns, however long a request takes. What does not fit into a transaction is read after
-//     it: see register.stood. A wait may then stay that has removed its registration, but never each of several: of
-//     those whose circles have each other, the first to be registered is in a circle that has none of the others.
-//   - There is no such transaction if the wait has ended, or if a lock that is listed is being released: see removal.
-//     Nor does a wait end while the register has an earlier registration of it, which another member may have
-//     seen. All registrations of a wait have its number in their names.
+//   - The detector registers a wait that lasts, and has the removal of the registration confirmed before the wait's
+//     caller goes on: see End. So while a registration exists, its wait lasts.
+//   - The detector has the removal confirmed, too, before the client passes on a lock that the registration lists: see
+//     Released. So while the registration and the lock's node exist, the wait's context holds the lock.
+//   - A wait has at most one registration. When the wait changes what it waits for or holds, the detector registers
+//     the wait again, behind all others, but not at once and not each time: see history. Until then the
+//     registration may have a point that the wait stands behind no longer. The second look finds such a point. The
+//     next round removes a registration that is wrong in a way that no look finds: see misleads.
+//   - The detector ends a wait in one transaction. Before that it has read a circle of which the wait was registered
+//     last. The transaction removes the wait's registration, and checks that the others' registrations and the queue
+//     nodes are unchanged, by their versions. So the circle stood at the transaction. Of a circle one wait ends: of
+//     two transactions the later fails, since a registration is gone. A transaction that fails changes nothing, so two
+//     members do not remove their registrations in turns, however long a request takes. The detector reads after the
+//     transaction what does not fit into it: see register.stood. Then a wait may stay although its registration was
+//     removed. But of several waits whose circles have each other, not all stay: the first that was registered is in
+//     a circle that has none of the others.
+//   - The detector sends no such transaction if the wait has ended, or if a holder is releasing a lock that is listed:
+//     see removal. Nor does the detector end a wait while the register has an earlier registration of the wait, since
+//     another member may have seen that. All registrations of a wait have its number in their names.
 //
-// A registration of which it is not known whether it was made counts as made until a list after a Sync has
-// shown the opposite, or it was deleted: see deleteOnce. One that the servers do not let this client delete
-// counts until its session ends. Meanwhile this client makes no others: see delete.
+// If the outcome of a registration is not known, the registration counts as made, until a list after a Sync has shown
+// the opposite, or this client has deleted it: see deleteOnce. A registration that the servers do not let this client
+// delete counts until its session ends. Meanwhile this client makes no others: see delete.
 //
 // Exceptions to the first three: The caller of a wait for several names whose context holds nothing goes on
 // at once. If the ensemble does not confirm a removal soon, the caller goes on, the lock is not passed on

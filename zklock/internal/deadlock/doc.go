@@ -2,11 +2,11 @@
 // them.
 //
 // Only an acquisition whose context carries a lock, or that wants several names, can be in a circle: a
-// nested wait. One of several names has its nodes in all queues while it waits in one of them, and is in the
-// way there. A nested wait that has lasted for deadlock_timeout is registered: it gets a znode below the
-// register, which says what it waits for, and what its context holds or it is in the way of. A look at the
-// register shows the circle to the last of its waits that was registered, since the others were registered
-// before it. That wait ends. The others do nothing. Detector has the invariants from which it follows that
+// nested wait. An acquisition of several names has nodes in all queues while it waits in one of them, and is in the
+// way there. The client registers a nested wait that has lasted for deadlock_timeout: a znode below the
+// register says what the wait waits for, what its context holds, and where it is in the way. Each client looks at the
+// register after it has registered a wait. So the client of the wait that was registered last sees the whole
+// circle, and ends that wait. The other waits go on. Detector has the invariants from which it follows that
 // one wait of a circle ends, and that its circle existed.
 //
 // Nothing is written or read for a wait before deadlock_timeout has passed. The detector only notes that the

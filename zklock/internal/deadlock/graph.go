@@ -10,15 +10,15 @@ import (
 // step is one wait of a circle, and why it waits for the next: it stands behind a point in the queue of
 // a lock, and the next holds a node of that queue which is ahead of the point and excludes it.
 type step struct {
-	wait   *wait
+	wait   *namedWait
 	behind int // index of the point
-	next   *wait
+	next   *namedWait
 	held   int // index of the node in what next holds
 }
 
-// holder is a node that a wait holds.
-type holder struct {
-	wait *wait
+// heldNode is a node that a wait holds.
+type heldNode struct {
+	wait *namedWait
 	held int
 }
 
@@ -32,26 +32,26 @@ type lane struct {
 // graph has the waits of a register, and which of them wait for which. Its size is that of the register:
 // waits behind one node share what is ahead of it.
 type graph struct {
-	waits     []*wait
-	byID      map[id][]*wait    // more than one if another program has made a copy
-	lanes     map[lane][]holder // in the order of the queue
-	component map[*wait]int     // the same for waits that wait for each other, perhaps over others, and one's own for a wait for itself; 0: a wait is in no circle
-	over      map[*wait]bool    // the registrations that a closer look has found to be gone
-	nodes     map[mark]bool     // the held nodes that it has found to be gone, without their modes: see mark.node
-	points    map[mark]bool     // the points that it has found to be gone
-	refuted   map[*wait][]step  // single steps that it has found to be wrong
-	visited   int               // steps that were followed
+	waits     []*namedWait
+	byID      map[id][]*namedWait   // more than one if another program has made a copy
+	lanes     map[lane][]heldNode   // in the order of the queue
+	component map[*namedWait]int    // the same for waits that wait for each other, perhaps over others, and one's own for a wait for itself; 0: a wait is in no circle
+	over      map[*namedWait]bool   // the registrations that a closer look has found to be gone
+	nodes     map[mark]bool         // the held nodes that it has found to be gone, without their modes: see mark.node
+	points    map[mark]bool         // the points that it has found to be gone
+	refuted   map[*namedWait][]step // single steps that it has found to be wrong
+	visited   int                   // steps that were followed
 }
 
 // newGraph returns the graph of some waits.
-func newGraph(waits []*wait) *graph {
-	g := &graph{waits: waits, byID: make(map[id][]*wait), lanes: make(map[lane][]holder), component: make(map[*wait]int),
-		over: make(map[*wait]bool), nodes: make(map[mark]bool), points: make(map[mark]bool), refuted: make(map[*wait][]step)}
-	holders := make(map[uint64][]holder) // by the hash of the lock
+func newGraph(waits []*namedWait) *graph {
+	g := &graph{waits: waits, byID: make(map[id][]*namedWait), lanes: make(map[lane][]heldNode), component: make(map[*namedWait]int),
+		over: make(map[*namedWait]bool), nodes: make(map[mark]bool), points: make(map[mark]bool), refuted: make(map[*namedWait][]step)}
+	holders := make(map[uint64][]heldNode) // by the hash of the lock
 	for _, w := range waits {
 		g.byID[w.id] = append(g.byID[w.id], w)
 		for i, m := range w.held {
-			holders[m.lock] = append(holders[m.lock], holder{w, i})
+			holders[m.lock] = append(holders[m.lock], heldNode{w, i})
 		}
 	}
 	for _, w := range waits {
@@ -70,22 +70,22 @@ func newGraph(waits []*wait) *graph {
 func (g *graph) refute(s step) { g.refuted[s.wait] = append(g.refuted[s.wait], s) }
 
 // laneOf returns those of some holders that a mode excludes, in the order of the queue.
-func laneOf(holders []holder, mode queue.Mode) []holder {
-	all := make([]holder, 0, len(holders))
+func laneOf(holders []heldNode, mode queue.Mode) []heldNode {
+	all := make([]heldNode, 0, len(holders))
 	for _, h := range holders {
 		if held := h.wait.held[h.held]; mode.Excludes(held.mode) {
 			all = append(all, h)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b holder) int { return cmp.Compare(a.zxid(), b.zxid()) })
+	slices.SortStableFunc(all, func(a, b heldNode) int { return cmp.Compare(a.zxid(), b.zxid()) })
 	return all
 }
 
-func (h holder) zxid() int64 { return h.wait.held[h.held].zxid }
+func (h heldNode) zxid() int64 { return h.wait.held[h.held].zxid }
 
 // alone returns the step of a wait to itself: a wait of which the context holds what is ahead of it, over a wait of
 // another between the two, or over another client. ok is false if there is none.
-func (g *graph) alone(w *wait) (s step, ok bool) {
+func (g *graph) alone(w *namedWait) (s step, ok bool) {
 	for i, b := range w.behind {
 		for j, h := range w.held {
 			s = step{w, i, w, j}
@@ -103,7 +103,7 @@ func (g *graph) wrong(s step) bool {
 }
 
 // find returns the wait of a registration; nil if there is none.
-func (g *graph) find(r *registration) *wait {
+func (g *graph) find(r *registration) *namedWait {
 	for _, w := range g.byID[r.wait.id] {
 		if r.wait.node == "" || w.node == r.wait.node { // it has none if the reply to its create was lost
 			return w
@@ -115,7 +115,7 @@ func (g *graph) find(r *registration) *wait {
 // ahead returns the lane of a point, and how many nodes of it are ahead of the point.
 func (g *graph) ahead(b mark) (l lane, n int) {
 	l = lane{b.lock, b.mode}
-	n, _ = slices.BinarySearchFunc(g.lanes[l], b.zxid, func(h holder, zxid int64) int { return cmp.Compare(h.zxid(), zxid) })
+	n, _ = slices.BinarySearchFunc(g.lanes[l], b.zxid, func(h heldNode, zxid int64) int { return cmp.Compare(h.zxid(), zxid) })
 	return l, n
 }
 
@@ -124,7 +124,7 @@ func (g *graph) ahead(b mark) (l lane, n int) {
 // a node of which many are held lead to one vertex, and not to each of the holders.
 func (g *graph) connect() {
 	begin := make(map[lane]int) // the vertex of a lane's first node
-	vertex := make(map[*wait]int)
+	vertex := make(map[*namedWait]int)
 	out := make([][]int, len(g.waits))
 	for i, w := range g.waits {
 		vertex[w] = i

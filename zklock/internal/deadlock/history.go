@@ -13,9 +13,9 @@ const longestPause = 10 * time.Second
 
 // history says when a wait is registered again. In a busy queue each grant changes what all waits of the process
 // stand behind, and a registration for each change would cost two writes for each wait and grant. A deadlock
-// changes nothing any more. So a wait is registered again if it has been the same for deadlock_timeout. One that
-// does not come to rest, since requests ahead of it give up again and again, may be in a circle nevertheless.
-// It is registered again after pauses that grow up to longestPause.
+// changes nothing any more. So the detector registers a wait again if the wait has been the same for deadlock_timeout.
+// A wait that does not come to rest, since requests ahead of it give up again and again, may be in a circle
+// nevertheless. The detector registers such a wait again after pauses that grow up to longestPause.
 type history struct {
 	nested Nested        // as the last round has found the wait
 	since  time.Time     // since when rounds have found it so
@@ -33,7 +33,7 @@ func (h *history) note(n *Nested, now time.Time) {
 // due reports whether a registration may be made. The first may be made at once.
 func (h *history) due(now time.Time, timeout time.Duration) bool {
 	steady := now.Sub(h.since) >= timeout && now.Sub(h.made) >= timeout
-	return h.made.IsZero() || steady || now.Sub(h.made) >= h.pause
+	return h.made.IsZero() || steady || now.Sub(h.made) >= h.pause // TestCircleBehindRequestsThatGiveUp; TestCircleThatClosesInABusyQueue
 }
 
 // registers notes that a registration is made.
@@ -51,14 +51,14 @@ func (n *Nested) misleads(now *Nested) bool {
 	}
 	modes, at := make(map[string]queue.Modes), make(map[int64]queue.Modes) // by the path, and by the node
 	for _, b := range now.Behind {
-		modes[b.Path] |= queue.ModesOf(b.Mode)
-		at[b.Zxid] |= queue.ModesOf(b.Mode)
+		modes[b.Node.Path] |= queue.ModesOf(b.Node.Mode)
+		at[b.Node.Zxid] |= queue.ModesOf(b.Node.Mode)
 	}
 	return slices.ContainsFunc(n.Behind, func(b local.Behind) bool {
-		waits, stays := at[b.Zxid]
+		waits, stays := at[b.Node.Zxid]
 		if !stays { // the second look finds a node that is gone
-			waits = modes[b.Path]
+			waits = modes[b.Node.Path]
 		}
-		return !waits.Has(b.Mode)
+		return !waits.Has(b.Node.Mode)
 	})
 }

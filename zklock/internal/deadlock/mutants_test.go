@@ -30,7 +30,7 @@ var _ = []mutant.Mutant{
 		Find:   "mode.$Excludes(held.mode)",
 		Put:    "held.mode != 0",
 		And: []mutant.Change{
-			{In: (*view).stands, Find: "!at.mode.$Excludes(mode)", Put: "false"},
+			{In: (*reading).stands, Find: "!at.mode.$Excludes(mode)", Put: "false"},
 		},
 		Tests: []string{"TestCircle"},
 	},
@@ -62,7 +62,7 @@ var _ = []mutant.Mutant{
 	{
 		Name:   "circle-around-one-that-ends",
 		Breaks: "a wait ends because of a circle of which another one ends in any case, since it waits for itself",
-		In:     (*view).confirm,
+		In:     (*reading).confirm,
 		Find:   "len(circle) > 1",
 		Put:    "false",
 		Tests:  []string{"TestWaitThatIsACircleIsInALongerOne"},
@@ -71,7 +71,7 @@ var _ = []mutant.Mutant{
 	{
 		Name:   "one-listing-of-a-node-that-is-gone",
 		Breaks: "a search gives up at many waits that list one node which is gone",
-		In:     (*view).stands,
+		In:     (*reading).stands,
 		Find:   "v.g.nodes[node.$node()] = true",
 		Put:    "v.g.$refute(s)",
 		With:   map[string]any{"node": mark.node, "refute": (*graph).refute},
@@ -81,7 +81,7 @@ var _ = []mutant.Mutant{
 	{
 		Name:   "one-wait-behind-a-point-that-is-gone",
 		Breaks: "a search gives up at many waits that stand behind one point which is gone",
-		In:     (*view).stands,
+		In:     (*reading).stands,
 		Find:   "v.g.points[at] = true",
 		Put:    "v.g.$refute(s)",
 		With:   map[string]any{"refute": (*graph).refute},
@@ -91,7 +91,7 @@ var _ = []mutant.Mutant{
 	{
 		Name:   "point-may-be-gone",
 		Breaks: "the second look takes a wait for one that lasts whose point is gone",
-		In:     (*view).stands,
+		In:     (*reading).stands,
 		Find:   "n.Stat.Czxid != at.zxid && n.Stat.Czxid+1 != at.zxid || $downgraded",
 		Put:    "n.Stat.Czxid != 0 && $downgraded",
 		Tests:  []string{"TestPointThatIsGone"},
@@ -127,7 +127,7 @@ var _ = []mutant.Mutant{
 	{
 		Name:   "no-second-look",
 		Breaks: "a circle counts although the second look has shown that it is over",
-		In:     (*view).confirm,
+		In:     (*reading).confirm,
 		Find:   "if err != nil || !ok { return nil, err }",
 		Put:    "_, _ = ok, err",
 		Tests:  []string{"TestRegistrationThatLies"},
@@ -136,7 +136,7 @@ var _ = []mutant.Mutant{
 	{
 		Name:   "one-step-of-what-is-gone",
 		Breaks: "a search gives up at many circles through one registration that is gone",
-		In:     (*view).confirm,
+		In:     (*reading).confirm,
 		Find:   "return nil, v.$drop(ctx, circle[i].wait)",
 		Put:    "v.g.$refute(circle[i]); return nil, nil",
 		With:   map[string]any{"refute": (*graph).refute},
@@ -146,7 +146,7 @@ var _ = []mutant.Mutant{
 	{
 		Name:   "one-registration-of-many",
 		Breaks: "a search gives up at many registrations that have gone since the register was listed",
-		In:     (*view).drop,
+		In:     (*reading).drop,
 		Find:   "v.listed || w.node == \"\"",
 		Put:    "true",
 		Tests:  []string{"TestCircleBehindManyThatAreOver"},
@@ -180,7 +180,7 @@ var _ = []mutant.Mutant{
 	{
 		Name:   "victim-of-another-version",
 		Breaks: "a wait ends because of a lock that was downgraded, which a server did not know yet",
-		In:     (*view).stands,
+		In:     (*reading).stands,
 		Find:   "driver.CheckOp(path, n.Stat.Version)",
 		Put:    "driver.CheckOp(path, driver.AnyVersion)",
 		Tests:  []string{"TestVictimOfAServerThatLags"},
@@ -423,11 +423,11 @@ var _ = []mutant.Mutant{
 	{
 		Name:   "held-node-may-be-gone",
 		Breaks: "the second look takes a node that is gone for one that is held",
-		In:     (*view).stands,
+		In:     (*reading).stands,
 		Find:   "n.Stat.Czxid == 0 || n.Stat.Czxid != node.zxid",
 		Put:    "false",
 		And: []mutant.Change{
-			{In: (*view).stands, Find: "!at.mode.$Excludes(mode)", Put: "false"},
+			{In: (*reading).stands, Find: "!at.mode.$Excludes(mode)", Put: "false"},
 		},
 		Tests: []string{"TestNodeThatIsGoneAtTheSecondLook"},
 		By:    "zklock",
@@ -464,7 +464,7 @@ var _ = []mutant.Mutant{
 	{
 		Name:   "odd-name-is-forgotten",
 		Breaks: "a client does not delete a registration whose name it does not understand",
-		In:     (*wait).named,
+		In:     (*namedWait).named,
 		Find:   "w.node = node",
 		Put:    "if _, ok := $parse(node); ok { w.node = node }",
 		With:   map[string]any{"parse": parse},
@@ -501,7 +501,7 @@ var _ = []mutant.Mutant{
 		Name:   "circle-in-one-transaction",
 		Breaks: "the transaction that ends a wait of a long circle is larger than servers read, so the circle never ends",
 		In:     (*Detector).commits,
-		Find:   "fit := v.s.$Fit(ops)",
+		Find:   "fit := v.s.Session.$Fit(ops)",
 		Put:    "fit := len(ops)",
 		Tests:  []string{"TestDeadlockThatIsLargerThanATransaction"},
 		By:     "zklock",

@@ -33,7 +33,7 @@ const repeatPause = time.Second
 // gone.
 type registration struct {
 	nested Nested
-	wait   wait
+	wait   namedWait
 	data   []byte // of the znode
 
 	on       *place.Session // the session that makes it; nil if there was none
@@ -62,7 +62,7 @@ func (r *registration) isGone() bool {
 }
 
 // over reports whether the registration is gone, or its session has ended.
-func (r *registration) over() bool { return r.isGone() || r.on != nil && r.on.IsOver() }
+func (r *registration) over() bool { return r.isGone() || r.on != nil && r.on.Session.IsOver() }
 
 // refused reports whether the servers have refused registrations not long ago.
 func (g *register) refused() bool {
@@ -79,10 +79,10 @@ func (g *register) refuse(err error) {
 	}
 }
 
-// create makes the znodes of some registrations. Those whose outcome is not known after that have no node
-// and are doubtful, and doubt is true. An error means that the servers refuse registrations.
+// create makes the znodes of some registrations. If the outcome of some is not known after that, doubt is true, and
+// these registrations are doubtful and have no node. An error means that the servers refuse registrations.
 //
-// The first goes alone, since the register may be missing: a server removes it when it is empty. The others
+// The first goes alone, since the register may be missing: a server removes an empty register. The others
 // share transactions.
 func (g *register) create(ctx context.Context, all []*registration) (doubt bool, denied error) {
 	defer func() {
@@ -121,8 +121,8 @@ func (g *register) enter(ctx context.Context, regs []*registration) (s *place.Se
 	}
 	s, err := g.pool.Session(ctx, g.path, regs[0].bytes-g.pool.Reserve())
 	for err == nil && n < len(regs) {
-		if err = s.Enter(regs[n].bytes, g.pool.Reserve()); err == nil {
-			s.Rest() // a registration needs no lease
+		if err = s.Session.Enter(regs[n].bytes, g.pool.Reserve()); err == nil {
+			s.Session.Rest() // a registration needs no lease
 			regs[n].on = s
 			n++
 		}
@@ -140,10 +140,10 @@ func (g *register) enter(ctx context.Context, regs []*registration) (s *place.Se
 func (g *register) submit(ctx context.Context, s *place.Session, regs []*registration, doubt *bool, denied *error) (missing bool) {
 	writes := make([]*session.Write, len(regs))
 	for i, r := range regs {
-		if r.wait.node == "" && !r.doubtful {
+		if r.wait.node == "" && !r.doubtful { // TestRegisterThatGoesWhileACreateIsInDoubt
 			writes[i] = &session.Write{Kind: "register", Ctx: ctx,
 				Ops: []driver.Op{driver.CreateOp(g.path+"/"+r.wait.encode(), r.data, driver.EphemeralSequential, g.cfg.ACL)}}
-			s.Submit(writes[i])
+			s.Session.Submit(writes[i])
 		}
 	}
 	for i, w := range writes {
@@ -158,10 +158,10 @@ func (g *register) submit(ctx context.Context, s *place.Session, regs []*registr
 			missing = true
 		case errors.Is(w.Err, driver.ErrConnLoss):
 			regs[i].doubtful, *doubt = true, true
-		case errors.Is(w.Err, driver.ErrTooLarge): // for these servers; the others may be made
+		case errors.Is(w.Err, driver.ErrTooLarge): // for these servers; the others may be made; TestRegistrationThatIsTooLarge
 			regs[i].full = true
 		case session.Transient(w.Err): // it was not made
-		case !s.Ended(w.Err):
+		case !s.Session.Ended(w.Err):
 			*denied = w.Err
 		}
 	}
@@ -170,7 +170,7 @@ func (g *register) submit(ctx context.Context, s *place.Session, regs []*registr
 
 // make creates the register, as a container if the servers have those.
 func (g *register) make(ctx context.Context, s *place.Session) error {
-	err := s.Repeat(ctx, "register", func(ctx context.Context, ds driver.Session) error {
+	err := s.Session.Repeat(ctx, "register", func(ctx context.Context, ds driver.Session) error {
 		_, err := ds.Create(ctx, g.path, nil, driver.Container, g.cfg.ACL)
 		if errors.Is(err, driver.ErrUnimplemented) {
 			_, err = ds.Create(ctx, g.path, nil, driver.Persistent, g.cfg.ACL)
@@ -228,8 +228,8 @@ func (r *registration) end() {
 // leave leaves the session at once: one that retires ends, and its registrations with it. The znode counts in its
 // room for as long as it may exist.
 func (r *registration) leave() {
-	r.on.Stir()
-	r.on.Leave(0)
+	r.on.Session.Stir()
+	r.on.Session.Leave(0)
 }
 
 // deleteAll deletes the znodes of some registrations with as few requests as possible. What that has not deleted
@@ -239,15 +239,15 @@ func (g *register) deleteAll(all []*registration) {
 	for i, r := range all {
 		<-r.made
 		if r.on != nil && r.wait.node != "" && len(all) > 1 {
-			writes[i] = &session.Write{Kind: "unregister", Ctx: r.on.Context(), Ops: []driver.Op{driver.DeleteOp(g.path+"/"+r.wait.node, driver.AnyVersion)}}
-			r.on.Submit(writes[i])
+			writes[i] = &session.Write{Kind: "unregister", Ctx: r.on.Session.Context(), Ops: []driver.Op{driver.DeleteOp(g.path+"/"+r.wait.node, driver.AnyVersion)}}
+			r.on.Session.Submit(writes[i])
 		}
 	}
 	for i, r := range all {
 		if w := writes[i]; w != nil {
 			if <-w.Done; w.Err == nil {
 				r.leave()
-				r.on.Free(r.bytes)
+				r.on.Session.Free(r.bytes)
 				r.end()
 				continue
 			}
@@ -260,13 +260,13 @@ func (g *register) deleteAll(all []*registration) {
 // reports whether it has, and for the judgement alone.
 func (g *register) removeIf(ctx context.Context, s *place.Session, r *registration, ops []driver.Op) bool {
 	w := &session.Write{Kind: "unregister", Ctx: ctx, Ops: ops}
-	s.Submit(w)
+	s.Session.Submit(w)
 	<-w.Done // within the time of a request
 	switch {
 	case w.Err == nil:
 		defer r.end()
 		if r.on != nil {
-			r.on.Free(r.bytes)
+			r.on.Session.Free(r.bytes)
 			r.leave()
 		}
 		return r.removal.confirm()
@@ -297,12 +297,12 @@ func (g *register) delete(r *registration) {
 			g.refuse(err)
 			pause = refusedPause / 2
 		}
-		if !session.Sleep(g.pool.Ctx, pause, r.on.Context().Done()) {
+		if !session.Sleep(g.pool.Ctx, pause, r.on.Session.Context().Done()) {
 			return
 		}
 		err = g.deleteOnce(r)
 	}
-	r.on.Free(r.bytes)
+	r.on.Session.Free(r.bytes)
 }
 
 // deleteOnce deletes the znode of a registration, if it has one. It looks for one of which that is not known: as
@@ -315,10 +315,10 @@ func (g *register) deleteOnce(r *registration) error {
 	if !r.doubtful {
 		return nil
 	}
-	if err := g.sync(r.on.Context(), r.on); err != nil {
+	if err := g.sync(r.on.Session.Context(), r.on); err != nil {
 		return err
 	}
-	all, err := g.list(r.on.Context(), r.on)
+	all, err := g.list(r.on.Session.Context(), r.on)
 	for _, w := range all {
 		if w.id == r.wait.id && err == nil {
 			err = g.deleteNode(r.on, w.node)
@@ -330,7 +330,7 @@ func (g *register) deleteOnce(r *registration) error {
 // deleteNode deletes the znode of a registration. It returns when that is confirmed, or refused, or the
 // session has ended.
 func (g *register) deleteNode(s *place.Session, node string) error {
-	return s.Repeat(s.Context(), "unregister", func(ctx context.Context, ds driver.Session) error {
+	return s.Session.Repeat(s.Session.Context(), "unregister", func(ctx context.Context, ds driver.Session) error {
 		err := ds.Delete(ctx, g.path+"/"+node, driver.AnyVersion)
 		if errors.Is(err, driver.ErrNoNode) {
 			return nil
@@ -341,12 +341,12 @@ func (g *register) deleteNode(s *place.Session, node string) error {
 
 // sync returns when the server has applied all that was committed before.
 func (g *register) sync(ctx context.Context, s *place.Session) error {
-	return s.Repeat(ctx, "sync", func(ctx context.Context, ds driver.Session) error { return ds.Sync(ctx, g.path) })
+	return s.Session.Repeat(ctx, "sync", func(ctx context.Context, ds driver.Session) error { return ds.Sync(ctx, g.path) })
 }
 
 // list returns the waits that are registered. What it does not understand it leaves out.
-func (g *register) list(ctx context.Context, s *place.Session) (waits []*wait, err error) {
-	err = s.Repeat(ctx, "register", func(ctx context.Context, ds driver.Session) error {
+func (g *register) list(ctx context.Context, s *place.Session) (waits []*namedWait, err error) {
+	err = s.Session.Repeat(ctx, "register", func(ctx context.Context, ds driver.Session) error {
 		names, _, err := ds.Children(ctx, g.path)
 		if errors.Is(err, driver.ErrNoNode) {
 			err = nil
@@ -359,7 +359,7 @@ func (g *register) list(ctx context.Context, s *place.Session) (waits []*wait, e
 		}
 		return err
 	})
-	slices.SortFunc(waits, func(a, b *wait) int {
+	slices.SortFunc(waits, func(a, b *namedWait) int {
 		return strings.Compare(a.node[len(a.node)-seqSize:], b.node[len(b.node)-seqSize:])
 	})
 	return waits, err

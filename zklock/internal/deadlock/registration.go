@@ -71,8 +71,8 @@ type id struct {
 	serial uint32
 }
 
-// wait is a registration as its name shows it.
-type wait struct {
+// namedWait is a registration as its name shows it.
+type namedWait struct {
 	id     id
 	number uint32 // of the wait: all its registrations have it, and no other one of the client
 	order  int64  // of the registrations
@@ -90,13 +90,13 @@ func hash(root, p string) uint64 {
 
 // newWait returns a nested wait as its registration's name shows it. ok is false if it has too many
 // points and nodes.
-func newWait(root string, i id, n *Nested) (w wait, ok bool) {
+func newWait(root string, i id, n *Nested) (w namedWait, ok bool) {
 	if len(n.Behind)+len(n.Held) > maxMarks {
-		return wait{}, false
+		return namedWait{}, false
 	}
 	w.id = i
 	for _, b := range n.Behind {
-		m := mark{hash(root, b.Path), b.Zxid, b.Mode}
+		m := mark{hash(root, b.Node.Path), b.Node.Zxid, b.Node.Mode}
 		if b.Itself {
 			m.zxid++
 		}
@@ -109,7 +109,7 @@ func newWait(root string, i id, n *Nested) (w wait, ok bool) {
 }
 
 // encode returns the wait's name without the server's digits.
-func (w *wait) encode() string {
+func (w *namedWait) encode() string {
 	b := make([]byte, 0, idSize+1+markSize*(len(w.behind)+len(w.held)))
 	b = binary.BigEndian.AppendUint64(b, w.id.client)
 	b = binary.BigEndian.AppendUint32(b, w.id.serial)
@@ -125,8 +125,8 @@ func (w *wait) encode() string {
 
 // named takes over the name that the server has given the registration. It keeps one that it does not
 // understand, too: else the znode would not be deleted.
-func (w *wait) named(node string) {
-	w.node = node
+func (w *namedWait) named(node string) {
+	w.node = node // TestNameThatIsNotUnderstoodIsKept
 	if made, ok := parse(node); ok {
 		w.order = made.order
 	}
@@ -134,29 +134,29 @@ func (w *wait) named(node string) {
 
 // parse reads a registration's name. ok is false for all other names: other programs may have made
 // them, or a later version.
-func parse(name string) (w wait, ok bool) {
+func parse(name string) (w namedWait, ok bool) {
 	if len(name) < len(prefix)+1+seqSize || name[:len(prefix)] != prefix {
-		return wait{}, false
+		return namedWait{}, false
 	}
 	body, digits := name[len(prefix):len(name)-seqSize-1], name[len(name)-seqSize:]
 	order, err := strconv.ParseUint(digits, 10, 63)
 	if err != nil {
-		return wait{}, false
+		return namedWait{}, false
 	}
 	b, err := base64.RawURLEncoding.DecodeString(body)
 	if err != nil || len(b) < idSize+1 || (len(b)-idSize-1)%markSize != 0 {
-		return wait{}, false
+		return namedWait{}, false
 	}
 	w.node, w.order = name, int64(order)
 	w.id, w.number = id{binary.BigEndian.Uint64(b), binary.BigEndian.Uint32(b[8:])}, binary.BigEndian.Uint32(b[12:])
 	behind, b := int(b[idSize]), b[idSize+1:]
 	if len(b)/markSize > maxMarks || behind > len(b)/markSize {
-		return wait{}, false
+		return namedWait{}, false
 	}
 	for i := 0; len(b) > 0; i++ {
 		m := mark{binary.BigEndian.Uint64(b), int64(binary.BigEndian.Uint64(b[8:])), queue.Mode(b[16])}
 		if b = b[markSize:]; !m.mode.Known() {
-			return wait{}, false
+			return namedWait{}, false
 		}
 		if i < behind {
 			w.behind = append(w.behind, m)
@@ -188,7 +188,7 @@ type described struct {
 func describe(root, host string, pid int, n *Nested) description {
 	d := description{Host: host, PID: pid, Label: n.Label, Trace: n.Trace}
 	for _, b := range n.Behind {
-		d.Behind = append(d.Behind, described{b.Name, b.Path[len(root):], b.Node.Node})
+		d.Behind = append(d.Behind, described{b.Node.Name, b.Node.Path[len(root):], b.Node.Node})
 	}
 	for _, h := range n.Held {
 		d.Held = append(d.Held, described{h.Name, h.Path[len(root):], h.Node})
@@ -206,7 +206,7 @@ func (d description) encode() []byte {
 }
 
 // decode reads the data of the registration w. ok is false if they do not describe what its name says.
-func decode(root string, w *wait, data []byte) (d description, ok bool) {
+func decode(root string, w *namedWait, data []byte) (d description, ok bool) {
 	if len(data) > maxData || json.Unmarshal(data, &d) != nil || len(d.Behind) != len(w.behind) || len(d.Held) != len(w.held) {
 		return description{}, false
 	}

@@ -34,8 +34,8 @@ func TestNameOfARegistration(t *testing.T) {
 
 // A client deletes its znode by the name that the server has given it, whatever that is.
 func TestNameThatIsNotUnderstoodIsKept(t *testing.T) {
-	for name, order := range map[string]int64{"w2-x-0000000008": 0, (&wait{}).encode() + "0000000008": 8} {
-		var w wait
+	for name, order := range map[string]int64{"w2-x-0000000008": 0, (&namedWait{}).encode() + "0000000008": 8} {
+		var w namedWait
 		if w.named(name); w.node != name || w.order != order {
 			t.Errorf("%+v, want the name %s and the order %d", w, name, order)
 		}
@@ -76,7 +76,7 @@ func FuzzRegistration(f *testing.F) {
 		if !strings.HasPrefix(name, w.encode()) && len(w.encode()) != len(name)-seqSize {
 			t.Errorf("%q is read as %q", name, w.encode())
 		}
-		newGraph([]*wait{&w}).circle(&w)
+		newGraph([]*namedWait{&w}).circle(&w)
 		decode("/root", &w, data)
 	})
 }

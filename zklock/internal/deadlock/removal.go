@@ -2,8 +2,8 @@ package deadlock
 
 import "sync/atomic"
 
-// removal says whether a registration is removed, and so by which goroutine. The zero removal is that of one
-// that stays. It is safe for concurrent use.
+// removal says whether a registration is being removed, and by which goroutine. The zero removal is that of a
+// registration that stays. A removal is safe for concurrent use.
 type removal struct{ stage atomic.Int32 }
 
 // Stages of a removal.
@@ -26,8 +26,8 @@ func (r *removal) begin() bool {
 	}
 }
 
-// judge reports whether the look may remove the registration: its wait has not ended, and no lock that it lists is
-// being released. One of the next two ends that.
+// judge reports whether the look may remove the registration: its wait has not ended, and no holder is releasing a lock
+// that the registration lists. The look then calls confirm or refute.
 func (r *removal) judge() bool { return r.stage.CompareAndSwap(stays, judged) }
 
 // confirm notes that the registration is gone. It reports whether that was for the look alone.

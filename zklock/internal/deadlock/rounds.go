@@ -63,7 +63,7 @@ func (d *Detector) round() {
 	var fresh, old []*listing
 	registered := false
 	for _, r := range d.nested(now) {
-		holds := len(r.nested.Held) > 0
+		holds := len(r.nested.Held) > 0 // TestLossInACircle
 		r.past.note(&r.nested, now)
 		due := holds && r.past.due(now, d.timeout)
 		if holds && r.before != nil && !r.before.over() && (r.before.wait.node == "") == d.refused() &&
@@ -98,7 +98,7 @@ func (d *Detector) round() {
 }
 
 // nested returns the waits that have lasted for deadlock_timeout, each as the registration that says what is so
-// at the moment. One that holds nothing needs none.
+// at the moment. A wait that holds nothing needs no registration.
 func (d *Detector) nested(at time.Time) (all []*listing) {
 	var stand []local.Waiting
 	d.mu.Lock()
@@ -126,7 +126,7 @@ func (r *listing) fill(w local.Waiting, behind []local.Behind) {
 	r.nested = Nested{Behind: behind, Label: w.Request.Origin.Label, Trace: w.Request.Origin.Trace}
 	r.holds = r.waiter.Holds()
 	holds := r.holds
-	if w.Own != nil && len(w.Request.Wants) > 1 { // others wait for its nodes for the names that would be free
+	if w.Own != nil && len(w.Request.Wants) > 1 { // others wait for its nodes for the names that would be free; TestAllWaitsInACircle
 		own, _ := w.Own.Contenders()
 		for i, c := range own {
 			holds = append(holds, Hold{Nodes: []local.Node{{Contender: c, Name: w.Request.Wants[i].Name}}})
@@ -231,7 +231,7 @@ func (d *Detector) look() {
 	if err != nil {
 		return
 	}
-	v := &view{register: &d.register, s: s, own: make(map[id]*registration)}
+	v := &reading{register: &d.register, s: s, own: make(map[id]*registration)}
 	all, err := d.list(ctx, s)
 	own := d.own()
 	if errors.Is(err, driver.ErrNoAuth) && !d.refused() {
@@ -289,11 +289,11 @@ func (d *Detector) own() map[id]*listing {
 
 // known returns the waits of the graph: those that are listed, or those of this client if the servers have
 // refused registrations. It is one or the other: the two have no common order.
-func (d *Detector) known(listed []*wait, own map[id]*listing) []*wait {
+func (d *Detector) known(listed []*namedWait, own map[id]*listing) []*namedWait {
 	if !d.refused() {
 		return listed
 	}
-	var all []*wait
+	var all []*namedWait
 	for _, r := range own {
 		all = append(all, &r.wait)
 	}
@@ -302,7 +302,7 @@ func (d *Detector) known(listed []*wait, own map[id]*listing) []*wait {
 
 // deleteStrays deletes registrations of this client that no wait has. Creates whose outcomes were not known
 // have left them.
-func (d *Detector) deleteStrays(s *place.Session, all []*wait, own map[id]*listing) {
+func (d *Detector) deleteStrays(s *place.Session, all []*namedWait, own map[id]*listing) {
 	if time.Now().After(d.doubtUntil) {
 		return
 	}
@@ -314,7 +314,7 @@ func (d *Detector) deleteStrays(s *place.Session, all []*wait, own map[id]*listi
 }
 
 // judge ends a wait if it is the last of a circle. An error means that this could not be found out.
-func (d *Detector) judge(ctx context.Context, v *view, r *listing) error {
+func (d *Detector) judge(ctx context.Context, v *reading, r *listing) error {
 	last := v.g.find(r.registration)
 	if last == nil {
 		if r.on == v.s && r.wait.node != "" {
@@ -338,12 +338,12 @@ func (d *Detector) judge(ctx context.Context, v *view, r *listing) error {
 
 // commits removes the registration of a wait that is about to end, and reports whether all else of the circle was so
 // at that moment, and no earlier registration of the wait was there: see the fourth invariant of Detector.
-func (d *Detector) commits(ctx context.Context, v *view, r *listing, c *standing) bool {
-	earlier := func(w *wait) bool {
-		return w.id.client == d.client && w.number == r.wait.number && w.id != r.wait.id
+func (d *Detector) commits(ctx context.Context, v *reading, r *listing, c *standing) bool {
+	earlier := func(w *namedWait) bool {
+		return w.id.client == d.client && w.number == r.wait.number && w.id != r.wait.id // TestMemberWithTwoRegistrations
 	}
 	ops := c.transaction(v.path)
-	fit := v.s.Fit(ops)
+	fit := v.s.Session.Fit(ops)
 	if slices.ContainsFunc(v.g.waits, earlier) || !r.removal.judge() || !d.removeIf(ctx, v.s, r.registration, ops[:fit]) || !d.stood(ctx, v.s, ops[fit:]) {
 		return false
 	}

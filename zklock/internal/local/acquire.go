@@ -144,7 +144,7 @@ func (q *Queue) enter(r *Request, latest time.Time) (granted bool, from *keptPla
 		q.granted.Wait()
 	}
 	if h := q.current; h != nil && h.finished.Load() {
-		q.endLocked(h) // as Vacate does, perhaps a moment later: r would meet nothing but that hold. What follows serves the queue
+		q.endLocked(h) // Vacate does the same, perhaps later: r would meet a lost hold only; TestLostHoldCountsUntilItsHandlesHaveEnded
 	}
 	if q.waiters.Len() == 0 {
 		if q.shareLocked(r) {
@@ -275,7 +275,7 @@ func (q *Queue) leave(tk *ticket) {
 	}
 	if tk.at != nil {
 		q.unqueueLocked(tk)
-		q.serveLocked(nil) // it may have been the only writer, which kept readers from joining
+		q.serveLocked(nil) // it may have been the only writer, which kept readers from joining; TestWritersNodeGoesToReadersAndBack
 		if q.agent != nil {
 			q.agent.reviewLocked()
 		}
@@ -287,8 +287,8 @@ func (q *Queue) leave(tk *ticket) {
 	switch {
 	case tk.refused:
 	case tk.granted:
-		tk.r.got.Drop(tk.r.Caller.Handle())
+		tk.r.got.Drop(tk.r.Caller.Handle()) // TestWaiterThatLeavesPassesOnWhatItGot
 	default:
-		q.led(nil, tk.start)
+		q.led(nil, tk.start) // TestWaiterThatLeavesPassesOnWhatItGot
 	}
 }

@@ -10,16 +10,16 @@ import (
 )
 
 // agent goes on with a place whose requester has left: the place waits in ZooKeeper's queue, or its nodes are
-// being created. It does so on a goroutine of its own, so the end of one caller's patience costs the others
+// being created. An agent has a goroutine of its own, so the end of one caller's patience costs the others
 // nothing. The place goes to a goroutine that waits at the moment of the grant.
 //
-// An agent has a request of its own: a copy of that of the first that waits. It ends with its first outcome;
-// the next requester begins again.
+// An agent has a request of its own, a copy of that of the first goroutine that waits. The agent ends with its first
+// outcome; the next requester begins again.
 //
 // Invariants:
 //   - While an agent is at work, a goroutine waits that the place could be granted to; or the write that
-//     creates its nodes is under way, and what comes meanwhile gets them. Otherwise the place leaves
-//     ZooKeeper's queue, and a write that was not sent is not sent any more.
+//     creates its nodes is under way, and a goroutine that comes meanwhile gets them. Otherwise the place leaves
+//     ZooKeeper's queue, and the session does not send a write that it has not sent.
 //   - A place of several names has some of them while it waits for another, and the wait of an agent is in no register: see
 //     package deadlock. So an agent gives such a place up after severalFor. The next requester's wait is registered.
 //   - An agent uses its name, as an acquisition does, so the local queue is not forgotten meanwhile.
@@ -82,7 +82,7 @@ type users interface {
 func newAgent(client users, c crew, p *patience, left *place.Place, of *Request) *agent {
 	creates, next := left.Opening(), c.nextFor(of)
 	switch {
-	case left.Desk.IsOver(), creates == nil && !left.Granted.IsZero(), next == nil && (creates == nil || !creates.Sent()):
+	case left.Desk.Session.IsOver(), creates == nil && !left.Granted.IsZero(), next == nil && (creates == nil || !creates.Sent()): // TestCreateOfACallerThatLeavesGoesToTheNext
 		return nil
 	}
 	a := &agent{client: client, crew: c, comes: make(chan struct{}, 1), creates: creates, request: Request{Request: of.Request, Name: of.Name, apart: of.apart}}
@@ -97,7 +97,7 @@ func newAgent(client users, c crew, p *patience, left *place.Place, of *Request)
 	r.Try, r.Keep, r.NoSessionSince = false, false, time.Time{}
 	r.ctx, a.cancel = context.WithCancel(context.WithoutCancel(r.Ctx))
 	a.r, a.since, a.desk, a.patience = r, time.Now(), left.Desk, p
-	if !left.Desk.Spawn(func() { a.run(left) }) {
+	if !left.Desk.Session.Spawn(func() { a.run(left) }) {
 		a.cancel()
 		return nil
 	}
@@ -110,7 +110,7 @@ func (a *agent) run(start *place.Place) {
 	r := &a.request
 	defer a.client.endUse(r.Wants)
 	if len(r.Wants) > 1 {
-		defer time.AfterFunc(severalFor, a.cancel).Stop()
+		defer time.AfterFunc(severalFor, a.cancel).Stop() // TestCircleThroughAnAgentEnds
 	}
 	patient, cancel := a.client.patient(r.ctx)
 	left, err := place.Attempt{Session: start.Session(), Request: &r.Request, By: a}.Take(r.ctx, patient, cancel, start)
@@ -125,7 +125,7 @@ func (a *agent) run(start *place.Place) {
 	if a.bound != nil && err == nil {
 		got = a.bound.r.got
 	}
-	if left != nil && len(r.Wants) > 1 && time.Since(a.since) >= severalFor {
+	if left != nil && len(r.Wants) > 1 && time.Since(a.since) >= severalFor { // TestCircleThroughAnAgentEnds
 		left.Remove()
 		left = nil
 	}
@@ -147,7 +147,7 @@ const breath = time.Millisecond
 // looks at what waits: once, however many tickets leave by then. If the client is closed, the attempt ends at once.
 func (a *agent) reviewLocked() {
 	switch {
-	case a.creates != nil && a.creates.Sent(), a.review != nil:
+	case a.creates != nil && a.creates.Sent(), a.review != nil: // TestThousandsLeaveAtOnce
 	case a.client.Closing().Err() != nil:
 		a.cancel()
 	default:
@@ -171,7 +171,7 @@ func (a *agent) reviewNow() {
 
 // nextLocked returns the ticket that the agent's place goes to, as it seems; nil if there is none.
 func (a *agent) nextLocked() *ticket {
-	if a.chosen != nil && a.chosen.at != nil {
+	if a.chosen != nil && a.chosen.at != nil { // TestAgentGoesOnForTheCallerItHasChosen
 		return a.chosen
 	}
 	return a.crew.nextFor(&a.request)

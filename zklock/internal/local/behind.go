@@ -16,22 +16,23 @@ type Node struct {
 // Behind is a point in the queue of a name. A request that stands behind it waits for all contenders
 // ahead of it whose kinds its Mode excludes, and for the node itself if Itself is set.
 type Behind struct {
-	Node
+	Node   Node
 	Itself bool
 }
 
 // waitingPlace is where the leader waits in ZooKeeper's queue.
 type waitingPlace struct {
-	own     *place.Place    // nil: it does not wait, as far as the local queue knows
-	nearest place.Contender // that it waits for
+	own     *place.Place    // the leader's; nil: as far as the local queue knows, the leader does not wait
+	nearest place.Contender // the contender that the leader waits for
 }
 
-// points returns what a request that waits for its turn with that place stands behind, in each of the
-// modes. Without modes it is the place's own request, and each name has its own mode. A reader does not
-// exclude the readers ahead of a writer that it waits for, but the writer waits for them; so the
-// contender that it waits for is a point, too, unless one of the modes excludes all that its mode does: then it says
-// nothing new, and changes whenever that contender goes. ok is false if the place does not wait in the queue any
-// more.
+// points returns the points that a request stands behind while it waits for its turn with that place, in each of the
+// modes. Without modes the request is the place's own, and each name has its own mode. ok is false if the place does
+// not wait in the queue any more.
+//
+// The contender that the place waits for is a point, too. A reader that waits for a writer does not exclude the readers
+// ahead of that writer, but the writer waits for them. If one of the modes excludes all that the contender's mode
+// excludes, the point would add nothing, and would change with each departure: then points leaves it out.
 func (s *waitingPlace) points(names []place.Want, modes queue.Modes) (all []Behind, ok bool) {
 	own, ok := s.own.Contenders()
 	if !ok {

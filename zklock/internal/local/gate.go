@@ -13,9 +13,9 @@ import (
 )
 
 // gate is in front of ZooKeeper's queues for the requests of a client with separate places: permits, several
-// names at once, and those without hand-over. It lets through as many as can hold at a time: one for each name
-// that is wanted alone, and as many as there are permits. The rest waits in the process, in the order of the
-// calls. A contender that waited in ZooKeeper's queue behind another of its own client would get the
+// names at once, and those without hand-over. The gate lets through as many requests as can hold at a time: one for
+// each name that is wanted alone, and as many as there are permits. The rest waits in the process, in the order of
+// the calls. A contender that waited in ZooKeeper's queue behind another of its own client would get the
 // lock no earlier, and if its caller gave up, its node would have to be deleted again, in front of the next.
 //
 // Readers hold together, so they take no room. But a reader waits while something that excludes it was let through:
@@ -27,16 +27,16 @@ import (
 // ZooKeeper's queues. So a process with many callers has its turn as often as one with a single caller.
 //
 // Invariants:
-//   - A request is let through for all of its names at once, when each has room. So what waits at the gate waits
-//     for what was let through on a name that has no room, and for nothing else: see points.
-//   - While something is let through on a name, its request is under way, or an agent goes on with it, or its
-//     hold is not over, and no reader's. What ends that lets the next through.
-//   - A reader's entry is noted only where something has waited, and lasts until its request has a hold. So readers that
+//   - The gate lets a request through for all of its names at once, when each has room. So a request at the gate waits
+//     for those that were let through on a name without room, and for nothing else: see points.
+//   - A request that was let through has an entry while it is under way, or while an agent goes on with it. Its hold
+//     keeps the entry until the hold is over, unless it is a reader's. What removes an entry lets the next through.
+//   - The gate notes a reader's entry only where a request has waited, until the reader has a hold. So readers that
 //     hold keep nothing out. A writer waits at the gate for readers only while their requests are under way, and never
 //     while they wait for others: see prefersReaders. A reader waits for readers only while callers give up.
-//   - The first that waits for a name is the first that is let through there, unless it waits for another name,
-//     too, or is likely to leave during its work: see patience. If it was passed over maxPassed times, it is let
-//     through although there is no room, and waits in ZooKeeper's queues. So none starves.
+//   - The gate lets the first request that waits for a name through first, unless that request waits for another name,
+//     too, or its caller is likely to leave during its work: see patience. A request that was passed over maxPassed
+//     times goes through although there is no room, and waits in ZooKeeper's queues. So no request starves.
 type gate struct {
 	client gateClient
 	long   time.Duration // a candidate that waits for so long has a node

@@ -21,7 +21,7 @@ const maxBatch = 16
 // hasRoom reports whether one more may be let through on a name, if the hold instead was gone.
 func (s *separate) hasRoom(w *place.Want, instead *Hold) bool {
 	if !counts(w) {
-		return (s.readers() < maxReaders || !s.pressed()) && !slices.ContainsFunc(s.through, func(e entry) bool {
+		return (s.readers() < maxReaders || !s.pressed()) && !slices.ContainsFunc(s.through, func(e entry) bool { // TestFewReadersThatGiveUpHaveNodes
 			return (instead == nil || e.hold != instead) && e.want(w.Path).Kind.Mode.Excludes(w.Kind.Mode)
 		})
 	}
@@ -54,7 +54,7 @@ func (s *separate) readers() int {
 // for their requests only, and never while they wait for another contender.
 func (s *separate) prefersReaders() bool {
 	c := s.crowd
-	return c != nil && c.readers > 0 && c.batch < maxBatch && c.takers < c.line.Len() && s.pressed() &&
+	return c != nil && c.readers > 0 && c.batch < maxBatch && c.takers < c.line.Len() && s.pressed() && // TestReadersThatGiveUpStarveNoWriter
 		slices.ContainsFunc(s.through, func(e entry) bool { return e.r != nil && e.at == nil })
 }
 

@@ -105,12 +105,12 @@ func (g *gate) aheadLocked(names []*separate, tk *ticket) Ahead {
 			continue
 		}
 		ahead = Ahead{Local: true, Position: position}
-		if ahead.Kind.Mode = tk.r.Wants[i].Kind.Mode; len(s.through) == 0 {
+		if ahead.Entry.Kind.Mode = tk.r.Wants[i].Kind.Mode; len(s.through) == 0 {
 			continue
 		}
 		switch e := s.through[len(s.through)-1]; {
 		case e.r == nil: // else its place is about to be granted, at most
-			ahead.Kind.Mode, ahead.Origin = e.hold.describe()
+			ahead.Entry.Kind.Mode, ahead.Origin = e.hold.describe()
 			ahead.Held, ahead.Candidacy = true, e.hold.candidacy
 			ahead.Entry.Name, ahead.Granted = e.hold.place.Node(), e.hold.place.Granted
 		case e.r != nil:
@@ -224,7 +224,7 @@ func (g *gate) points(r *Request) (all []Behind) {
 			}
 		}
 		for _, b := range points {
-			if b.Name == f.want.Name {
+			if b.Node.Name == f.want.Name {
 				all = append(all, b)
 			}
 		}

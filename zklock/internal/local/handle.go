@@ -60,7 +60,7 @@ type Ahead struct {
 
 	// Entry is the contender in ZooKeeper's queue. Without Data, only the name of its node is known.
 	// Of a goroutine of this process, only the name and the mode are set, if it has a node.
-	place.Entry
+	Entry place.Entry
 
 	Own  *place.Place // with which the request waits; nil if it waits in the local queue only
 	Path string       // of the znode in whose queue the contender is; "" if it is not in ZooKeeper's
@@ -81,5 +81,5 @@ func (a Ahead) behind(positions int) Ahead {
 
 // Nearest identifies the contender if it is in ZooKeeper's queue.
 func (a *Ahead) Nearest() place.Contender {
-	return place.Contender{Path: a.Path, Node: a.Entry.Name, Zxid: a.Zxid, Mode: a.Kind.Mode}
+	return place.Contender{Path: a.Path, Node: a.Entry.Name, Zxid: a.Entry.Zxid, Mode: a.Entry.Kind.Mode}
 }

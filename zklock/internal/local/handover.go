@@ -40,9 +40,9 @@ func (q *Queue) pass(h *Hold) (taken, handed bool) {
 }
 
 // grantLocked begins a hold of a place that was held before, without asking the ensemble, if that
-// is fair to other processes. If it is, and Grant refuses, as when the lease is too short or the
-// session is over, the place is reserved: passable is true then, and the caller makes the request
-// the leader with this place. If the session is over, take replaces the place.
+// is fair to other processes. If it is fair, and Grant refuses, as when the lease is too short or the
+// session is over, grantLocked reserves the place: passable is true then, and the caller makes the
+// request the leader with this place. If the session is over, take replaces the place.
 //
 // There is no leader and no hold. grantLocked unlocks mu while the place is granted, since that takes
 // steps of the session, the place and the hold; grants keeps everything else from being served.
@@ -93,11 +93,11 @@ func (q *Queue) shareForGood(p *place.Place) {
 
 func (q *Queue) shareForGoodLocked(p *place.Place) (became bool) {
 	h, _ := p.Holder().(*Hold)
-	if h == nil || !h.shared() || h.IsOver() {
+	if h == nil || !h.shared() || h.IsOver() { // TestWritersNodeStaysAWriters
 		return false
 	}
 	became = p.BecomeShared(nil)
-	q.serveLocked(nil) // a writer in the queue cannot get this node now, and needs another place
+	q.serveLocked(nil) // a writer in the queue cannot get this node now, and needs another place; TestWritersNodeGoesToReadersAndBack
 	return became
 }
 

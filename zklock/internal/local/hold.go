@@ -17,9 +17,9 @@ import (
 // share a place, or by re-entry.
 //
 // Invariants:
-//   - live and over are set once each, and never cleared: live by begin, over by the release of
-//     the last handle or by a loss before it. A hold that is over before it is live never is, and
-//     no caller gets a handle of it.
+//   - begin sets live once; the release of the last handle, or a loss before that, sets over once. Neither
+//     is cleared. A hold that is over before it is live never becomes live, and no caller gets a handle
+//     of it.
 //   - A handle is added only while over is not set, so no handle outlives its hold.
 //   - The next hold of the same place begins after over was set. The local queue counts a lost hold until
 //     all its handles have ended: until finished is set, at least.
@@ -124,12 +124,12 @@ func (h *Hold) part(hd Handle) (last, lost bool) {
 	h.mu.Lock()
 	if h.over {
 		h.mu.Unlock()
-		return false, true // no release ends a hold that still has this handle
+		return false, true // no release ends a hold that still has this handle; TestReleaseOvertakenByALoss
 	}
 	// No reference to the handle may stay in the array (DeleteFunc clears it). A
 	// handle that joined with Reenter refers, through the context of its acquisition,
-	// to the Lock that it joined. That Lock's clean-up refers to the hold, and nothing
-	// that the clean-up refers to may refer to the Lock, or it is never collected.
+	// to the Lock that it joined. The clean-up of that Lock refers to the hold. If what the
+	// clean-up refers to refers to the Lock, the Lock is never collected.
 	h.handles = slices.DeleteFunc(h.handles, func(other Handle) bool { return other == hd })
 	last = len(h.handles) == 0
 	h.over = last
@@ -147,7 +147,7 @@ func (h *Hold) Release(ctx context.Context, hd Handle, async bool) (handed, dele
 	switch last, lost := h.part(hd); {
 	case lost: // after this handle was marked as released
 		if deleted = h.place.Deleted(); !deleted {
-			err = errs.ReleasePending(h.place.Desk.Cause()) // the session has ended, and the nodes go with it
+			err = errs.ReleasePending(h.place.Desk.Session.Cause()) // the session has ended, and the nodes go with it
 		}
 	case !last:
 		handed = true
@@ -194,7 +194,7 @@ func (h *Hold) Drop(hd Handle) {
 		return
 	}
 	if last, _ := h.part(hd); last {
-		_, _, _ = h.giveBack(h.place.Desk.Context(), true)
+		_, _, _ = h.giveBack(h.place.Desk.Session.Context(), true)
 	}
 }
 
@@ -223,7 +223,7 @@ func (h *Hold) Vacate() {
 	if !h.apart {
 		h.home.serve(h)
 	}
-	if h.admitted {
+	if h.admitted { // TestLostHoldLeavesTheGate
 		h.home.leavesGate(h)
 	}
 	h.home.vacated(h.wants)
@@ -256,7 +256,7 @@ func (h *Hold) Revoke(reason string) {
 // Review implements session.Hold: it calls Age for handles that have been held for a
 // tenth of the session timeout.
 func (h *Hold) Review() {
-	before := time.Now().Add(-h.place.Desk.Timeout() / 10)
+	before := time.Now().Add(-h.place.Desk.Session.Timeout() / 10)
 	var old []Handle
 	h.mu.Lock()
 	if h.live && !h.over {

@@ -20,28 +20,28 @@ import (
 func (h *Hold) Wants() []place.Want { return h.wants }
 
 // SessionID returns the id of the session that the place belongs to.
-func (h *Hold) SessionID() int64 { return h.place.Desk.ID() }
+func (h *Hold) SessionID() int64 { return h.place.Desk.Session.ID() }
 
 // SessionTimeout returns the timeout of that session.
-func (h *Hold) SessionTimeout() time.Duration { return h.place.Desk.Timeout() }
+func (h *Hold) SessionTimeout() time.Duration { return h.place.Desk.Session.Timeout() }
 
 // MinLease returns how much of the lease is left at least while heartbeats are answered.
-func (h *Hold) MinLease() time.Duration { return h.place.Desk.LeastKept() }
+func (h *Hold) MinLease() time.Duration { return h.place.Desk.Session.LeastKept() }
 
 // Alive reports whether the session's lease has not run out.
-func (h *Hold) Alive() bool { return h.place.Desk.Alive() }
+func (h *Hold) Alive() bool { return h.place.Desk.Session.Alive() }
 
 // Left returns how much of the lease is left.
 func (h *Hold) Left() time.Duration {
-	left, _ := h.place.Desk.Left()
+	left, _ := h.place.Desk.Session.Left()
 	return left
 }
 
 // EndSession ends the session for this client, because its lease has run out.
-func (h *Hold) EndSession() { h.place.Desk.End(driver.Expired, errs.ErrLeaseOver) }
+func (h *Hold) EndSession() { h.place.Desk.Session.End(driver.Expired, errs.ErrLeaseOver) }
 
 // SessionCause returns why the session has ended; nil if it has not.
-func (h *Hold) SessionCause() error { return h.place.Desk.Cause() }
+func (h *Hold) SessionCause() error { return h.place.Desk.Session.Cause() }
 
 // KeepBack has the place leave the queue when the hold has ended: it is neither passed on nor kept.
 func (h *Hold) KeepBack() { h.place.Doubt() }
@@ -50,9 +50,9 @@ func (h *Hold) KeepBack() { h.place.Doubt() }
 // revocation: see place.Place.Attend.
 func (h *Hold) Attend() (reason string, revoked bool) { return h.place.Attend() }
 
-// Read reads a znode on the hold's session.
+// Read reads a znode on the hold's session: see place.Place.Read.
 func (h *Hold) Read(ctx context.Context, path string) (driver.Node, error) {
-	return h.place.Desk.Read(ctx, "read", path)
+	return h.place.Read(ctx, path)
 }
 
 // Txn runs a transaction that begins with checks of the place's nodes. again allows to repeat it when
@@ -101,7 +101,7 @@ func (h *Hold) endTxn() {
 // be applied while the next holder has the lock. So awaitTxns marks the place, which is then not
 // passed on: its node is deleted, and the check at the beginning of the Txn fails.
 func (h *Hold) awaitTxns(ctx context.Context) (left time.Duration) {
-	limit := h.place.Desk.Timeout()
+	limit := h.place.Desk.Session.Timeout()
 	h.mu.Lock()
 	settled, busy := h.settled, h.txns > 0
 	h.mu.Unlock()
@@ -151,13 +151,13 @@ func (h *Hold) Downgrade(ctx context.Context) error {
 		return err
 	}
 	done, mode := make(chan error, 1), h.Mode().String()
-	if !s.Spawn(func() { done <- p.Amend(s.Context(), func(d *queue.Data) { d.Mode = mode }) }) {
+	if !s.Session.Spawn(func() { done <- p.Amend(s.Session.Context(), func(d *queue.Data) { d.Mode = mode }) }) {
 		return errs.ErrReleased
 	}
 	if !h.apart {
 		h.home.serve(nil)
 	}
-	if h.admitted {
+	if h.admitted { // TestDowngradeOpensTheGate
 		h.home.leavesGate(h)
 	}
 	select {

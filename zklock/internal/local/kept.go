@@ -13,7 +13,7 @@ import (
 // A name is kept while its place stays in ZooKeeper's queue although no goroutine of this process wants
 // it. The next acquisition is a hand-over then, without a request.
 //
-// What keeps a name: Queue.pass calls keepLocked for the place of a hold that was released. It is kept if
+// What keeps a name: Queue.pass calls keepLocked for the place of a hold that was released. The client keeps the place if
 //
 //   - the client has the setting keep, and acquires more: it is not closed or shutting down;
 //   - the place is on one name, of a kind that is kept (queue.Row.Keeps), and takes part in hand-over: it is

@@ -15,13 +15,13 @@ import (
 //
 // Invariants:
 //   - While no caller gives up, the order is that of the calls, and nothing is measured.
-//   - A caller is passed over only if its context's deadline, or the time for which callers have waited that left
-//     before one, comes before the end of its work, with a quarter of that to spare. So it is passed over for a
-//     bounded time: until it leaves or, if it has waited twice as long as those that left, until it is next.
-//   - If all callers are likely to leave during their work, the first one is next. While it is not known how long that is,
-//     one that has waited for more than half of its time is taken to be likely to leave.
-//   - If no caller is likely to stay, and one that had just come would be, a place whose turn has come waits for such a
-//     caller, but for no longer than the work that would be in vain.
+//   - The queue passes a caller over only if the caller would leave before the end of its work and a quarter of that:
+//     by its context's deadline, or by how long callers waited that left before a deadline or had none. So a caller is
+//     passed over for a bounded time: until it leaves, or until it has waited twice as long as those that left.
+//   - If all callers are likely to leave during their work, the first caller is next. While the queue does not know how
+//     long work takes, it takes a caller that has waited for more than half of its time to be likely to leave.
+//   - If no caller is likely to stay, and a caller that had just come would be, a place whose turn has come waits for
+//     such a caller, but for no longer than the work that would be in vain.
 type patience struct {
 	tested atomic.Bool // a caller has given up; set under the queue's mu
 
@@ -48,7 +48,7 @@ func (p *patience) pressedLocked(now time.Time) bool { return now.Sub(p.leftAt) 
 func (p *patience) leftLocked(r *Request, since, deadline time.Time) {
 	p.leftAt = time.Now()
 	p.tested.Store(true)
-	if r.ctx != nil && context.Cause(r.ctx) == errs.ErrWaitOver { // else it did not have to wait
+	if r.ctx != nil && context.Cause(r.ctx) == errs.ErrWaitOver { // TestEndOfWithWaitChangesNoOrder, TestCallerThatIsCancelledAtAnyLook
 		return
 	}
 	if deadline.IsZero() || p.leftAt.Before(deadline) { // an HTTP client hangs up, a gRPC client cancels its call

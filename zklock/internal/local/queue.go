@@ -205,15 +205,15 @@ func (q *Queue) aheadLocked() Ahead {
 	switch {
 	case q.current != nil:
 		h := q.current
-		ahead.Kind.Mode, ahead.Origin = h.describe()
+		ahead.Entry.Kind.Mode, ahead.Origin = h.describe()
 		ahead.Held = true
 		ahead.Entry.Name, ahead.Granted, ahead.Candidacy = h.place.Node(), h.place.Granted, h.candidacy
 	case q.grants != nil:
-		ahead.Kind.Mode, ahead.Origin = q.grants.Mode, q.grants.Origin
+		ahead.Entry.Kind.Mode, ahead.Origin = q.grants.Mode, q.grants.Origin
 	case q.agent != nil && q.agent.ahead.Position > 0:
 		ahead = q.agent.ahead.behind(ahead.Position)
 	case q.leader != nil:
-		ahead.Kind.Mode, ahead.Origin = q.leader.r.Mode, q.leader.r.Origin
+		ahead.Entry.Kind.Mode, ahead.Origin = q.leader.r.Mode, q.leader.r.Origin
 	}
 	return ahead
 }
@@ -221,10 +221,10 @@ func (q *Queue) aheadLocked() Ahead {
 // metLocked reports whether the leader has met another contender, and still has its place. cut: its
 // session has no connection now.
 func (q *Queue) metLocked() (met, cut bool) {
-	if q.leader == nil || !q.leader.met || q.leader.desk.IsOver() {
+	if q.leader == nil || !q.leader.met || q.leader.desk.Session.IsOver() {
 		return false, false
 	}
-	return true, !q.leader.desk.CutSince().IsZero()
+	return true, !q.leader.desk.Session.CutSince().IsZero() // TestTryBehindAWaiterThatIsCutOff
 }
 
 // keepsReadersOut reports whether readers that queue behind a ticket wait for it.
@@ -267,7 +267,7 @@ func (q *Queue) refuseTriesLocked() {
 func (q *Queue) delegateLocked(left *place.Place, was *ticket) bool {
 	a := newAgent(q.queues, q, &q.patience, left, was.r)
 	if a != nil {
-		a.met = was.met && was.desk == left.Desk
+		a.met = was.met && was.desk == left.Desk // TestWaitThatEndsWhileAnAgentLooks
 		q.leader, q.agent, q.lead = &a.ticket, a, waitingPlace{}
 	}
 	return a != nil

@@ -32,7 +32,8 @@ type Queues struct {
 
 // Settings are the settings of local queues. They are checked.
 type Settings struct {
-	place.Settings
+	Place place.Settings
+
 	HandoverLimit, KeepMax, MaxWaiters, MaxNames int           // 0: no hand-over, and readers do not share places; no limit
 	HandoverTime, Keep                           time.Duration // 0: no hand-over; no place is kept between two uses
 }
@@ -41,7 +42,7 @@ type Settings struct {
 func NewQueues(cfg *Settings, pool *session.Pool[*place.Session]) *Queues {
 	qs := &Queues{cfg: cfg, pool: pool, byPath: make(map[string]*Queue), underway: make(map[*Request]struct{})}
 	qs.kept.init()
-	qs.gate.init(qs, cfg.SessionTimeout, cfg.Jitter)
+	qs.gate.init(qs, cfg.Place.SessionTimeout, cfg.Place.Jitter)
 	qs.closing, qs.close = context.WithCancelCause(context.Background())
 	return qs
 }

@@ -31,7 +31,7 @@ func (q *Queue) take(r *Request, start *place.Place) (left *place.Place, err err
 		s, patient, cancel, err := q.session(ctx, r, start)
 		if errors.Is(err, errs.ErrNoRoom) { // the servers are asked what they read: not an outage
 			cancel()
-			r.NoSessionSince = s.UsableAt()
+			r.NoSessionSince = s.Session.UsableAt()
 			continue
 		}
 		if err != nil {
@@ -43,7 +43,7 @@ func (q *Queue) take(r *Request, start *place.Place) (left *place.Place, err err
 		}
 		on := s
 		if start != nil && start.Desk != on.Desk {
-			if start.Granted.IsZero() && !start.Desk.IsOver() {
+			if start.Granted.IsZero() && !start.Desk.Session.IsOver() {
 				on = start.Session() // the session is being replaced; the place still waits for its turn on it
 			} else {
 				start.Remove()
@@ -55,11 +55,11 @@ func (q *Queue) take(r *Request, start *place.Place) (left *place.Place, err err
 		}
 		left, err = place.Attempt{Session: on, Request: &r.Request, By: (*requester)(r)}.Take(ctx, patient, cancel, start)
 		start = nil
-		if errors.Is(err, errs.ErrUnanswered) && s.CutSince().IsZero() {
+		if errors.Is(err, errs.ErrUnanswered) && s.Session.CutSince().IsZero() {
 			err = errs.WaitEnded(ctx, errs.ErrNotAcquired) // there was a connection, so the wait was one for the lock
 		}
 		if r.Try && errors.Is(err, errs.ErrUnavailable) {
-			err = withoutConnection(err, s.CutSince())
+			err = withoutConnection(err, s.Session.CutSince())
 		}
 		if !errors.Is(err, errs.ErrSessionOver) && !errors.Is(err, errs.ErrNodeGone) && !errors.Is(err, errs.ErrNoRoom) {
 			return left, q.outage(ctx, r, err)
@@ -78,7 +78,7 @@ func (q *Queue) pooled(patient context.Context, r *Request, start *place.Place) 
 		switch {
 		case !errors.Is(err, errs.ErrFull):
 			return s, err
-		case start != nil && !start.Desk.IsOver():
+		case start != nil && !start.Desk.Session.IsOver():
 			return start.Session(), nil
 		case !q.queues.makeRoom(patient):
 			return s, err
@@ -87,7 +87,7 @@ func (q *Queue) pooled(patient context.Context, r *Request, start *place.Place) 
 }
 
 // bytes returns how many bytes the nodes of a request take in the transaction that ends their session.
-func (qs *Queues) bytes(r *Request) int { return place.Ephemerals(qs.cfg.Dialect, r.Wants) }
+func (qs *Queues) bytes(r *Request) int { return place.Ephemerals(qs.cfg.Place.Dialect, r.Wants) }
 
 // session returns a session for a request, and the context that bounds how long the request goes on
 // without a place in the queue. In an outage that has lasted for longer than the request's limit, it
@@ -99,7 +99,7 @@ func (q *Queue) session(ctx context.Context, r *Request, start *place.Place) (s 
 		if cause := context.Cause(patient); err != nil || cause != errs.ErrCut && cause != errs.ErrTryOver {
 			return s, patient, cancel, err
 		}
-		if cut := s.CutSince(); !cut.IsZero() || !again {
+		if cut := s.Session.CutSince(); !cut.IsZero() || !again {
 			return nil, patient, cancel, withoutConnection(q.queues.pool.Outage(patient), cut)
 		}
 		cancel() // the connection has just come back: the outage before it does not count any more
@@ -121,7 +121,7 @@ func (qs *Queues) unavailable(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	if cut := s.CutSince(); !cut.IsZero() {
+	if cut := s.Session.CutSince(); !cut.IsZero() {
 		return withoutConnection(errs.WaitEnded(ctx, errs.ErrUnavailable), cut)
 	}
 	return nil
@@ -142,7 +142,7 @@ func (q *Queue) patientFor(ctx context.Context, r *Request) (context.Context, co
 	if cut.IsZero() || cut.After(r.NoSessionSince) {
 		cut = r.NoSessionSince
 	}
-	return context.WithDeadlineCause(ctx, cut.Add(q.queues.cfg.ConnectTimeout*19/20), errs.ErrCut)
+	return context.WithDeadlineCause(ctx, cut.Add(q.queues.cfg.Place.ConnectTimeout*19/20), errs.ErrCut)
 }
 
 // outage adds ErrOutage to the error of a request with WithFailFast, if it failed because
@@ -154,7 +154,7 @@ func (q *Queue) outage(ctx context.Context, r *Request, err error) error {
 	}
 	// The limit is lower than patientFor's, because the pool notes the start of an outage
 	// a little later than the request does.
-	if cut := q.queues.pool.CutSince(r.Wants[0].Path, q.queues.bytes(r)); cut.IsZero() || time.Since(cut) < q.queues.cfg.ConnectTimeout*9/10 {
+	if cut := q.queues.pool.CutSince(r.Wants[0].Path, q.queues.bytes(r)); cut.IsZero() || time.Since(cut) < q.queues.cfg.Place.ConnectTimeout*9/10 {
 		return err
 	}
 	return fmt.Errorf("%w: %w", errs.ErrOutage, err)

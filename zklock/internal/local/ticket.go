@@ -52,7 +52,7 @@ func nextOf(waiters *list.List, leads bool, fits func(*ticket) bool) (next *tick
 	looks := 0
 	for at := waiters.Front(); at != nil; at = at.Next() {
 		tk := at.Value.(*ticket)
-		if tk.reserved || !fits(tk) {
+		if tk.reserved || !fits(tk) { // TestReservedTicketIsNotNext
 			continue
 		}
 		p := tk.patience

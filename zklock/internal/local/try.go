@@ -90,10 +90,10 @@ func (q *Queue) waitEnded(ctx context.Context, tk *ticket) error {
 		desk = q.leader.desk
 	}
 	q.mu.Unlock()
-	if desk != nil && desk.IsOver() { // asked once: mu does not keep a session from ending
+	if desk != nil && desk.Session.IsOver() { // asked once: mu does not keep a session from ending
 		desk = nil
 	}
-	if held || met && desk != nil && !desk.Silent() {
+	if held || met && desk != nil && !desk.Session.Silent() {
 		return errs.WaitEnded(ctx, errs.ErrNotAcquired)
 	}
 	if desk == nil {
@@ -103,10 +103,10 @@ func (q *Queue) waitEnded(ctx context.Context, tk *ticket) error {
 		}
 		desk = s.Desk
 	}
-	if cut := desk.CutSince(); !cut.IsZero() {
+	if cut := desk.Session.CutSince(); !cut.IsZero() {
 		return withoutConnection(errs.WaitEnded(ctx, errs.ErrUnavailable), cut)
 	}
-	err := desk.WaitEnded(ctx, lease.Now().Add(-time.Since(tk.since)))
+	err := desk.Session.WaitEnded(ctx, lease.Now().Add(-time.Since(tk.since)))
 	if errors.Is(err, errs.ErrUnanswered) {
 		return errs.WaitEnded(ctx, errs.ErrNotAcquired) // as in take
 	}

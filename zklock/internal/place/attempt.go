@@ -48,9 +48,9 @@ func (r *Request) data(cfg *Settings, keep bool) queue.Data {
 //     removed, or goes with a session that is over. If a hook panics, which is always before the grant, the
 //     place is being removed, too: the caller may recover, and would leave it in the queue.
 type Attempt struct {
-	*Session // that the attempt is made on
-	Request  *Request
-	By       Requester // whose request it is
+	Session *Session // that the attempt is made on
+	Request *Request
+	By      Requester // whose request it is
 
 	place   *Place             // the place that it has; nil: it has none
 	given   *Place             // the place that it was given to begin with; nil: none
@@ -63,6 +63,9 @@ type Attempt struct {
 	// waits for them to be recalled, but no longer than recallWait.
 	recalls bool
 }
+
+// desk returns the desk of the session that the attempt is made on.
+func (a *Attempt) desk() *Desk { return a.Session.Desk }
 
 // wait is the state of an attempt's wait for its turn: on one name after the other, and then for the grant.
 type wait struct {

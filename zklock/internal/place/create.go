@@ -21,9 +21,9 @@ import (
 //   - If the request's context ends while the outcome is open, its place becomes the attempt's, too, and
 //     has the creation as its opening: another attempt of the same mode goes on with it, or Place.Remove ends it.
 //     So a node that was made for this process belongs to the next goroutine that wants it.
-//   - The place that it replaces is not held again, whatever the outcome. It stays registered until the
-//     transaction that deletes its nodes is known to be applied, or until its attempt removes it.
-//   - While open is nil, none of the new nodes exists. One that appears nevertheless is a late create, which
+//   - No hold has the replaced place again, whatever the outcome. That place stays registered until the client
+//     knows that the transaction which deletes its nodes was applied, or until its attempt removes it.
+//   - While open is nil, none of the new nodes exists. A node that appears nevertheless is a late create, which
 //     lookouts find: see doubts.
 type creation struct {
 	desk     *Desk
@@ -51,7 +51,7 @@ func (a *Attempt) create(ctx, caller context.Context) (turn bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	for pause := 5 * time.Millisecond; ; pause = min(2*pause, a.Desk.Timeout()/10) {
+	for pause := 5 * time.Millisecond; ; pause = min(2*pause, a.desk().Session.Timeout()/10) {
 		applied, children, err := c.try(ctx, pause)
 		switch {
 		case err != nil && c.goesOn():
@@ -70,11 +70,11 @@ func (a *Attempt) create(ctx, caller context.Context) (turn bool, err error) {
 
 // creation returns the creation of the place that the attempt has, or else a new one.
 func (a *Attempt) creation(ctx, caller context.Context) (c creation, err error) {
-	desk, r := a.Desk, a.Request
+	desk, r := a.desk(), a.Request
 	if had := a.place; had != nil && had.opening != nil {
 		c = *had.opening.(*creation)
 		c.p.opening, a.place = nil, c.replaces
-		if c.request.Mode == r.Mode {
+		if c.request.Mode == r.Mode { // TestWriterTakesUpNoReadersCreate
 			c.request, c.by, c.caller, c.adopted = r, a.By, caller, true
 			return c, nil
 		}
@@ -92,7 +92,7 @@ func (a *Attempt) creation(ctx, caller context.Context) (c creation, err error) 
 		return c, err
 	}
 	// seen is read before the first try: that try may turn out to have created the nodes.
-	return creation{desk: desk, request: r, by: a.By, p: p, replaces: replaces, parents: parents, caller: caller, began: lease.Now(), seen: desk.Newest()}, nil
+	return creation{desk: desk, request: r, by: a.By, p: p, replaces: replaces, parents: parents, caller: caller, began: lease.Now(), seen: desk.Session.Newest()}, nil
 }
 
 // yield gives up the attempt's place for a new one, and returns it; nil if there is none, or if it belongs to a hold.
@@ -106,7 +106,7 @@ func (a *Attempt) yield() *Place {
 // goesOn reports whether the creation, which has failed, may go on for another goroutine: only its request's
 // context has ended, and its write is under way. A try's does not: what is ahead of it decides.
 func (c *creation) goesOn() bool {
-	return c.open != nil && c.doubt == nil && c.caller.Err() != nil && !c.desk.IsOver() && !c.request.Try
+	return c.open != nil && c.doubt == nil && c.caller.Err() != nil && !c.desk.Session.IsOver() && !c.request.Try
 }
 
 // try sends the transaction that creates the nodes once. applied says that the nodes exist;
@@ -132,11 +132,11 @@ func (c *creation) try(ctx context.Context, pause time.Duration) (applied bool, 
 	c.open = nil // nothing was created
 	switch {
 	case session.Transient(err):
-		if !session.Sleep(ctx, c.desk.cfg.Jitter(pause), c.desk.Context().Done()) {
-			return false, nil, c.desk.WaitEnded(ctx, c.began)
+		if !session.Sleep(ctx, c.desk.cfg.Jitter(pause), c.desk.Session.Context().Done()) {
+			return false, nil, c.desk.Session.WaitEnded(ctx, c.began)
 		}
 		return false, nil, nil
-	case c.desk.Ended(err):
+	case c.desk.Session.Ended(err):
 		return false, nil, errs.ErrSessionOver
 	case c.setRefused(w):
 		return false, nil, nil // the next try creates without the set, and the queue is listed instead of counted
@@ -161,15 +161,15 @@ func (c *creation) send(ctx context.Context) (*session.Write, error) {
 		case <-w.Done:
 			desk.freshNames.note(w, unclear)
 			return w, nil
-		case <-desk.Context().Done():
+		case <-desk.Session.Context().Done():
 			return nil, errs.ErrSessionOver
 		case <-ctx.Done():
-			more, cancel := desk.Patient(c.caller, c.began) // the creates of others may come first
+			more, cancel := desk.Session.Patient(c.caller, c.began) // the creates of others may come first
 			defer cancel()
-			if ctx = more; ctx.Err() == nil {
+			if ctx = more; ctx.Err() == nil { // TestBurstOfSeparateWaitersOutlastsConnectTimeout
 				continue
 			}
-			return nil, c.because(desk.WaitEnded(ctx, c.began))
+			return nil, c.because(desk.Session.WaitEnded(ctx, c.began))
 		}
 	}
 }
@@ -198,7 +198,7 @@ func (p *Place) recover(ctx context.Context) (found bool, err error) {
 	desk := p.Desk
 	for i, c := range p.nodes {
 		var q []queue.Node
-		err = desk.Repeat(ctx, "recover", func(ctx context.Context, ds driver.Session) error {
+		err = desk.Session.Repeat(ctx, "recover", func(ctx context.Context, ds driver.Session) error {
 			if err := ds.Sync(ctx, c.dir); err != nil {
 				return err
 			}
@@ -208,7 +208,7 @@ func (p *Place) recover(ctx context.Context) (found bool, err error) {
 		if err != nil && !errors.Is(err, driver.ErrNoNode) { // no parent: no node
 			return false, err
 		}
-		at := slices.IndexFunc(q, func(o queue.Node) bool { return o.GUID == c.guid }) // the first, if there are two
+		at := slices.IndexFunc(q, func(o queue.Node) bool { return o.GUID == c.guid }) // the first, if there are two; TestOfTwinsTheFirstCounts
 		if at < 0 && i > 0 {
 			return true, errs.ErrNodeGone // it was created, as the first one was: another client has deleted it
 		}
@@ -231,13 +231,13 @@ func (c *creation) end() {
 	}
 	_ = p.giveUp() // no hold has a place that is being created
 	w.GiveUp()
-	desk.Spawn(func() {
+	desk.Session.Spawn(func() {
 		<-w.Done // soon: it runs on the session's context
 		if errors.Is(w.Err, driver.ErrConnLoss) {
 			p.doubtful = true
-			_, err := p.recover(desk.Context())
-			for errors.Is(err, driver.ErrReplyTooLarge) && session.Sleep(desk.Context(), desk.Timeout(), nil) {
-				_, err = p.recover(desk.Context()) // other programs may have removed children
+			_, err := p.recover(desk.Session.Context())
+			for errors.Is(err, driver.ErrReplyTooLarge) && session.Sleep(desk.Session.Context(), desk.Session.Timeout(), nil) { // TestLostReplyAndATooLongListLeaveNoOrphan
+				_, err = p.recover(desk.Session.Context()) // other programs may have removed children
 			}
 		}
 		desk.mu.Lock()
@@ -248,7 +248,7 @@ func (c *creation) end() {
 			return
 		}
 		desk.addMade(parents)
-		_ = p.finishDelete(p.Leave(desk.Context())) // with those of others in one transaction
+		_ = p.finishDelete(p.Leave(desk.Session.Context())) // with those of others in one transaction
 	})
 }
 
@@ -268,7 +268,7 @@ func (c *creation) created(ctx context.Context, children []int32) (turn bool, er
 	}
 	if p.Zxid == 0 { // it was created without a set, or found again
 		var n driver.Node
-		n, err = desk.Read(ctx, "recover", p.nodes[0].path)
+		n, err = desk.Session.Read(ctx, "recover", p.nodes[0].path)
 		if p.Zxid = n.Stat.Czxid; errors.Is(err, driver.ErrNoNode) {
 			err = errs.ErrNodeGone
 		}
@@ -322,5 +322,5 @@ func (p *Place) accept(seen, last int64, children []int32) error {
 	if !p.limitChecked && len(children) > 0 && int(slices.Max(children)) > desk.cfg.MaxContenders+1 {
 		return desk.cfg.tooMany()
 	}
-	return desk.Note(seen, p.Zxid)
+	return desk.Session.Note(seen, p.Zxid)
 }

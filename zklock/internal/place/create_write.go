@@ -41,7 +41,7 @@ func (c *creation) submit() *session.Write {
 	if w.Risky {
 		w.Joins = desk.freshNames.mayShare()
 	}
-	desk.Submit(w)
+	desk.Session.Submit(w)
 	return w
 }
 

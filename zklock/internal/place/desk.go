@@ -17,7 +17,7 @@ import (
 // Desk is a session with what the places on it need: what all places of the client share, and
 // the contenders that are registered on the session.
 type Desk struct {
-	*session.Session
+	Session *session.Session
 	*Shared
 
 	freshNames freshNames
@@ -29,7 +29,7 @@ type Desk struct {
 	mu       mutex.Mutex[mutex.Inner]
 	enqueued map[uint64]*contender   // guarded by mu; the registered contenders, by serial number
 	peers    map[string][]queue.Node // guarded by mu; those of them that waiters' lists have shown, by their locks' znodes, in the order of the queue
-	lists    map[string]*listing     // guarded by mu; by the lock's znode, while a list is under way: the one that follows it, nil if no waiter needs it
+	lists    map[string]*sharedList  // guarded by mu; by the lock's znode, while a list is under way: the one that follows it, nil if no waiter needs it
 	serial   uint64                  // guarded by mu; the newest serial number
 	root     *rooting                // guarded by mu; nil: the root is not being made
 }
@@ -130,25 +130,25 @@ func (d *Desk) awaitChange(ctx context.Context, ahead, own []*session.Watched, u
 	all := append(slices.Clip(ahead), own...)
 	armed := slices.MinFunc(all, func(a, b *session.Watched) int { return cmp.Compare(a.Gen, b.Gen) }).Gen
 	for {
-		_, moved := d.State() // closed when there is another connection
-		gen := d.Generation()
+		_, moved := d.Session.State() // closed when there is another connection
+		gen := d.Session.Generation()
 		survived := gen > armed
 		var look time.Duration
 		switch {
 		case survived:
-			look, moved = d.cfg.Jitter(d.Timeout()/6), nil
+			look, moved = d.cfg.Jitter(d.Session.Timeout()/6), nil
 		case own == nil:
 			look = unwatched
 		}
-		fired, late := awaitEvent(ctx, all, look, moved, d.Context().Done())
+		fired, late := awaitEvent(ctx, all, look, moved, d.Session.Context().Done())
 		switch {
 		case fired != nil:
-			d.DropWatch(fired)
+			d.Session.DropWatch(fired)
 			e := fired.Fires()
-			sure := !survived && fired.Gen == d.Generation() // an event of another connection proves nothing: the node is read again
+			sure := !survived && fired.Gen == d.Session.Generation() // an event of another connection proves nothing: the node is read again
 			gone = sure && fired == ahead[0] && e.Err == nil && e.Type == driver.EventDeleted
 			return true, gone, gone && stand(own, fired.Gen), nil
-		case ctx.Err() != nil || d.Context().Err() != nil:
+		case ctx.Err() != nil || d.Session.Context().Err() != nil:
 			return false, false, false, d.waitError(ctx)
 		case late:
 			return false, false, false, nil
@@ -223,8 +223,8 @@ func (d *Desk) waitError(ctx context.Context) error {
 	switch {
 	case ctx.Err() == nil:
 		return errs.ErrSessionOver
-	case d.Silent():
-		return d.Outage(ctx)
+	case d.Session.Silent():
+		return d.Session.Outage(ctx)
 	}
 	return errs.WaitEnded(ctx, errs.ErrNotAcquired)
 }

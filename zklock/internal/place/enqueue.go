@@ -56,7 +56,7 @@ func (p *Place) resume(wants []Want) bool {
 // mustRequeue reports whether the place was held before and is not reserved. Then
 // a new place replaces it at the tail of the queue.
 func (p *Place) mustRequeue() bool {
-	return !p.Granted.IsZero() && p.life.state() != reserved
+	return !p.Granted.IsZero() && p.life.state() != reserved // TestReservedPlaceIsNotTakenUpTwice
 }
 
 // replaceOrCreate takes a new place in the queue of every wanted name, usually in one round trip. The
@@ -66,7 +66,7 @@ func (p *Place) mustRequeue() bool {
 // that while the session answers, because creates below one znode take a transaction each, and
 // there may be thousands of them.
 func (a *Attempt) replaceOrCreate(ctx context.Context) (turn bool, err error) {
-	desk, r := a.Desk, a.Request
+	desk, r := a.desk(), a.Request
 	const maxReaped = 8 // if the parent was removed this often in a row, that is not a coincidence
 	began := lease.Now()
 	if err := desk.needRoot(a.patient); err != nil {
@@ -90,8 +90,8 @@ func (a *Attempt) replaceOrCreate(ctx context.Context) (turn bool, err error) {
 		if reaped++; reaped == maxReaped {
 			return false, desk.cfg.explain(err, r.Wants[0].Path)
 		}
-		if !session.Sleep(a.patient, desk.cfg.Jitter(time.Duration(reaped)*5*time.Millisecond), desk.Context().Done()) {
-			return false, desk.WaitEnded(a.patient, began)
+		if !session.Sleep(a.patient, desk.cfg.Jitter(time.Duration(reaped)*5*time.Millisecond), desk.Session.Context().Done()) {
+			return false, desk.Session.WaitEnded(a.patient, began)
 		}
 	}
 }

@@ -13,22 +13,22 @@ import (
 // A name is fresh for a client that does not know its znode. Then one transaction creates
 // the znode, with our mark, and the contender below it, and sets the znode. If the znode
 // exists, the transaction is refused, and the client reads the znode and goes on as for a
-// known name. That is as many requests as if it had tried to create only the znode first.
+// known name. A client that tried to create only the znode first would send as many requests.
 //
 // The set gives the znode a version that a znode of another program in its place does not have:
 // Desk.reap relies on that. A read before each removal would cost the servers more.
 //
 // Invariants:
-//   - A transaction with an unknown outcome is not repeated. Once its contender was not
-//     found, the znodes are made with requests of their own. So a late twin of it is refused
-//     as long as the znode exists; and a server that cuts connections because of it does so
-//     once for a name.
+//   - The client does not repeat a transaction with an unknown outcome. If it does not find the
+//     contender, it makes the znodes with requests of their own. So the servers refuse a late twin
+//     of the transaction as long as the znode exists; and a server that cuts connections because of
+//     such transactions does so once for a name.
 //   - A driver may refuse a whole group because of a container in it. So these transactions
 //     share groups only after shareAfter of them in a row were applied on the session: then
 //     most names are new. When one is refused, the others leave its group: see
 //     session.Write.Risky.
 //
-// Everything but an existing znode, or a missing root, turns them off on the session.
+// Any other error than an existing znode, or a missing root, turns these transactions off on the session.
 
 // shareAfter is the number of fresh names in a row that let the next ones share a transaction
 // with other writes.

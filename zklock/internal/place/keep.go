@@ -10,8 +10,8 @@ import (
 // name. The next acquisition of this process is then a hand-over, without a request. Invariants:
 //
 //   - For exclusion a kept place is a held one: its node is at the front of the queue, its
-//     session's lease counts, and the next holder is granted it as in any other hand-over. It has
-//     a hold, the client's own, which is lost with it.
+//     session's lease counts, and the next holder is granted it as in any other hand-over. The client
+//     itself has a hold of the place, and loses the hold with the place.
 //   - A kept place has a watch on the children of the name's znode, or that watch is being
 //     armed, or the place is about to be recalled. Any other contender in the list, or any
 //     change of the list, recalls the place: the limits of hand-over count from then on,
@@ -25,9 +25,9 @@ import (
 type keeping struct {
 	keepable     bool          // it may be kept, as far as its creation shows; set before it is queued
 	others       bool          // guarded by Desk.mu; another contender is, or may be, in the queue
-	opened       bool          // guarded by Desk.mu; no limit of hand-over has counted since it was kept first, until its recall
-	queueWatched bool          // guarded by Desk.mu; a guard watches its queue: since it was kept first, or since lookAfter
-	recalled     time.Duration // guarded by Desk.mu; how long after the grant it was recalled; 0: it was not
+	opened       bool          // guarded by Desk.mu; the client has kept the place; from then until its recall no limit of hand-over counts
+	queueWatched bool          // guarded by Desk.mu; a guard watches its queue, since the client kept the place first, or since lookAfter
+	recalled     time.Duration // guarded by Desk.mu; the time from the place's grant to its recall; 0: there was no recall
 }
 
 // A name is kept after KeepAfter uses in a row at first. Each recall for another client doubles that
@@ -76,18 +76,18 @@ type RecallHandler interface {
 // its hold. Keep returns false, and does nothing, if the place has to leave the queue.
 func (p *Place) Keep(h session.Hold, onRecall RecallHandler) bool {
 	desk := p.Desk
-	if !desk.Hold(h, 0) {
+	if !desk.Session.Hold(h, 0) {
 		return false
 	}
 	desk.mu.Lock()
-	keeps := p.handoverLocked().MayBeKept() && !desk.PastLifetime() && p.life.moveLocked(held)
+	keeps := p.handoverLocked().MayBeKept() && !desk.Session.PastLifetime() && p.life.moveLocked(held)
 	queueWatched := p.queueWatched
 	if keeps {
 		p.hold, p.opened, p.queueWatched = h, true, true
 	}
 	desk.mu.Unlock()
 	if !keeps {
-		desk.Drop(h)
+		desk.Session.Drop(h)
 		return false
 	}
 	if !queueWatched {

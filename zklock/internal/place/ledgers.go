@@ -27,7 +27,7 @@ func (z Znode) Ledgers(ctx context.Context, prefix string) ([]Ledger, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, z.cfg.explain(err, z.Path)
+		return nil, z.Desk.cfg.explain(err, z.Path)
 	}
 	var all []Ledger
 	for _, child := range children {
@@ -39,18 +39,18 @@ func (z Znode) Ledgers(ctx context.Context, prefix string) ([]Ledger, error) {
 	began := lease.Now()
 	var readers sync.WaitGroup
 	for i := range all {
-		if z.awaitRead(ctx) != nil {
+		if z.Desk.awaitRead(ctx) != nil {
 			break
 		}
 		readers.Go(func() {
-			defer func() { <-z.reads }()
+			defer func() { <-z.Desk.reads }()
 			l := &all[i]
-			l.Node, l.Err = z.Read(ctx, "list", l.Path)
-			l.Err = z.cfg.explain(l.Err, l.Path)
+			l.Node, l.Err = z.Desk.Session.Read(ctx, "list", l.Path)
+			l.Err = z.Desk.cfg.explain(l.Err, l.Path)
 		})
 	}
 	if readers.Wait(); ctx.Err() != nil {
-		return nil, z.WaitEnded(ctx, began)
+		return nil, z.Desk.Session.WaitEnded(ctx, began)
 	}
 	for _, l := range all {
 		if errors.Is(l.Err, errs.ErrSessionOver) || errors.Is(l.Err, errs.ErrUnavailable) {

@@ -22,11 +22,11 @@ import (
 // waiters.
 //
 // Invariants:
-//   - While known is set, every node ahead of ours in the ensemble that ours has to wait for
-//     is in others, or in Desk.peers with a sequence number below before, or can only block
-//     nodes that are.
-//   - While watched is not nil, it has what queue.Decide has named, and none of these nodes was
-//     found to be gone.
+//   - While known is set, the line has each node ahead for which ours has to wait, in others, or in
+//     Desk.peers with a sequence number below before. A node that the line lacks blocks only nodes that
+//     the line has.
+//   - While watched is not nil, it has the nodes that queue.Decide has named, and no reply or event
+//     has shown that one of them is gone.
 //   - The waiter relies on the absence of a node ahead only as acquire says. After an event the next
 //     read is on the same connection, or the queue is listed again: a reply shows the session how far
 //     its server is, and an event does not. A contender leaves Desk.peers after a reply.
@@ -77,7 +77,7 @@ func (l *line) refresh(ctx context.Context) ([]queue.Node, error) {
 		return q, nil
 	}
 	desk := l.p.Desk
-	l.sight.Gen = desk.Generation()
+	l.sight.Gen = desk.Session.Generation()
 	q, err := l.p.listQueue(ctx, l.c)
 	if err != nil {
 		return nil, err
@@ -96,9 +96,9 @@ func (l *line) watchAhead(ctx context.Context) ([]*session.Watched, error) {
 		l.armTogether(ctx)
 	}
 	for i := range ahead {
-		w, read, err := desk.Watch(ctx, c.dir+"/"+l.watched[i].Name)
+		w, read, err := desk.Session.Watch(ctx, c.dir+"/"+l.watched[i].Name)
 		if errors.Is(err, driver.ErrNoNode) {
-			if gen := desk.Generation(); l.seen(gen, true) {
+			if gen := desk.Session.Generation(); l.seen(gen, true) {
 				l.removeGone(i, gen, false)
 			}
 			return nil, nil
@@ -114,7 +114,7 @@ func (l *line) watchAhead(ctx context.Context) ([]*session.Watched, error) {
 			continue
 		}
 		d, _ := queue.Decode(w.Node.Data)
-		if permits > 0 && l.ahead > permits && d.Granted {
+		if permits > 0 && l.ahead > permits && d.Granted { // TestPermitMarkedBeforeItIsWatched
 			l.forget() // it was granted before we watched it: now we are the first in line
 			return nil, nil
 		}
@@ -133,17 +133,17 @@ func (l *line) watchAhead(ctx context.Context) ([]*session.Watched, error) {
 func (l *line) reset(q []queue.Node) {
 	desk, self := l.p.Desk, len(q)-1
 	l.self, l.before, l.ahead, l.passed, l.others = q[self], q[self].Seq, self, 0, nil
-	l.sole, l.proven = self == 1, true
+	l.sole, l.proven = self == 1, true // TestSoleContenderAhead
 	for i := range q[:self] {
 		if slices.Contains(l.lowered, q[i].Name) {
-			q[i].Kind.Mode = q[i].Kind.Mode.Lowered()
+			q[i].Kind.Mode = q[i].Kind.Mode.Lowered() // TestReadersBehindManyLoweredPlaces
 		}
 	}
 	l.sight.ByEvent, l.known = false, l.self.Kind.Permits == 0
 	if !l.known {
 		return
 	}
-	id := desk.ID()
+	id := desk.Session.ID()
 	desk.mu.Lock()
 	defer desk.mu.Unlock()
 	peers := desk.peers[l.c.dir]
@@ -228,11 +228,11 @@ func (l *line) seen(gen uint64, read bool) bool {
 // readNodes reads our own nodes, for a grant, many at a time. gen is the generation of the connection that showed all of
 // them; 0 if that was more than one.
 func (p *Place) readNodes(ctx context.Context) (gen uint64, err error) {
-	gen = p.Desk.Generation()
+	gen = p.Desk.Session.Generation()
 	failed := make([]error, len(p.nodes))
 	read := func(i int) {
 		c := p.nodes[i]
-		n, err := p.Desk.Read(ctx, "watch", c.path)
+		n, err := p.Desk.Session.Read(ctx, "watch", c.path)
 		if err == nil {
 			err = p.owns(n)
 		}
@@ -253,7 +253,7 @@ func (p *Place) readNodes(ctx context.Context) (gen uint64, err error) {
 			return 0, err
 		}
 	}
-	if p.Desk.Generation() != gen {
+	if p.Desk.Session.Generation() != gen {
 		gen = 0
 	}
 	return gen, nil
@@ -272,7 +272,7 @@ func (p *Place) listQueue(ctx context.Context, c *contender) ([]queue.Node, erro
 		return nil, desk.cfg.explainList(err, c.dir)
 	}
 	i := slices.IndexFunc(q, func(o queue.Node) bool { return o.Name == c.node() })
-	if i < 0 {
+	if i < 0 { // TestPermitIsNotGrantedWithoutItsNode
 		return nil, errs.ErrNodeGone
 	}
 	desk.mu.Lock()
@@ -291,8 +291,7 @@ func (p *Place) listQueue(ctx context.Context, c *contender) ([]queue.Node, erro
 	return q[:i+1], nil
 }
 
-// Sight names the connection of a waiter's newest knowledge of the queue. The rule is
-// pure.
+// Sight names the connection of a waiter's newest knowledge of the queue. Its rule is pure.
 type Sight struct {
 	Gen     uint64 // generation of that connection; 0: not certain
 	ByEvent bool   // the newest knowledge is from an event, and nothing was read since

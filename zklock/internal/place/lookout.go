@@ -13,20 +13,20 @@ import (
 // horizon returns for how long after it was given up a create is likely to appear. A server that
 // closes silent connections reads it within a session timeout and a bucket. Then an ensemble that
 // takes longer than a session timeout for a commit loses the session.
-func (d *Desk) horizon() time.Duration { return 2*d.Timeout() + bucket }
+func (d *Desk) horizon() time.Duration { return 2*d.Session.Timeout() + bucket }
 
 // doubt has names listed: at once, if now is true, and else from a session timeout on. Below each of
 // them, a create of one place has an unknown outcome.
 func (d *Desk) doubt(paths []string, now bool) {
 	d.mu.Lock()
 	for _, path := range paths {
-		d.doubts.addLocked(path, now, d.Timeout(), d.horizon())
+		d.doubts.addLocked(path, now, d.Session.Timeout(), d.horizon())
 	}
 	begins := !d.doubts.looking
 	d.doubts.looking = true
 	d.mu.Unlock()
 	if session.Poke(d.doubts.added); begins {
-		d.Spawn(d.lookOut) // refused if the session is over: its nodes go with it
+		d.Session.Spawn(d.lookOut) // refused if the session is over: its nodes go with it
 	}
 }
 
@@ -34,7 +34,7 @@ func (d *Desk) doubt(paths []string, now bool) {
 func (d *Desk) lookOut() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
-	for d.Context().Err() == nil {
+	for d.Session.Context().Err() == nil {
 		due, wait, more := d.dueDoubts()
 		switch {
 		case !more:
@@ -47,7 +47,7 @@ func (d *Desk) lookOut() {
 		select {
 		case <-timer.C:
 		case <-d.doubts.added:
-		case <-d.Context().Done():
+		case <-d.Session.Context().Done():
 		}
 	}
 }
@@ -67,7 +67,7 @@ func (d *Desk) dueDoubts() (due []doubt, wait time.Duration, more bool) {
 		if !now.Before(x.until) {
 			x.pause = min(x.pause+1, pauses-1)
 		}
-		x.next = now.Add(max(d.Timeout(), min(d.Timeout()<<x.pause, longestPause)))
+		x.next = now.Add(max(d.Session.Timeout(), min(d.Session.Timeout()<<x.pause, longestPause)))
 		ds.putLocked(x)
 		due = append(due, *x)
 	}
@@ -86,11 +86,11 @@ func (d *Desk) lookAt(due []doubt) {
 	for _, x := range due {
 		lists.Go(func() {
 			z := Znode{d, x.path}
-			err := d.Repeat(d.Context(), "list", func(ctx context.Context, ds driver.Session) error {
+			err := d.Session.Repeat(d.Session.Context(), "list", func(ctx context.Context, ds driver.Session) error {
 				_, _, err := z.listOnce(ctx, ds)
 				return err
 			})
-			if err == nil || errors.Is(err, driver.ErrNoNode) || began.Before(x.until) {
+			if err == nil || errors.Is(err, driver.ErrNoNode) || began.Before(x.until) { // TestLookoutsEndWithoutTheRightToList
 				return // the create of a fresh name makes the znode, too
 			}
 			d.mu.Lock()

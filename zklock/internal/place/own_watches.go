@@ -40,6 +40,9 @@ type Session struct {
 
 const minSweep = 64
 
+// Underlying returns the pool's session: see session.Member.
+func (own *Session) Underlying() *session.Session { return own.Session }
+
 // Serve prepares a pool so that its sessions can have places. inUse reports whether this client
 // holds, waits for or keeps the name with a path.
 func Serve(sh *Shared, pool *session.Pool[*Session], inUse func(path string) bool) {
@@ -48,7 +51,7 @@ func Serve(sh *Shared, pool *session.Pool[*Session], inUse func(path string) boo
 	pool.Prepare = sh.findRoot
 	pool.Attend = func(s *session.Session) *Session {
 		desk := &Desk{Session: s, Shared: sh, enqueued: make(map[uint64]*contender),
-			peers: make(map[string][]queue.Node), lists: make(map[string]*listing), reads: make(chan struct{}, maxReads)}
+			peers: make(map[string][]queue.Node), lists: make(map[string]*sharedList), reads: make(chan struct{}, maxReads)}
 		desk.freshNames.shares, desk.doubts.added = make(chan struct{}), make(chan struct{}, 1)
 		s.Remains(desk.remains)
 		own := &Session{Desk: desk, added: make(chan struct{}, 1)}
@@ -62,7 +65,7 @@ func Serve(sh *Shared, pool *session.Pool[*Session], inUse func(path string) boo
 func straysIn(sessions []*Session, q []queue.Node) (at []int) {
 	for i := range q {
 		for _, s := range sessions {
-			if s.ID() == q[i].GUID.Session && s.disowns(q[i]) {
+			if s.Session.ID() == q[i].GUID.Session && s.disowns(q[i]) {
 				at = append(at, i)
 			}
 		}
@@ -71,7 +74,7 @@ func straysIn(sessions []*Session, q []queue.Node) (at []int) {
 }
 
 // delay is how long after its grant a place is due.
-func (own *Session) delay() time.Duration { return own.Timeout() / 6 }
+func (own *Session) delay() time.Duration { return own.Session.Timeout() / 6 }
 
 // addLocked takes over a place that has just been granted for the first time.
 func (own *Session) addLocked(p *Place) {
@@ -124,7 +127,7 @@ func (own *Session) run() {
 		select {
 		case <-timer.C:
 		case <-own.added:
-		case <-own.Context().Done():
+		case <-own.Session.Context().Done():
 			return
 		}
 	}
@@ -182,13 +185,13 @@ func (own *Session) give(n guarded) {
 	}
 	own.mu.Unlock()
 	if fresh {
-		own.Spawn(g.run)
+		own.Session.Spawn(g.run)
 	} else {
 		session.Poke(g.wake)
 	}
 }
 
-// maxGuarded is how many nodes one guard watches. One goroutine for each node would
+// maxGuarded is how many nodes one guard watches. A goroutine for each node would
 // need about four times the memory of the node's lock. With more nodes for each
 // goroutine, each event would cost more.
 const maxGuarded = 64
@@ -224,13 +227,13 @@ type guarded struct {
 func (g *guard) run() {
 	desk := g.watches.Desk
 	for g.gather() {
-		_, moved := desk.State() // closed when there is another connection
-		gen := desk.Generation()
+		_, moved := desk.Session.State() // closed when there is another connection
+		gen := desk.Session.Generation()
 		if slices.ContainsFunc(g.nodes, func(n guarded) bool { return n.event != nil && n.gen < gen }) {
 			// A watch may not survive a new connection, so the nodes are read again.
 			// Many clients may reconnect at the same time, so each waits for a random
 			// time first.
-			if !session.Sleep(desk.Context(), desk.cfg.Jitter(desk.Timeout()/6), nil) {
+			if !session.Sleep(desk.Session.Context(), desk.cfg.Jitter(desk.Session.Timeout()/6), nil) {
 				return
 			}
 		}
@@ -238,7 +241,7 @@ func (g *guard) run() {
 			if n := &g.nodes[i]; n.event == nil || n.gen < gen {
 				g.look(n)
 			}
-			if desk.Context().Err() != nil {
+			if desk.Session.Context().Err() != nil {
 				return
 			}
 		}
@@ -274,10 +277,10 @@ func (g *guard) look(n *guarded) {
 	var node driver.Node
 	var names []string
 	n.shared, n.event = nil, nil
-	err := desk.Repeat(desk.Context(), "watch", func(ctx context.Context, ds driver.Session) (err error) {
+	err := desk.Session.Repeat(desk.Session.Context(), "watch", func(ctx context.Context, ds driver.Session) (err error) {
 		// If the connection changes before the reply, the guard takes the watch for one of the older
 		// connection, and looks once more.
-		if n.gen = desk.Generation(); n.onRecall != nil {
+		if n.gen = desk.Session.Generation(); n.onRecall != nil {
 			names, _, n.event, err = ds.WatchChildren(ctx, c.dir)
 		} else {
 			node, n.event, err = ds.Watch(ctx, c.path)
@@ -286,10 +289,10 @@ func (g *guard) look(n *guarded) {
 	})
 	failed := err != nil && !errors.Is(err, driver.ErrNoNode)
 	log := func(text string) {
-		desk.cfg.Log().Warn(text, "session", session.HexID(desk.ID()), "cause", Logged(err))
+		desk.cfg.Log().Warn(text, "session", session.HexID(desk.Session.ID()), "cause", Logged(err))
 	}
 	switch {
-	case p.life.ending() || desk.Context().Err() != nil || errors.Is(err, errs.ErrSessionOver):
+	case p.life.ending() || desk.Session.Context().Err() != nil || errors.Is(err, errs.ErrSessionOver):
 		n.place, n.event = nil, nil
 	case n.onRecall == nil && err == nil:
 		p.noteRevocation(node.Data)
@@ -297,7 +300,7 @@ func (g *guard) look(n *guarded) {
 		if n.place, n.event = nil, nil; failed {
 			log("zklock: the queue node of a held lock cannot be watched; if another program deletes it, this client does not notice")
 		} else {
-			desk.Spawn(p.Lose) // ending handles and contexts may take a while
+			desk.Session.Spawn(p.Lose) // ending handles and contexts may take a while
 		}
 	case err != nil || !(Znode{desk, c.dir}).isAlone(c, names):
 		if n.place, n.event = nil, nil; failed {
@@ -311,7 +314,7 @@ func (g *guard) look(n *guarded) {
 // added to it, or when the connection has changed. It returns false if the session is over.
 func (g *guard) wait(moved <-chan struct{}) bool {
 	const others = 3
-	g.cases = append(g.cases[:0], receive(g.watches.Context().Done()), receive(moved), receive(g.wake))
+	g.cases = append(g.cases[:0], receive(g.watches.Session.Context().Done()), receive(moved), receive(g.wake))
 	for i := range g.nodes {
 		if g.nodes[i].event == nil {
 			return true // its watch failed, or is not needed: gather removes the node
@@ -325,7 +328,7 @@ func (g *guard) wait(moved <-chan struct{}) bool {
 		e, _ := value.Interface().(driver.Event)
 		if n.shared != nil {
 			n.shared.Received(e, ok)
-			g.watches.DropWatch(n.shared)
+			g.watches.Session.DropWatch(n.shared)
 		}
 		if n.onRecall != nil && ok && e.Err == nil && !n.place.life.ending() {
 			// As a rule another contender has arrived. If it has left again, or our own node was

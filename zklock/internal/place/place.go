@@ -2,6 +2,7 @@ package place
 
 import (
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
@@ -33,6 +34,8 @@ type Place struct {
 	unmarked []byte   // the data of a permit's node that has to be marked when it is granted; nil: it need not be
 	opening  creating // what creates its nodes, while no attempt has the place; nil: they exist, or an attempt creates them
 
+	heard atomic.Uint64 // the connection of the event that may have granted it; 0 if a reply did, or has come since: see Read
+
 	watches     *Session           // of the session
 	nodeWatches []*session.Watched // watches on the nodes, armed before the grant; nil if it was granted at once
 
@@ -60,7 +63,7 @@ func newPlace(s *Session, wants []Want, keepable bool, replaces *Place) (*Place,
 	if replaces == nil {
 		p.bytes = Ephemerals(desk.cfg.Dialect, wants)
 	}
-	if err := desk.Enter(p.bytes, 0); err != nil {
+	if err := desk.Session.Enter(p.bytes, 0); err != nil {
 		return nil, err
 	}
 	desk.mu.Lock()
@@ -71,7 +74,7 @@ func newPlace(s *Session, wants []Want, keepable bool, replaces *Place) (*Place,
 	for i, w := range wants {
 		desk.serial++
 		c := &nodes[i]
-		c.dir, c.kind, c.guid = w.Path, w.Kind, queue.GUID{Session: desk.ID(), Serial: desk.serial}
+		c.dir, c.kind, c.guid = w.Path, w.Kind, queue.GUID{Session: desk.Session.ID(), Serial: desk.serial}
 		if keepable {
 			c.guid, p.dataTurn = c.guid.Keepable(), 0
 		}
@@ -149,7 +152,7 @@ func (p *Place) unregister() {
 	if p.doubtful {
 		desk.doubt(p.dirs(), true)
 	}
-	desk.Leave(bytes)
+	desk.Session.Leave(bytes)
 }
 
 // Want is one name of a request, and the kind of lock that is wanted.
@@ -193,7 +196,7 @@ func (p *Place) Settle(w *session.Write) (children []int32) {
 // is long enough, the place is not revoked, and the time within has not passed since the
 // limits of hand-over count.
 func (p *Place) MayJoin(within time.Duration) bool {
-	return p.Desk.Leased() && p.Handover().MayJoin(within)
+	return p.Desk.Session.Leased() && p.Handover().MayJoin(within)
 }
 
 // Handover returns what the client knows of a place at the moment.

@@ -118,7 +118,7 @@ type handoverState struct {
 
 	handovers uint32 // guarded by Desk.mu; how often it was handed over since its grant or its recall
 	turn      uint32 // guarded by Desk.mu; the turn of the next hold
-	dataTurn  uint32 // guarded by Desk.mu; 1 more than the turn of the hold that the nodes' data describe; 0 if they describe none
+	dataTurn  uint32 // guarded by Desk.mu; the turn of the hold that the nodes' data describe, plus 1; 0: the data describe no hold
 
 	doubtfulTxn atomic.Bool            // a Txn under it may still be applied
 	revocation  atomic.Pointer[string] // set under Desk.mu; why the holder is asked to give the lock back; nil: it is not
@@ -139,7 +139,7 @@ type handoverState struct {
 // So there is no moment at which a hold is live and a loss would miss it.
 func (p *Place) Grant(by Requester) bool {
 	h := by.NewHold(p)
-	if h == nil || !p.Desk.Hold(h, p.Desk.Least()) {
+	if h == nil || !p.Desk.Session.Hold(h, p.Desk.Session.Least()) {
 		return false
 	}
 	if turn, ok := p.take(h); ok && by.Begin(h, turn) {
@@ -171,7 +171,7 @@ func (p *Place) take(h Holder) (turn uint32, ok bool) {
 // EndHold takes a hold that is over off the place and its session. It does nothing to the
 // place if another hold has it.
 func (p *Place) EndHold(h session.Hold) {
-	p.Desk.Drop(h)
+	p.Desk.Session.Drop(h)
 	p.Desk.mu.Lock()
 	defer p.Desk.mu.Unlock()
 	if p.hold == h {
@@ -207,7 +207,7 @@ func (p *Place) Lose() {
 	case h == nil:
 		p.Remove()
 	default:
-		desk.Evict(h, errs.ErrNodeDeleted)
+		desk.Session.Evict(h, errs.ErrNodeDeleted)
 		p.removeAfterLoss()
 	}
 }

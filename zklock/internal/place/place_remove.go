@@ -20,7 +20,7 @@ import (
 func (p *Place) Remove() {
 	c := p.opening
 	if c == nil {
-		p.releaseAsync(p.Leave(p.Desk.Context()), false)
+		p.releaseAsync(p.Leave(p.Desk.Session.Context()), false)
 		return
 	}
 	p.opening = nil
@@ -47,7 +47,7 @@ func (p *Place) Leave(ctx context.Context) *session.Write {
 	for i, c := range p.nodes {
 		w.Ops[i] = driver.DeleteOp(c.path, driver.AnyVersion)
 	}
-	p.Desk.Submit(w)
+	p.Desk.Session.Submit(w)
 	return w
 }
 
@@ -62,10 +62,10 @@ func (p *Place) releaseAsync(w *session.Write, wasHeld bool) {
 	finish := func() {
 		defer done()
 		if p.finishDelete(w) == nil && wasHeld && errors.Is(w.Err, driver.ErrNoNode) {
-			desk.cfg.Log().Warn("zklock: another program had deleted the queue node of a lock before it was released: the lock was lost, and its holder did not learn of it", "session", session.HexID(desk.ID()))
+			desk.cfg.Log().Warn("zklock: another program had deleted the queue node of a lock before it was released: the lock was lost, and its holder did not learn of it", "session", session.HexID(desk.Session.ID()))
 		}
 	}
-	if !desk.Spawn(finish) {
+	if !desk.Session.Spawn(finish) {
 		done() // the session is over, and its nodes go with it
 	}
 }
@@ -74,7 +74,7 @@ func (p *Place) releaseAsync(w *session.Write, wasHeld bool) {
 func (p *Place) AwaitGone(ctx context.Context) error {
 	for _, path := range p.dirs() {
 		for _, gone := range p.Desk.parents.left(path) {
-			if err := p.Desk.Await(ctx, gone); err != nil && !errors.Is(err, errs.ErrSessionOver) {
+			if err := p.Desk.Session.Await(ctx, gone); err != nil && !errors.Is(err, errs.ErrSessionOver) {
 				return err
 			}
 		}
@@ -105,13 +105,13 @@ func (p *Place) Release(ctx context.Context, w *session.Write, wait time.Duratio
 		limit.Reset(0) // for the next select
 	}
 	gone := make(chan error, 1)
-	if !desk.Spawn(func() { gone <- p.finishDelete(w) }) {
-		return deleted, errs.ReleasePending(desk.Cause())
+	if !desk.Session.Spawn(func() { gone <- p.finishDelete(w) }) {
+		return deleted, errs.ReleasePending(desk.Session.Cause())
 	}
 	select {
 	case failed := <-gone:
 		if errors.Is(failed, errs.ErrSessionOver) {
-			failed = desk.Cause()
+			failed = desk.Session.Cause()
 		}
 		return deleted, errs.ReleasePending(failed)
 	case <-ctx.Done():
@@ -146,8 +146,8 @@ func (p *Place) deleteNodes() error {
 		p.unregister()
 		return err
 	}
-	p.Desk.cfg.Log().Error("zklock: a queue node could not be removed; other contenders wait for it until this client is allowed to, or its session ends", "session", session.HexID(p.Desk.ID()), "cause", Logged(err))
-	if !p.Desk.Spawn(func() { p.deleteLater(left) }) {
+	p.Desk.cfg.Log().Error("zklock: a queue node could not be removed; other contenders wait for it until this client is allowed to, or its session ends", "session", session.HexID(p.Desk.Session.ID()), "cause", Logged(err))
+	if !p.Desk.Session.Spawn(func() { p.deleteLater(left) }) {
 		p.unregister()
 	}
 	return p.Desk.cfg.explain(err, left[0].path)
@@ -175,7 +175,7 @@ func (p *Place) deleteAll(nodes []*contender) (left []*contender, refused error)
 // client the right again.
 func (p *Place) deleteLater(left []*contender) {
 	const first, most = time.Second, time.Minute
-	for pause := first; session.Sleep(p.Desk.Context(), p.Desk.cfg.Jitter(pause), nil); pause = min(2*pause, most) {
+	for pause := first; session.Sleep(p.Desk.Session.Context(), p.Desk.cfg.Jitter(pause), nil); pause = min(2*pause, most) {
 		var err error
 		if left, err = p.deleteAll(left); err == nil {
 			p.released()
@@ -193,7 +193,7 @@ func (p *Place) deleteLater(left []*contender) {
 func (p *Place) released() {
 	p.unregister()
 	for _, c := range p.nodes {
-		p.Desk.parents.known(c.dir, func(known *parent) { known.releasedOn = p.Desk.ID() })
+		p.Desk.parents.known(c.dir, func(known *parent) { known.releasedOn = p.Desk.Session.ID() })
 	}
 }
 
@@ -201,15 +201,15 @@ func (p *Place) released() {
 // that lives on: the nodes that were not deleted stay for loss_delay.
 func (p *Place) removeAfterLoss() {
 	desk, delay := p.Desk, p.Desk.cfg.LossDelay
-	if delay == 0 || len(p.nodes) == 1 {
+	if delay == 0 || len(p.nodes) == 1 { // TestLossDelayKeepsTheOtherNodesOfAnAll
 		p.Remove() // if there was one node, it is gone
 		return
 	}
 	if p.giveUp() != nil {
 		return
 	}
-	desk.Spawn(func() {
-		if session.Sleep(desk.Context(), delay, nil) {
+	desk.Session.Spawn(func() {
+		if session.Sleep(desk.Session.Context(), delay, nil) {
 			_ = p.deleteNodes()
 		}
 	})

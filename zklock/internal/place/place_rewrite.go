@@ -62,16 +62,16 @@ func (p *Place) BecomeShared(waiting *Origin) bool {
 // if none has it yet, by waiting, the request that waits in it, if that is not nil.
 func (p *Place) Describe(waiting *Origin) {
 	desk := p.Desk
-	desk.Spawn(func() {
+	desk.Session.Spawn(func() {
 		var turn uint32
-		if p.Amend(desk.Context(), func(d *queue.Data) { turn = p.describe(d, waiting) }) != nil {
+		if p.Amend(desk.Session.Context(), func(d *queue.Data) { turn = p.describe(d, waiting) }) != nil {
 			return // the node or the session is gone
 		}
 		desk.mu.Lock()
 		p.dataTurn = max(p.dataTurn, turn)
 		recalled := p.recalled > 0
 		desk.mu.Unlock()
-		if recalled && session.Sleep(desk.Context(), p.watches.delay(), nil) {
+		if recalled && session.Sleep(desk.Session.Context(), p.watches.delay(), nil) {
 			p.lookAfter() // it may have been handed over since
 		}
 	})
@@ -83,7 +83,7 @@ func (p *Place) describe(d *queue.Data, waiting *Origin) (dataTurn uint32) {
 	h, o := p.holder()
 	p.Desk.mu.Lock()
 	defer p.Desk.mu.Unlock()
-	if mode := p.nodes[0].kind.Mode; mode.Joins() && len(p.nodes) == 1 { // the nodes of several names are what they were created as
+	if mode := p.nodes[0].kind.Mode; mode.Joins() && len(p.nodes) == 1 { // the nodes of several names are what they were created as; TestWritersNodeOfSeveralStaysAWriters
 		d.Mode = mode.String()
 	}
 	switch {
@@ -96,7 +96,7 @@ func (p *Place) describe(d *queue.Data, waiting *Origin) (dataTurn uint32) {
 		return 0
 	}
 	d.Label, d.Trace, d.Revocable, d.Keep = o.Label, o.Trace, o.Revocable, false
-	d.Asked(o.Since)
+	d.Asked(o.Since) // TestDataOfAnotherHolderStillSayHowLateTheNodeIs
 	return dataTurn
 }
 
@@ -137,7 +137,7 @@ func (p *Place) ShareAt(when time.Time, do func(*Place)) {
 	desk.mu.Lock()
 	defer desk.mu.Unlock()
 	if p.share == nil && p.nodes[0].kind.Mode.Lowers() {
-		p.share = time.AfterFunc(time.Until(when), func() { desk.Spawn(func() { do(p) }) })
+		p.share = time.AfterFunc(time.Until(when), func() { desk.Session.Spawn(func() { do(p) }) })
 	}
 }
 

@@ -11,6 +11,22 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
+// Read reads a znode of a held place, with all that the holders before have written. The reply that granted the place
+// has shown their end, and no later reply is older: see driver.Session. An event binds no later server. So where an
+// event granted the place, and its connection is gone, a commit has to show that end: a server may lag behind the
+// event, and what a Sync waits for may be a leader that was replaced.
+func (p *Place) Read(ctx context.Context, path string) (driver.Node, error) {
+	n, err := p.Desk.Session.Read(ctx, "read", path)
+	if heard := p.heard.Load(); heard == 0 || heard == p.Desk.Session.Generation() {
+		return n, err
+	}
+	if _, err := p.Txn(ctx, "verify", nil, true); err != nil {
+		return driver.Node{}, err
+	}
+	p.heard.Store(0)
+	return p.Desk.Session.Read(ctx, "read", path)
+}
+
 // Txn runs a transaction of ops behind a check of each of the place's nodes, so it is applied only
 // while all of them exist, and returns the results of ops. An operation on one of these nodes is
 // refused with errs.ErrConflict. again means that the transaction may be repeated if its outcome is
@@ -27,24 +43,24 @@ func (p *Place) Txn(ctx context.Context, kind string, ops []driver.Op, again boo
 			return nil, fmt.Errorf("%w: an operation is on the lock's own queue node %s, which only zklock may change", errs.ErrConflict, ops[i].Path)
 		}
 	}
-	if err := desk.Occupy(ctx, ops); err != nil {
+	if err := desk.Session.Occupy(ctx, ops); err != nil {
 		return nil, err
 	}
 	all = append(all, ops...)
 	var results []driver.OpResult
 	op := func(ctx context.Context, _ driver.Session) (err error) {
-		results, err = desk.Transact(ctx, all)
+		results, err = desk.Session.Transact(ctx, all)
 		return err
 	}
-	run := desk.Once
+	run := desk.Session.Once
 	if again {
-		run = desk.Repeat
+		run = desk.Session.Repeat
 	}
 	err := run(ctx, kind, op)
 	if err == nil {
-		desk.Vacate(ops, results[checks:], nil)
+		desk.Session.Vacate(ops, results[checks:], nil)
 	} else {
-		desk.Vacate(ops, nil, err)
+		desk.Session.Vacate(ops, nil, err)
 	}
 	at := session.AtFault(results)
 	switch {
@@ -53,7 +69,7 @@ func (p *Place) Txn(ctx context.Context, kind string, ops []driver.Op, again boo
 	case len(results) == len(all) && at >= 0 && at < checks && errors.Is(results[at].Err, driver.ErrNoNode):
 		p.Lose()
 		return nil, errs.ErrNodeGone
-	case errors.Is(err, errs.ErrSessionOver), desk.Ended(err):
+	case errors.Is(err, errs.ErrSessionOver), desk.Session.Ended(err):
 		return nil, errs.ErrSessionOver
 	case again:
 		return nil, p.Explain(err)

@@ -46,7 +46,7 @@ func (p *Place) noteRevocation(data []byte) {
 	holder := p.hold
 	desk.mu.Unlock()
 	if h, ok := holder.(Revocable); ok && first {
-		desk.Spawn(func() { h.Revoke(reason) }) // ending contexts may take a while
+		desk.Session.Spawn(func() { h.Revoke(reason) }) // ending contexts may take a while
 	}
 }
 

@@ -65,9 +65,9 @@ func (d *Desk) needRoot(ctx context.Context) error {
 	}
 	d.mu.Unlock()
 	if begins {
-		d.Spawn(func() { d.makeRoot(r) }) // if the session is over, Await says so
+		d.Session.Spawn(func() { d.makeRoot(r) }) // if the session is over, Await says so
 	}
-	if err := d.Await(ctx, r.done); err != nil {
+	if err := d.Session.Await(ctx, r.done); err != nil {
 		return err
 	}
 	return r.err
@@ -75,7 +75,7 @@ func (d *Desk) needRoot(ctx context.Context) error {
 
 // makeRoot makes the root for all that wait for it.
 func (d *Desk) makeRoot(r *rooting) {
-	r.err = d.Repeat(d.Context(), "parent", func(ctx context.Context, ds driver.Session) error { return ensureRoot(ctx, ds, d.cfg) })
+	r.err = d.Session.Repeat(d.Session.Context(), "parent", func(ctx context.Context, ds driver.Session) error { return ensureRoot(ctx, ds, d.cfg) })
 	if r.err == nil {
 		d.rootMissing.Store(false)
 		d.hadRoot.Store(true)
@@ -179,7 +179,7 @@ func (d *Desk) Ping(ctx context.Context) error {
 		}
 		ops = append(ops, driver.CheckOp(path+"~never", driver.AnyVersion))
 		var results []driver.OpResult
-		err := d.Repeat(ctx, "verify", func(ctx context.Context, ds driver.Session) (err error) {
+		err := d.Session.Repeat(ctx, "verify", func(ctx context.Context, ds driver.Session) (err error) {
 			results, err = ds.Multi(ctx, ops)
 			return err
 		})
@@ -221,7 +221,7 @@ func (d *Desk) lookForContainers(ctx context.Context, path string) {
 	if d.cfg.Dialect.ParentMode() != driver.Container {
 		return
 	}
-	err := d.Repeat(ctx, "verify", func(ctx context.Context, ds driver.Session) error {
+	err := d.Session.Repeat(ctx, "verify", func(ctx context.Context, ds driver.Session) error {
 		_, err := ds.Create(ctx, path+"~never/container", nil, driver.Container, d.cfg.ACL)
 		return err
 	})

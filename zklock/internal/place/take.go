@@ -39,12 +39,12 @@ func (a *Attempt) take(ctx context.Context) (waiting *Place, err error) {
 		return nil, nil
 	}
 	if a.recalls && a.wait.ended == errs.ErrTaken {
-		if state, _ := a.State(); state != driver.Connected {
+		if state, _ := a.desk().Session.State(); state != driver.Connected {
 			err = errCutOff // the place ahead may have been recalled: the lock is not known to be taken
 		}
 	}
 	if r := a.Request; errors.Is(err, errs.ErrUnavailable) && a.wait.ended == nil && r.NoSessionSince.IsZero() {
-		r.NoSessionSince = time.Now().Add(-a.Desk.cfg.ConnectTimeout) // it had a place, and no answer for so long since
+		r.NoSessionSince = time.Now().Add(-a.desk().cfg.ConnectTimeout) // it had a place, and no answer for so long since
 	}
 	return a.settle(err), err
 }
@@ -87,13 +87,13 @@ func (p *Place) markGranted() {
 	d, _ := queue.Decode(p.unmarked)
 	p.unmarked = nil
 	d.Granted = true
-	desk.Spawn(func() {
-		err := desk.Repeat(desk.Context(), "mark", func(ctx context.Context, ds driver.Session) error {
+	desk.Session.Spawn(func() {
+		err := desk.Session.Repeat(desk.Session.Context(), "mark", func(ctx context.Context, ds driver.Session) error {
 			_, err := ds.Set(ctx, path, d.Encode(), 0)
 			return err
 		})
 		if errors.Is(err, driver.ErrBadVersion) { // another has written since its create, or the reply was lost
-			_ = p.Amend(desk.Context(), func(d *queue.Data) { d.Granted = true })
+			_ = p.Amend(desk.Session.Context(), func(d *queue.Data) { d.Granted = true })
 		}
 	})
 }

@@ -20,16 +20,16 @@ import (
 // about three times that. The rest is for a client that is further away, or has other writes
 // under way. If that client uses the place, the try waits in vain, for two seconds at most.
 func recallWait(desk *Desk) time.Duration {
-	return min(max(10*desk.Latency(), 200*time.Millisecond), 2*time.Second)
+	return min(max(10*desk.Session.Latency(), 200*time.Millisecond), 2*time.Second)
 }
 
 // bound derives the context of a try that has a place in the queue. It bounds the wait for a place
 // to be recalled or, without one, for answers of the ensemble.
 func (a *Attempt) bound(ctx context.Context) (context.Context, context.CancelFunc) {
 	if a.recalls {
-		return context.WithTimeoutCause(ctx, recallWait(a.Desk), errs.ErrTaken)
+		return context.WithTimeoutCause(ctx, recallWait(a.desk()), errs.ErrTaken)
 	}
-	return a.Desk.PatientTry(ctx, a.since)
+	return a.desk().Session.PatientTry(ctx, a.since)
 }
 
 // errCutOff is the error of a try whose session had no connection when recallWait was over.
@@ -39,7 +39,7 @@ var errCutOff = errs.Case(errs.ErrUnavailable, "the connection was lost while a 
 // contender was faster, or a holder's client takes its time to give a place up. Else it returns q
 // as far as the try needs it, which is its own node: a writer ahead may have become a reader.
 func (a *Attempt) refuse(ctx context.Context, c *contender, q []queue.Node) ([]queue.Node, error) {
-	position, ahead, err := Znode{a.Desk, c.dir}.blockedBy(ctx, c.kind, q)
+	position, ahead, err := Znode{a.desk(), c.dir}.blockedBy(ctx, c.kind, q)
 	if position > 0 {
 		a.By.Waits(a.place, c.dir, position, ahead)
 		err = errs.ErrTaken
@@ -56,15 +56,15 @@ func (a *Attempt) refuse(ctx context.Context, c *contender, q []queue.Node) ([]q
 // wait for that. If this client has released the name on another session, this one's server may
 // still show the node, so a Sync comes first.
 func (a *Attempt) blocked(ctx context.Context) error {
-	desk, r := a.Desk, a.Request
+	desk, r := a.desk(), a.Request
 	for _, want := range r.Wants {
 		z := Znode{desk, want.Path}
 		for _, gone := range desk.parents.left(want.Path) {
-			if err := desk.Await(ctx, gone); err != nil {
+			if err := desk.Session.Await(ctx, gone); err != nil {
 				return err
 			}
 		}
-		if id := desk.parents.get(want.Path).releasedOn; id != 0 && id != desk.ID() {
+		if id := desk.parents.get(want.Path).releasedOn; id != 0 && id != desk.Session.ID() {
 			if err := z.Sync(ctx); err != nil && !errors.Is(err, driver.ErrNoNode) {
 				return err
 			}
@@ -78,7 +78,7 @@ func (a *Attempt) blocked(ctx context.Context) error {
 		}
 		// As for Acquire: a node whose sequence number is at the end of the range is
 		// ordered behind every new contender.
-		q = slices.DeleteFunc(q, func(c queue.Node) bool { return c.Seq >= queue.MaxSequence || a.place.has(c.Name) })
+		q = slices.DeleteFunc(q, func(c queue.Node) bool { return c.Seq >= queue.MaxSequence || a.place.has(c.Name) }) // TestTryIsNotRefusedForThePlaceItReplaces
 		q = append(q, queue.Node{Kind: want.Kind})
 		if err := queue.Conflict(q, len(q)-1); err != nil {
 			return err
@@ -110,12 +110,12 @@ func (z Znode) blockedBy(ctx context.Context, kind queue.Kind, q []queue.Node) (
 		if mode := nearest.Kind.Mode; !mode.Lowers() || kind.Mode.Excludes(mode.Lowered()) {
 			return len(q) - 1, Entry{Node: *nearest}, nil
 		}
-		n, err := z.Read(ctx, "list", z.Path+"/"+nearest.Name)
+		n, err := z.Desk.Session.Read(ctx, "list", z.Path+"/"+nearest.Name)
 		switch d, _ := queue.Decode(n.Data); {
 		case errors.Is(err, driver.ErrNoNode):
 			q = append(q[:watch[0]], q[watch[0]+1:]...)
 		case err != nil:
-			return 0, Entry{}, z.cfg.explainList(err, z.Path)
+			return 0, Entry{}, z.Desk.cfg.explainList(err, z.Path)
 		case kind.Mode.Excludes(queue.Effective(nearest.Kind, d).Mode):
 			return len(q) - 1, entryOf(*nearest, n, false), nil
 		default:

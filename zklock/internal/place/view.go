@@ -21,7 +21,7 @@ import (
 // described later. All other grants follow from nodes that appear and disappear. A View is for
 // one goroutine.
 type View struct {
-	Znode
+	Znode Znode
 
 	synced bool  // the server knew what was committed when the View was new
 	last   Queue // the newest look
@@ -37,7 +37,7 @@ type View struct {
 // must not keep the queue beyond the next Look.
 func (v *View) Look(ctx context.Context) (Queue, error) {
 	if !v.synced {
-		if err := v.Sync(ctx); err != nil {
+		if err := v.Znode.Sync(ctx); err != nil {
 			return Queue{}, err
 		}
 		v.synced = true
@@ -45,30 +45,30 @@ func (v *View) Look(ctx context.Context) (Queue, error) {
 	for {
 		if v.queue == nil || v.queue.Fires() != nil {
 			if err := v.list(ctx); err != nil {
-				return Queue{}, v.cfg.explain(err, v.Path)
+				return Queue{}, v.Znode.Desk.cfg.explain(err, v.Znode.Path)
 			}
 		}
 		if gone, err := v.watchHead(ctx); !gone {
-			return v.last, v.cfg.explain(err, v.Path)
+			return v.last, v.Znode.Desk.cfg.explain(err, v.Znode.Path)
 		}
 		// The children have changed since they were listed.
-		v.DropWatch(v.queue)
+		v.Znode.Desk.Session.DropWatch(v.queue)
 		v.queue, v.head = nil, nil // a server that lags may still list the first node: then it is read
 	}
 }
 
 // list lists the queue, arms the watch on that, and reads the nodes that are new.
 func (v *View) list(ctx context.Context) error {
-	w, names, err := v.WatchChildren(ctx, v.Path)
+	w, names, err := v.Znode.Desk.Session.WatchChildren(ctx, v.Znode.Path)
 	for errors.Is(err, driver.ErrNoNode) {
-		if w, err = v.WatchExists(ctx, v.Path); err != nil {
+		if w, err = v.Znode.Desk.Session.WatchExists(ctx, v.Znode.Path); err != nil {
 			return err
 		}
 		if !w.Found {
 			v.queue, v.head, v.last = w, nil, Queue{}
 			return nil
 		}
-		w, names, err = v.WatchChildren(ctx, v.Path) // it was created in between
+		w, names, err = v.Znode.Desk.Session.WatchChildren(ctx, v.Znode.Path) // it was created in between
 	}
 	if err != nil {
 		return err
@@ -79,8 +79,8 @@ func (v *View) list(ctx context.Context) error {
 			known[e.Name] = e
 		}
 	}
-	found, _, _ := v.sort(names)
-	if v.last, err = v.read(ctx, found, known); err != nil {
+	found, _, _ := v.Znode.sort(names)
+	if v.last, err = v.Znode.read(ctx, found, known); err != nil {
 		v.queue, v.last = nil, Queue{}
 		return err
 	}
@@ -93,7 +93,7 @@ func (v *View) list(ctx context.Context) error {
 // A node that this client deletes has no holder whose changes could be seen: the event of the children
 // says when it is gone.
 func (v *View) watchHead(ctx context.Context) (gone bool, err error) {
-	q := v.last[v.cfg.Dialect.Family]
+	q := v.last[v.Znode.Desk.cfg.Dialect.Family]
 	if len(q) == 0 || q[0].Stray || !q[0].Kind.Mode.Lowers() && !q[0].MayBeKept() {
 		v.head = nil
 		return false, nil
@@ -104,7 +104,7 @@ func (v *View) watchHead(ctx context.Context) (gone bool, err error) {
 			return e != nil, nil // once it is deleted, the event of the children is on its way
 		}
 	}
-	w, _, err := v.Watch(ctx, v.Path+"/"+first.Name)
+	w, _, err := v.Znode.Desk.Session.Watch(ctx, v.Znode.Path+"/"+first.Name)
 	if err != nil {
 		return errors.Is(err, driver.ErrNoNode), err
 	}
@@ -122,19 +122,19 @@ func (v *View) Changed(ctx context.Context) error {
 		watched = append(watched, v.head)
 	}
 	for {
-		state, changed := v.State()
+		state, changed := v.Znode.Desk.Session.State()
 		var patience time.Duration
 		if state == driver.Suspended {
-			patience = v.cfg.ConnectTimeout
+			patience = v.Znode.Desk.cfg.ConnectTimeout
 		}
-		fired, late := awaitEvent(ctx, watched, patience, changed, v.Context().Done())
+		fired, late := awaitEvent(ctx, watched, patience, changed, v.Znode.Desk.Session.Context().Done())
 		switch {
 		case fired != nil:
-			v.DropWatch(fired)
+			v.Znode.Desk.Session.DropWatch(fired)
 			return nil
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case v.Context().Err() != nil:
+		case v.Znode.Desk.Session.Context().Err() != nil:
 			return errs.ErrSessionOver
 		case late:
 			return fmt.Errorf("%w for %v", errs.ErrUnavailable, patience)

@@ -38,9 +38,9 @@ func (a *Attempt) endWait() {
 func (a *Attempt) rest(begin bool) {
 	switch w := &a.wait; {
 	case begin && !w.resting:
-		a.Desk.Rest()
+		a.desk().Session.Rest()
 	case !begin && w.resting:
-		a.Desk.Stir()
+		a.desk().Session.Stir()
 	}
 	a.wait.resting = begin
 }
@@ -72,7 +72,7 @@ func (a *Attempt) list() ([]queue.Node, error) {
 // before the place has waited to be the first in another one.
 func (a *Attempt) screen() error {
 	p := a.place
-	if a.wait.name > 0 || !p.doubtful && (p.limitChecked || len(p.nodes) == 1) {
+	if a.wait.name > 0 || !p.doubtful && (p.limitChecked || len(p.nodes) == 1) { // TestTwinOfAllOnItsSecondName
 		return nil
 	}
 	for _, c := range p.nodes { // the lines list again: much may happen before their turn
@@ -88,7 +88,7 @@ func (a *Attempt) screen() error {
 // looked at again. Each watch also reads the node's data, since a writer may have been downgraded to
 // a reader. Our own nodes are watched too: a waiter whose node was deleted queues again at once.
 func (a *Attempt) await(q []queue.Node, ahead []int) error {
-	desk, w, l := a.Desk, &a.wait, &a.wait.line
+	desk, w, l := a.desk(), &a.wait, &a.wait.line
 	for _, i := range ahead {
 		l.watched = append(l.watched, q[i])
 	}
@@ -127,6 +127,9 @@ func (a *Attempt) await(q []queue.Node, ahead []int) error {
 		case gone:
 			l.removeGone(0, watches[0].Gen, true)
 			l.proven = l.sole && stands
+			if l.proven {
+				a.place.heard.Store(watches[0].Gen)
+			}
 		}
 	}
 	return nil
@@ -135,9 +138,9 @@ func (a *Attempt) await(q []queue.Node, ahead []int) error {
 // unwatched returns how long a wait does without a watch on our own nodes, which costs a read, and an event
 // at the release. Where that watch can grant the place, it is worth its cost if the wait outlasts a list.
 func (a *Attempt) unwatched() time.Duration {
-	long := a.Desk.Timeout() / 40
+	long := a.desk().Session.Timeout() / 40
 	if a.wait.line.known && a.wait.line.sole && len(a.place.nodes) == 1 {
-		return min(long, max(2*a.Desk.Latency(), 5*time.Millisecond))
+		return min(long, max(2*a.desk().Session.Latency(), 5*time.Millisecond))
 	}
 	return long
 }
@@ -165,7 +168,7 @@ func (a *Attempt) isProven() bool {
 }
 
 // awaitLease returns when the session is proven alive for long enough for a grant.
-func (a *Attempt) awaitLease() error { return a.Desk.AwaitLease(a.wait.ctx) }
+func (a *Attempt) awaitLease() error { return a.desk().Session.AwaitLease(a.wait.ctx) }
 
 // readOwn reads our own nodes, and returns the connection that showed all of them; 0 if that was more
 // than one. A place that cannot be granted any more counts as one whose node is gone.
@@ -181,7 +184,7 @@ func (a *Attempt) readOwn() (conn uint64, err error) {
 func (p *Place) watchNodes(ctx context.Context) (own []*session.Watched, err error) {
 	own = make([]*session.Watched, len(p.nodes))
 	for i, c := range p.nodes {
-		if own[i], _, err = p.Desk.Watch(ctx, c.path); err == nil {
+		if own[i], _, err = p.Desk.Session.Watch(ctx, c.path); err == nil {
 			err = p.owns(own[i].Node)
 		}
 		if err != nil {
@@ -197,7 +200,7 @@ func (p *Place) watchNodes(ctx context.Context) (own []*session.Watched, err err
 // owns returns nil if this session has created a node that has the name of one of ours: another session may have put
 // one in its place.
 func (p *Place) owns(n driver.Node) error {
-	if n.Stat.EphemeralOwner != p.Desk.ID() {
+	if n.Stat.EphemeralOwner != p.Desk.Session.ID() { // TestNodePutInPlaceOfOursIsNotOurs
 		return errs.ErrNodeGone
 	}
 	return nil
@@ -217,7 +220,7 @@ func (l *line) armTogether(ctx context.Context) {
 	for few := range slices.Chunk(l.watched, session.MaxLone/4) {
 		var all sync.WaitGroup
 		for _, o := range few {
-			all.Go(func() { _, _, _ = l.p.Desk.Watch(ctx, l.c.dir+"/"+o.Name) })
+			all.Go(func() { _, _, _ = l.p.Desk.Session.Watch(ctx, l.c.dir+"/"+o.Name) })
 		}
 		all.Wait()
 	}

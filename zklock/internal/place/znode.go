@@ -16,7 +16,7 @@ import (
 
 // Znode is the znode of a lock, or an ancestor of one, with the session that accesses it.
 type Znode struct {
-	*Desk
+	Desk *Desk
 	Path string
 }
 
@@ -26,7 +26,7 @@ type Znode struct {
 // Another program may have replaced a znode that this client has not used for a while, so its
 // data is read again before it is written. See parents.find for occupied.
 func (z Znode) ensure(ctx context.Context, occupied bool) (parent, error) {
-	p, fresh, ok := z.parents.find(z.Path, occupied)
+	p, fresh, ok := z.Desk.parents.find(z.Path, occupied)
 	if fresh {
 		return p, nil
 	}
@@ -35,9 +35,9 @@ func (z Znode) ensure(ctx context.Context, occupied bool) (parent, error) {
 		if !errors.Is(err, driver.ErrNoNode) {
 			return p, err
 		}
-		z.parents.forget(z.Path)
+		z.Desk.parents.forget(z.Path)
 	}
-	if !occupied && z.freshNames.usable(z.cfg.Dialect) {
+	if !occupied && z.Desk.freshNames.usable(z.Desk.cfg.Dialect) {
 		return parent{path: z.Path, marked: true, version: unmade}, nil
 	}
 	return z.make(ctx)
@@ -50,7 +50,7 @@ func (z Znode) ensure(ctx context.Context, occupied bool) (parent, error) {
 func (z Znode) make(ctx context.Context) (parent, error) {
 	mode, err := z.create(ctx, parentMark)
 	if errors.Is(err, driver.ErrNoNode) { // the root was removed
-		err = z.Repeat(ctx, "parent", func(ctx context.Context, ds driver.Session) error { return ensureRoot(ctx, ds, z.cfg) })
+		err = z.Desk.Session.Repeat(ctx, "parent", func(ctx context.Context, ds driver.Session) error { return ensureRoot(ctx, ds, z.Desk.cfg) })
 		if err == nil {
 			mode, err = z.create(ctx, parentMark)
 		}
@@ -59,10 +59,10 @@ func (z Znode) make(ctx context.Context) (parent, error) {
 		return z.adopt(ctx)
 	}
 	if err != nil {
-		return parent{}, z.cfg.explain(err, z.Path)
+		return parent{}, z.Desk.cfg.explain(err, z.Path)
 	}
 	found := parent{path: z.Path, marked: true, createdHere: mode == driver.Container}
-	z.parents.add(found)
+	z.Desk.parents.add(found)
 	return found, nil
 }
 
@@ -71,9 +71,9 @@ func (z Znode) make(ctx context.Context) (parent, error) {
 // mark, unless another client writes first, or this client may not write it.
 func (z Znode) adopt(ctx context.Context) (parent, error) {
 	found := parent{path: z.Path}
-	err := z.rewrite(ctx, "parent", z.Path, func(n driver.Node) ([]byte, error) {
+	err := z.Desk.rewrite(ctx, "parent", z.Path, func(n driver.Node) ([]byte, error) {
 		data := n.Data
-		if len(data) == 0 && z.cfg.Dialect.Literal() {
+		if len(data) == 0 && z.Desk.cfg.Dialect.Literal() {
 			data = parentMark
 		}
 		found.marked = isMark(data)
@@ -83,9 +83,9 @@ func (z Znode) adopt(ctx context.Context) (parent, error) {
 		found.marked, err = false, nil
 	}
 	if err != nil {
-		return parent{}, z.cfg.explain(err, z.Path)
+		return parent{}, z.Desk.cfg.explain(err, z.Path)
 	}
-	z.parents.add(found)
+	z.Desk.parents.add(found)
 	return found, nil
 }
 
@@ -94,7 +94,7 @@ func (z Znode) adopt(ctx context.Context) (parent, error) {
 // another lock where the dialect's recipe would take the znode of the lower one for a contender
 // of the upper one.
 func (z Znode) create(ctx context.Context, data []byte) (mode driver.Mode, err error) {
-	cfg := z.cfg
+	cfg := z.Desk.cfg
 	if slash := strings.LastIndexByte(z.Path, '/'); cfg.Dialect.Literal() && slash > len(cfg.Root) {
 		above := Znode{z.Desk, z.Path[:slash]}
 		_, err := above.create(ctx, nil)
@@ -108,7 +108,7 @@ func (z Znode) create(ctx context.Context, data []byte) (mode driver.Mode, err e
 		}
 	}
 	for _, mode = range []driver.Mode{cfg.Dialect.ParentMode(), driver.Persistent} {
-		err = z.Repeat(ctx, "parent", func(ctx context.Context, ds driver.Session) error {
+		err = z.Desk.Session.Repeat(ctx, "parent", func(ctx context.Context, ds driver.Session) error {
 			_, err := ds.Create(ctx, z.Path, data, mode, cfg.ACL)
 			return err
 		})
@@ -121,15 +121,15 @@ func (z Znode) create(ctx context.Context, data []byte) (mode driver.Mode, err e
 
 // refuseLock returns an error if the znode is that of a lock: no lock can be below it.
 func (z Znode) refuseLock(ctx context.Context) error {
-	if z.cfg.Dialect.Family == queue.FamilyKazoo {
+	if z.Desk.cfg.Dialect.Family == queue.FamilyKazoo {
 		return nil
 	}
-	n, err := z.Read(ctx, "parent", z.Path)
+	n, err := z.Desk.Session.Read(ctx, "parent", z.Path)
 	switch {
 	case errors.Is(err, driver.ErrNoAuth):
 		return nil
 	case err == nil && isMark(n.Data):
-		return fmt.Errorf("%w: %s is a lock itself, and with dialect=%s its contenders would wait for the znode of a lock below it", errs.ErrConflict, z.Path, z.cfg.Dialect.Name)
+		return fmt.Errorf("%w: %s is a lock itself, and with dialect=%s its contenders would wait for the znode of a lock below it", errs.ErrConflict, z.Path, z.Desk.cfg.Dialect.Name)
 	}
 	return err
 }
@@ -146,11 +146,11 @@ func (d *Desk) addMade(parents []parent) {
 	}
 }
 
-// adoptRefused is called when a write was refused because of a znode that it was to create. If
-// that znode exists, adoptRefused reads it, and those behind it which are unmade: they may exist,
-// too, and the next write would be refused once for each that does. Those in front of it do not
-// exist, or the server would have refused the write because of them. If it does not exist, such
-// writes do not work, or the root is missing: then all znodes are made with requests of their own.
+// adoptRefused is called when the servers have refused a write because of a znode that it was to create. If
+// that znode exists, adoptRefused reads it, and the unmade znodes behind it: they may exist, too, and the
+// servers would refuse the next write once for each. The znodes in front of it do not exist, or the server
+// would have refused the write because of them. If the znode does not exist, such writes do not work, or
+// the root is missing: then adoptRefused makes all znodes with requests of their own.
 func (d *Desk) adoptRefused(ctx context.Context, w *session.Write, parents []parent) error {
 	if d.freshNames.off.Load() || !errors.Is(w.Err, driver.ErrNodeExists) {
 		return d.makeAll(ctx, parents)
@@ -190,7 +190,7 @@ func (d *Desk) makeAll(ctx context.Context, parents []parent) error {
 // deleteNode repeats the delete of a node until the node is gone. errs.ErrSessionOver means
 // that the node goes with its session.
 func (d *Desk) deleteNode(path string) error {
-	err := d.Repeat(d.Context(), "release", func(ctx context.Context, ds driver.Session) error {
+	err := d.Session.Repeat(d.Session.Context(), "release", func(ctx context.Context, ds driver.Session) error {
 		return ds.Delete(ctx, path, driver.AnyVersion)
 	})
 	if errors.Is(err, driver.ErrNoNode) {
@@ -217,15 +217,15 @@ const (
 // The deletes are transactions of their own: a delete of a container that is in use is refused,
 // and must not fail any other request. If a delete fails, the servers remove the container later.
 func (d *Desk) reap() {
-	for full := false; full || session.Sleep(d.Context(), reapEvery, nil); {
+	for full := false; full || session.Sleep(d.Session.Context(), reapEvery, nil); {
 		idle, more := d.parents.takeIdle(time.Now().Add(-reapIdle), reapBatch, d.inUse)
-		full = more && d.Context().Err() == nil
+		full = more && d.Session.Context().Err() == nil
 		var writes []*session.Write
 		for _, p := range idle {
 			if p.createdHere {
-				writes = append(writes, &session.Write{Kind: "reap", Ctx: d.Context(), Ops: []driver.Op{driver.DeleteOp(p.path, p.version)}, Done: make(chan struct{})})
+				writes = append(writes, &session.Write{Kind: "reap", Ctx: d.Session.Context(), Ops: []driver.Op{driver.DeleteOp(p.path, p.version)}, Done: make(chan struct{})})
 			}
 		}
-		d.SubmitApart(writes) // until soon after the end of the session, at the latest
+		d.Session.SubmitApart(writes) // until soon after the end of the session, at the latest
 	}
 }

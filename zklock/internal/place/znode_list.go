@@ -8,10 +8,10 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
-// listing is a list of a queue. A list costs as much as the queue is long, and many waiters of
+// sharedList is a list of a queue. A list costs as much as the queue is long, and many waiters of
 // a session may need one at the same time, so they share it: a list that begins after a waiter
 // has asked is as good as one of its own.
-type listing struct {
+type sharedList struct {
 	ctx     context.Context // of the list's requests
 	stop    context.CancelFunc
 	waiters int           // guarded by Desk.mu; the list ends when the last one has left
@@ -24,22 +24,22 @@ type listing struct {
 // there is a contender of a dialect whose contenders do not wait for ours. A waiter that needs a list
 // while none is under way makes it itself, and alone: a goroutine more would cost as much as the list.
 func (z Znode) list(ctx context.Context) ([]queue.Node, error) {
-	z.mu.Lock()
-	l, running := z.lists[z.Path]
+	z.Desk.mu.Lock()
+	l, running := z.Desk.lists[z.Path]
 	if !running {
-		z.lists[z.Path] = nil
-		z.mu.Unlock()
+		z.Desk.lists[z.Path] = nil
+		z.Desk.mu.Unlock()
 		defer z.goOn()
 		return z.listAlone(ctx)
 	}
 	if l == nil {
-		l = &listing{done: make(chan struct{})}
+		l = &sharedList{done: make(chan struct{})}
 		l.ctx, l.stop = context.WithCancel(context.WithoutCancel(ctx)) // not one waiter's end
-		z.lists[z.Path] = l
+		z.Desk.lists[z.Path] = l
 	}
 	l.waiters++
-	z.mu.Unlock()
-	if err := z.Await(ctx, l.done); err != nil {
+	z.Desk.mu.Unlock()
+	if err := z.Desk.Session.Await(ctx, l.done); err != nil {
 		z.leave(l)
 		return nil, err
 	}
@@ -48,41 +48,41 @@ func (z Znode) list(ctx context.Context) ([]queue.Node, error) {
 
 // leave takes a waiter off a list. A list that no waiter needs ends: it must not hold up later ones,
 // nor take a lone request's turn.
-func (z Znode) leave(l *listing) {
-	z.mu.Lock()
-	defer z.mu.Unlock()
+func (z Znode) leave(l *sharedList) {
+	z.Desk.mu.Lock()
+	defer z.Desk.mu.Unlock()
 	if l.waiters--; l.waiters > 0 {
 		return
 	}
 	l.stop()
-	if z.lists[z.Path] == l { // not begun; runLists has the key
-		z.lists[z.Path] = nil
+	if z.Desk.lists[z.Path] == l { // not begun; runLists has the key
+		z.Desk.lists[z.Path] = nil
 	}
 }
 
 // goOn has the list begin that waiters need when another one has ended. If the session is over, they notice
 // that themselves.
 func (z Znode) goOn() {
-	z.mu.Lock()
-	wanted := z.lists[z.Path] != nil
+	z.Desk.mu.Lock()
+	wanted := z.Desk.lists[z.Path] != nil
 	if !wanted {
-		delete(z.lists, z.Path)
+		delete(z.Desk.lists, z.Path) // TestListOfAWaiterThatLeftHoldsUpNoOther
 	}
-	z.mu.Unlock()
+	z.Desk.mu.Unlock()
 	if wanted {
-		z.Spawn(z.runLists)
+		z.Desk.Session.Spawn(z.runLists)
 	}
 }
 
 // runLists lists the queue until no waiter needs another list.
 func (z Znode) runLists() {
 	for {
-		z.mu.Lock()
-		l := z.lists[z.Path]
-		if z.lists[z.Path] = nil; l == nil {
-			delete(z.lists, z.Path)
+		z.Desk.mu.Lock()
+		l := z.Desk.lists[z.Path]
+		if z.Desk.lists[z.Path] = nil; l == nil {
+			delete(z.Desk.lists, z.Path)
 		}
-		z.mu.Unlock()
+		z.Desk.mu.Unlock()
 		if l == nil {
 			return
 		}
@@ -95,12 +95,12 @@ func (z Znode) runLists() {
 // listAlone is list for one waiter, or for all that share the list.
 func (z Znode) listAlone(ctx context.Context) (q []queue.Node, err error) {
 	var foreign *queue.Dialect
-	err = z.Repeat(ctx, "list", func(ctx context.Context, ds driver.Session) error {
+	err = z.Desk.Session.Repeat(ctx, "list", func(ctx context.Context, ds driver.Session) error {
 		q, foreign, err = z.listOnce(ctx, ds)
 		return err
 	})
-	if err == nil && foreign != nil {
-		return nil, z.cfg.Dialect.ConflictWith(foreign)
+	if err == nil && foreign != nil { // TestForeignChildrenAndDataAreLeftAlone
+		return nil, z.Desk.cfg.Dialect.ConflictWith(foreign)
 	}
 	return q, err
 }
@@ -114,16 +114,16 @@ func (z Znode) listOnce(ctx context.Context, ds driver.Session) (q []queue.Node,
 		return nil, nil, err
 	}
 	found, foreign, rest := z.sort(names)
-	q = found[z.cfg.Dialect.Family]
+	q = found[z.Desk.cfg.Dialect.Family]
 	first := false
 	if len(rest) > 0 {
-		z.parents.known(z.Path, func(p *parent) { first, p.warned = !p.warned, true })
+		z.Desk.parents.known(z.Path, func(p *parent) { first, p.warned = !p.warned, true })
 	}
 	if first {
-		z.cfg.Log().Warn("zklock: a lock's znode has children that are not contenders; they are ignored, but each acquisition needs a list until they are removed", "children", len(rest))
+		z.Desk.cfg.Log().Warn("zklock: a lock's znode has children that are not contenders; they are ignored, but each acquisition needs a list until they are removed", "children", len(rest))
 	}
 	for _, path := range z.strays(q) {
-		z.Spawn(func() { _ = z.deleteNode(path) })
+		z.Desk.Session.Spawn(func() { _ = z.Desk.deleteNode(path) })
 	}
 	return q, foreign, nil
 }
@@ -131,7 +131,7 @@ func (z Znode) listOnce(ctx context.Context, ds driver.Session) (q []queue.Node,
 // isAlone reports whether ours is the only contender among the children of a lock's znode.
 func (z Znode) isAlone(ours *contender, names []string) bool {
 	found, foreign, _ := z.sort(names)
-	q := found[z.cfg.Dialect.Family]
+	q := found[z.Desk.cfg.Dialect.Family]
 	return foreign == nil && len(q) == 1 && q[0].Name == ours.node()
 }
 
@@ -139,7 +139,7 @@ func (z Znode) isAlone(ours *contender, names []string) bool {
 // the client owns: see Desk.disowns. Other contenders wait for them, and their session may live for days.
 func (z Znode) strays(q []queue.Node) []string {
 	var paths []string
-	for _, i := range z.straysIn(q) {
+	for _, i := range z.Desk.straysIn(q) {
 		paths = append(paths, z.Path+"/"+q[i].Name)
 	}
 	return paths
@@ -162,5 +162,5 @@ func (d *Desk) disowns(o queue.Node) bool {
 	c := d.enqueued[o.GUID.Serial]
 	stray := c == nil || c.node() != "" && c.node() != o.Name
 	d.mu.Unlock()
-	return stray && !d.IsOver()
+	return stray && !d.Session.IsOver() // TestNodesOfASessionThatIsOverAreNoStrays
 }

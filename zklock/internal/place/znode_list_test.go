@@ -26,7 +26,7 @@ func TestNodesOfASessionThatIsOverAreNoStrays(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		desk, node := s.Desk, queue.Node{GUID: queue.GUID{Session: s.ID(), Serial: 7}, Name: "of a place that is gone"}
+		desk, node := s.Desk, queue.Node{GUID: queue.GUID{Session: s.Session.ID(), Serial: 7}, Name: "of a place that is gone"}
 		if !desk.Disowns(node) {
 			t.Error("a session that lives does not disown a node that no place owns")
 		}

@@ -50,25 +50,25 @@ func (z Znode) Contenders(ctx context.Context) (Queue, error) {
 		return Queue{}, nil
 	}
 	if err != nil {
-		return Queue{}, z.cfg.explain(err, z.Path)
+		return Queue{}, z.Desk.cfg.explain(err, z.Path)
 	}
 	found, _, _ := z.sort(names)
 	q, err := z.read(ctx, found, nil)
-	return q, z.cfg.explain(err, z.Path)
+	return q, z.Desk.cfg.explain(err, z.Path)
 }
 
 // Sync waits until the session's server knows what the ensemble has committed.
 func (z Znode) Sync(ctx context.Context) error {
-	return z.cfg.explain(z.Repeat(ctx, "list", func(ctx context.Context, ds driver.Session) error { return ds.Sync(ctx, z.Path) }), z.Path)
+	return z.Desk.cfg.explain(z.Desk.Session.Repeat(ctx, "list", func(ctx context.Context, ds driver.Session) error { return ds.Sync(ctx, z.Path) }), z.Path)
 }
 
 // children lists the znode's children for an operator.
 func (z Znode) children(ctx context.Context) (names []string, err error) {
-	if err := z.awaitRead(ctx); err != nil {
+	if err := z.Desk.awaitRead(ctx); err != nil {
 		return nil, err
 	}
-	defer func() { <-z.reads }()
-	err = z.Repeat(ctx, "list", func(ctx context.Context, ds driver.Session) (err error) {
+	defer func() { <-z.Desk.reads }()
+	err = z.Desk.Session.Repeat(ctx, "list", func(ctx context.Context, ds driver.Session) (err error) {
 		names, _, err = ds.Children(ctx, z.Path)
 		return err
 	})
@@ -79,7 +79,7 @@ func (z Znode) children(ctx context.Context) (names []string, err error) {
 // family into the order of the queue. foreign is the dialect of a contender that does not wait
 // for ours; nil if there is none. rest has the other children.
 func (z Znode) sort(names []string) (found families, foreign *queue.Dialect, rest []string) {
-	d := z.cfg.Dialect
+	d := z.Desk.cfg.Dialect
 	found[d.Family] = make([]queue.Node, 0, len(names))
 	for _, name := range names {
 		if c, other, ok := d.Parse(name); ok {
@@ -113,7 +113,7 @@ func (d *Desk) awaitRead(ctx context.Context) error {
 	case d.reads <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		return d.WaitEnded(ctx, began)
+		return d.Session.WaitEnded(ctx, began)
 	}
 }
 
@@ -125,7 +125,7 @@ func (z Znode) read(ctx context.Context, found families, known map[string]Entry)
 	defer stop(nil)
 	var readers sync.WaitGroup
 	for family, same := range found {
-		foreign := family != int(z.cfg.Dialect.Family)
+		foreign := family != int(z.Desk.cfg.Dialect.Family)
 		entries := make([]Entry, len(same))
 		q[family] = entries
 		for i, n := range same {
@@ -133,12 +133,12 @@ func (z Znode) read(ctx context.Context, found families, known map[string]Entry)
 				entries[i] = old
 				continue
 			}
-			if z.awaitRead(reading) != nil {
+			if z.Desk.awaitRead(reading) != nil {
 				continue // as for all that follow
 			}
 			readers.Go(func() {
-				defer func() { <-z.reads }()
-				switch node, err := z.Read(reading, "list", z.Path+"/"+n.Name); {
+				defer func() { <-z.Desk.reads }()
+				switch node, err := z.Desk.Session.Read(reading, "list", z.Path+"/"+n.Name); {
 				case err == nil:
 					entries[i] = entryOf(n, node, foreign)
 				case errors.Is(err, driver.ErrNoAuth) && foreign:
@@ -150,7 +150,7 @@ func (z Znode) read(ctx context.Context, found families, known map[string]Entry)
 		}
 	}
 	if readers.Wait(); ctx.Err() != nil {
-		return Queue{}, z.WaitEnded(ctx, began)
+		return Queue{}, z.Desk.Session.WaitEnded(ctx, began)
 	}
 	if reading.Err() != nil {
 		return Queue{}, context.Cause(reading)
@@ -158,16 +158,16 @@ func (z Znode) read(ctx context.Context, found families, known map[string]Entry)
 	for family, entries := range q {
 		q[family] = slices.DeleteFunc(entries, func(e Entry) bool { return e.Name == "" }) // they have left
 	}
-	z.markStrays(q[z.cfg.Dialect.Family])
+	z.markStrays(q[z.Desk.cfg.Dialect.Family])
 	return q, nil
 }
 
 // markStrays marks the nodes that this client has made and no place of it owns, and has them deleted
 // in the background.
 func (z Znode) markStrays(entries []Entry) {
-	for _, i := range z.straysIn(Nodes(entries)) {
+	for _, i := range z.Desk.straysIn(Nodes(entries)) {
 		entries[i].Stray = true
-		z.Spawn(func() { _ = z.deleteNode(z.Path + "/" + entries[i].Name) })
+		z.Desk.Session.Spawn(func() { _ = z.Desk.deleteNode(z.Path + "/" + entries[i].Name) })
 	}
 }
 
@@ -183,7 +183,7 @@ func entryOf(q queue.Node, n driver.Node, foreign bool) Entry {
 // transaction must have created the node: else the error matches ErrNoNode.
 func (z Znode) Delete(ctx context.Context, node string, zxid int64) error {
 	path := z.Path + "/" + node
-	return z.cfg.explain(z.Repeat(ctx, "release", func(ctx context.Context, ds driver.Session) error {
+	return z.Desk.cfg.explain(z.Desk.Session.Repeat(ctx, "release", func(ctx context.Context, ds driver.Session) error {
 		if zxid == 0 {
 			return ds.Delete(ctx, path, driver.AnyVersion)
 		}
@@ -204,13 +204,13 @@ func (z Znode) Delete(ctx context.Context, node string, zxid int64) error {
 
 // Revoke asks the holder of a contender's node to give the lock back. zxid is as in Delete.
 func (z Znode) Revoke(ctx context.Context, node string, zxid int64, reason string) error {
-	err := z.rewrite(ctx, "mark", z.Path+"/"+node, func(n driver.Node) ([]byte, error) {
+	err := z.Desk.rewrite(ctx, "mark", z.Path+"/"+node, func(n driver.Node) ([]byte, error) {
 		if err := sameNode(n, zxid); err != nil {
 			return nil, err
 		}
 		return queue.Revoke(node, n.Data, reason)
 	})
-	return z.cfg.explain(err, z.Path)
+	return z.Desk.cfg.explain(err, z.Path)
 }
 
 // sameNode returns nil if a node was created by the transaction zxid, or if zxid is 0; else an
@@ -225,7 +225,7 @@ func sameNode(n driver.Node, zxid int64) error {
 // rewrite is Place.Amend for one node and any data. change returns the new data of the node
 // that was read, or an error for the caller.
 func (d *Desk) rewrite(ctx context.Context, kind, path string, change func(driver.Node) ([]byte, error)) error {
-	return d.Repeat(ctx, kind, func(ctx context.Context, ds driver.Session) error {
+	return d.Session.Repeat(ctx, kind, func(ctx context.Context, ds driver.Session) error {
 		for {
 			n, err := ds.Get(ctx, path)
 			if err != nil {

@@ -10,7 +10,10 @@ import (
 )
 
 // heart is the goroutine of a session that keeps its lease proven.
-type heart struct{ *requests }
+type heart struct {
+	*life
+	requests *requests
+}
 
 // beat keeps the lease proven. While a place needs it, it sends a Sync every
 // lease.Lease.ExchangeEvery, and after some of them a heartbeat: a write, which a quorum commits. See
@@ -20,7 +23,7 @@ type heart struct{ *requests }
 func (s heart) beat() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
-	var last attempt
+	var last lastTurn
 	var looked time.Time // instant of the last search for handles that callers have dropped
 	early := s.settings.early()
 	// Each turn checks the context: a hook may have taken longer than a period.
@@ -64,8 +67,8 @@ type turn struct {
 	write  bool          // it sends a heartbeat, after the Sync if there is one
 }
 
-// attempt is the heart's last turn.
-type attempt struct {
+// lastTurn is the heart's last turn.
+type lastTurn struct {
 	at     time.Time // an instant
 	wrote  time.Time // the instant of the last turn with a heartbeat
 	failed bool      // a request was not answered
@@ -73,7 +76,7 @@ type attempt struct {
 
 // plan decides what the heart does next. A turn that has failed is not repeated before an
 // interval has passed.
-func (s heart) plan(now time.Time, last attempt, early func(time.Duration) time.Duration) turn {
+func (s heart) plan(now time.Time, last lastTurn, early func(time.Duration) time.Duration) turn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	busy, every := s.needing > 0, s.lease.SyncEvery()
@@ -102,7 +105,7 @@ func (s heart) plan(now time.Time, last attempt, early func(time.Duration) time.
 	if last.failed {
 		again = last.at.Add(period)
 	}
-	if first := s.born.Add(lease.MinPeriod); s.unchecked.Load() && !busy {
+	if first := s.born.Add(lease.MinPeriod); s.requests.unchecked.Load() && !busy {
 		// A write of a caller is usually earlier. Without one, Healthy would not know what the
 		// ensemble has lost.
 		if first.Before(again) {
@@ -144,13 +147,13 @@ func (s heart) exchange(next turn) bool {
 func (s heart) request(kind string, write bool) bool {
 	root := s.settings.Root
 	_, end := hook.Start(s.settings.Operation, s.ctx, Operation{Kind: kind, Group: 1, Server: s.ds.Server(), Session: s.ds.ID()})
-	ctx, cancel := context.WithTimeout(s.ctx, s.requestTimeout())
+	ctx, cancel := context.WithTimeout(s.ctx, s.requests.requestTimeout())
 	defer cancel()
-	err := s.prove(write, func() (err error) {
-		s.waits(lease.Now().Add(s.requestTimeout()))
+	err := s.requests.prove(write, func() (err error) {
+		s.waits(lease.Now().Add(s.requests.requestTimeout()))
 		defer s.waits(time.Time{})
 		if write {
-			_, err = s.commit(ctx, []driver.Op{driver.CheckOp(root, driver.AnyVersion)})
+			_, err = s.requests.commit(ctx, []driver.Op{driver.CheckOp(root, driver.AnyVersion)})
 		} else {
 			err = s.ds.Sync(ctx, root)
 		}

@@ -176,13 +176,13 @@ func TestUrgentHeartbeatWaitsForAWriteOnly(t *testing.T) {
 		s := busySession(&onConn{generation: 1}, time.Second)
 		s.urgent = true
 		now := lease.Now()
-		last := attempt{at: now, wrote: now.Add(-lease.MinPeriod / 2)}
+		last := lastTurn{at: now, wrote: now.Add(-lease.MinPeriod / 2)}
 		never := func(time.Duration) time.Duration { return 0 }
-		if next := (heart{&s.requests}).plan(now, last, never); !next.write || !next.at.Equal(last.wrote.Add(lease.MinPeriod)) {
+		if next := (heart{&s.life, &s.requests}).plan(now, last, never); !next.write || !next.at.Equal(last.wrote.Add(lease.MinPeriod)) {
 			t.Errorf("next %+v, want a heartbeat %v after the last one", next, lease.MinPeriod)
 		}
 		s.Rest()
-		if next := (heart{&s.requests}).plan(now, last, never); next.write || !next.at.Equal(now.Add(lease.MinPeriod)) {
+		if next := (heart{&s.life, &s.requests}).plan(now, last, never); next.write || !next.at.Equal(now.Add(lease.MinPeriod)) {
 			t.Errorf("at rest: next %+v, want a Sync %v after the last exchange", next, lease.MinPeriod)
 		}
 	})

@@ -43,9 +43,9 @@ type Pool[M Member] struct {
 	closed  bool           // guarded by mu
 }
 
-// Member is a type of another package that embeds a *Session, and adds what that package keeps of the
-// session. A pool makes a member of each session, and returns members to its callers.
-type Member interface{ itself() *Session }
+// Member is what another package keeps of a session. A pool makes a member of each session, and returns members to
+// its callers.
+type Member interface{ Underlying() *Session }
 
 // NewPool returns a pool that opens a session when one is asked for, and not before. The
 // caller has to set Prepare and Attend before that.
@@ -63,8 +63,8 @@ func NewPool[M Member](set *Settings, connector driver.Connector) *Pool[M] {
 func (p *Pool[M]) Session(ctx context.Context, path string, bytes int) (M, error) {
 	for {
 		found, m, o, err := p.look(path, bytes)
-		if found && !m.itself().hasRoom(bytes) {
-			if err := m.itself().grow(ctx); err != nil {
+		if found && !m.Underlying().hasRoom(bytes) {
+			if err := m.Underlying().grow(ctx); err != nil {
 				return m, err
 			}
 			continue
@@ -219,7 +219,7 @@ func (p *Pool[M]) bar(n int, o *opening) {
 // fill puts a session into slot n. It returns an error instead if the session has ended
 // since it was opened, or if the pool is closed.
 func (p *Pool[M]) fill(n int, m M) error {
-	s := m.itself()
+	s := m.Underlying()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
@@ -350,7 +350,7 @@ func (p *Pool[M]) Close() {
 	p.mu.Unlock()
 	p.stop()
 	for _, m := range p.All() {
-		m.itself().End(driver.Closed, errs.ErrClosed)
+		m.Underlying().End(driver.Closed, errs.ErrClosed)
 	}
 	p.wg.Wait()
 }

@@ -36,7 +36,7 @@ func newSession(c *common, ds driver.Session, suspendedThen time.Duration) *Sess
 	// time of that handshake is not known, and proves nothing.
 	s.lease.Connected(handshake.Add(suspendedThen), lease.Now(), gen == 1)
 	s.report(driver.Connected)
-	s.wg.Go(heart{&s.requests}.beat)
+	s.wg.Go(heart{&s.life, &s.requests}.beat)
 	return s
 }
 
@@ -57,8 +57,8 @@ func assemble(ctx context.Context, c *common, ds driver.Session) *Session {
 	return s
 }
 
-// itself returns the session of any type that embeds it: see Member.
-func (s *Session) itself() *Session { return s }
+// Underlying returns the session itself, which is the simplest Member.
+func (s *Session) Underlying() *Session { return s }
 
 // ID returns the session's id.
 func (s *Session) ID() int64 { return s.ds.ID() }

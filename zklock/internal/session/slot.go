@@ -225,7 +225,7 @@ func (p *Pool[M]) Problem() error {
 func (p *Pool[M]) judge() (known bool, _ error) {
 	var silent error
 	for _, m := range p.All() {
-		s := m.itself()
+		s := m.Underlying()
 		failed := p.failed.Load()
 		switch proven := isProven(s); {
 		case proven && (failed == nil || answered(s).After(*failed)):
@@ -247,7 +247,7 @@ func (p *Pool[M]) judge() (known bool, _ error) {
 func (p *Pool[M]) Fail(d time.Duration) {
 	now := lease.Now()
 	for _, m := range p.All() {
-		if s := m.itself(); !s.IsOver() && answered(s).After(now.Add(-d)) {
+		if s := m.Underlying(); !s.IsOver() && answered(s).After(now.Add(-d)) {
 			return
 		}
 	}
