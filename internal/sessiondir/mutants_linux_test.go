@@ -28,14 +28,6 @@ var _ = []mutant.Mutant{
 		Tests:  []string{"TestNumberOfAProcessIsUsedAgain"},
 	},
 	{
-		Name:   "session-dir-notifier-at-once",
-		Breaks: "a short process waits at its end until the kernel has ended a notifier",
-		In:     (*reaper).watch,
-		Find:   "time.Since(began) < settled",
-		Put:    "began.IsZero()",
-		Tests:  []string{"TestShortWatchHasNoNotifier"},
-	},
-	{
 		Name:   "session-dir-zombie-lives",
 		Breaks: "a dead process whose parent does not wait for it counts as living",
 		In:     readStatus,

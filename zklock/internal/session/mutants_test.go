@@ -367,15 +367,6 @@ var _ = []mutant.Mutant{
 		By:     "zklock",
 	},
 	{
-		Name:   "unhealthy-while-answers-come",
-		Breaks: "the client is not healthy after a caller has waited in vain for another holder, although the ensemble answers",
-		In:     (*Pool[*Session]).Fail,
-		Find:   "answered(s).After(now.Add(-d))",
-		Put:    "answered(s).After(now.Add(d))",
-		Tests:  []string{"TestHealthyFailsWithItsCallers"},
-		By:     "zklock",
-	},
-	{
 		Name:   "unhealthy-after-the-outage",
 		Breaks: "the client is not healthy after the answer that ends an outage",
 		In:     (*Pool[*Session]).judge,
