@@ -88,8 +88,8 @@ func TestStoppedWatcherIsReplaced(t *testing.T) {
 	}
 }
 
-// TestShortWatchHasNoNotifier: a process that ends soon does not wait for the end of a notifier, and ends the session of a
-// dead one all the same.
+// TestShortWatchHasNoNotifier: a process that ends soon does not wait for the end of a notifier, and yet ends the session of
+// a dead one.
 func TestShortWatchHasNoNotifier(t *testing.T) {
 	b := newBench(t)
 	key := ensembleOf(ours).key()

@@ -55,8 +55,8 @@ func (a *app) wrapper(f runFlags, names, command []string) (*wrapper, error) {
 	return &wrapper{app: a, flags: f, client: client, signals: signals, path: path, command: command, names: names, timeout: cfg.SessionTimeout}, nil
 }
 
-// startHelpers starts what run needs beside the command, while the lock is acquired. The caller calls end at the end. A short
-// run collects no garbage: the buffers of one connection would make it do so, for 2 ms.
+// startHelpers starts the processes that guard the command, while the lock is acquired. The caller calls end at the end. A
+// short run collects no garbage: the buffers of one connection would make it do so, for 2 ms.
 func (w *wrapper) startHelpers() (end func()) {
 	if percent := debug.SetGCPercent(-1); percent >= 0 {
 		time.AfterFunc(helpersTime, func() { debug.SetGCPercent(percent) })
