@@ -101,6 +101,7 @@ var importRules = map[string]imports{
 	"zklock/internal/simulation": {}, // it has tests only
 	"cmd/zklock":                 {ours: []string{"cmd/zklock/internal/", "contrib/locktest/txnlog", "internal/operator", "internal/sessiondir", "zklock", "zklock/election", "zklock/inspect", "zklock/once", "zklock/zkdriver", "internal/netcontrol"}, foreign: []string{"github.com/spf13/cobra"}},
 	"cmd/zklock/zklock-kerberos": {ours: []string{""}, foreign: []string{""}},
+	"cmd/zklock/internal/early":  {ours: []string{"cmd/zklock/internal/run", "cmd/zklock/internal/tty"}},
 	"cmd/zklock/internal/run":    {ours: []string{"cmd/zklock/internal/tty"}},
 	"cmd/zklock/internal/doctor": {ours: []string{"zklock"}},
 	"cmd/zklock/internal/tty":    {},

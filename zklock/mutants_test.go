@@ -106,4 +106,12 @@ var _ = []mutant.Mutant{
 		Put:    "false && unknown(locks[0])",
 		Tests:  []string{"TestCallerLockWithoutMode"},
 	},
+	{
+		Name:   "problem-is-not-shown",
+		Breaks: "the page, expvar and Stats show nothing of a client that acquires no lock in an outage",
+		In:     (*Client).Stats,
+		Find:   "st.Problem = err.Error()",
+		Put:    "_ = err",
+		Tests:  []string{"TestHealthyFailsWithItsCallers"},
+	},
 }

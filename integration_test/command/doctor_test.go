@@ -44,7 +44,7 @@ func TestDoctorFindsAnEnsembleHealthy(t *testing.T) {
 			t.Errorf("nothing of %s:\n%s", s.Addr(), found)
 		}
 	}
-	for _, text := range []string{"follower", "leader", "has container znodes", "30s, as asked for", "500ms is not less", "maxClientCnxns", "a quorum of the servers answers: 3 of the 3 in the URL run; if these are all that vote, 1 can stop", "all that locks need on " + root, "sequence", "clock", "orphans", "foreign", "a leader that falls silent costs all locks, a follower none"} {
+	for _, text := range []string{"follower", "leader", "for a session, ", " connection", "has container znodes", "30s, as asked for", "500ms is not less", "maxClientCnxns", "a quorum of the servers answers: 3 of the 3 in the URL run; if these are all that vote, 1 can stop", "all that locks need on " + root, "sequence", "clock", "orphans", "foreign", "a leader that falls silent costs all locks, a follower none"} {
 		if !strings.Contains(found, text) {
 			t.Errorf("nothing of %q:\n%s", text, found)
 		}

@@ -20,12 +20,22 @@ func (r *reaper) watch(ctx context.Context, key string, f *os.File) {
 		defer replaced()
 		r.beat(ctx, f, key+suffixWatch)
 	})
+	for began := time.Now(); time.Since(began) < settled; {
+		r.scan(ctx, key)
+		if !sleep(ctx, settled/10) {
+			return
+		}
+	}
 	n := newNotifier(r.dir)
 	defer n.close()
 	for ctx.Err() == nil {
 		r.round(ctx, key, n)
 	}
 }
+
+// settled is how long a process watches without a notifier at first, and looks at all files again and again. The kernel
+// needs some 15 ms to end a notifier, in which the end of its process waits: a third of the time of a short command.
+const settled = 100 * time.Millisecond
 
 // round looks at all files, and then, for a rest, at those that processes close.
 func (r *reaper) round(ctx context.Context, key string, n *notifier) {

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/zklock/go-zklock/internal/testkit/wait"
@@ -47,9 +48,7 @@ func TestOneWatchesAndTheNextTakesOver(t *testing.T) {
 		id := int64(100 + i)
 		b.died(id, nil)
 		wait.Until(t, fmt.Sprintf("session %d is ended", id), func() bool { return slices.Contains(b.close.all(), id) })
-		if n := notifiers(t); n != 1 {
-			t.Errorf("%d watch, want one", n)
-		}
+		wait.Until(t, "one watches, and no other one", func() bool { return notifiers(t) == 1 })
 		stop()
 	}
 	b.died(7, nil)
@@ -87,6 +86,35 @@ func TestStoppedWatcherIsReplaced(t *testing.T) {
 	if n := notifiers(t); n != 1 {
 		t.Errorf("%d watch, want one", n)
 	}
+}
+
+// TestShortWatchHasNoNotifier: a process that ends soon does not wait for the end of a notifier, and yet ends the session of
+// a dead one.
+func TestShortWatchHasNoNotifier(t *testing.T) {
+	b := newBench(t)
+	key := ensembleOf(ours).key()
+	f, err := b.dir.openFIFO(key + suffixWatch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	dead()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() { newReaper(b.dir, b.me, b.reaper.log, b.closer, nil).watch(ctx, key, f) })
+		sleep(ctx, settled/3)
+		b.died(7, nil)
+		sleep(ctx, settled/3)
+		if got := b.close.all(); !slices.Equal(got, []int64{7}) {
+			t.Errorf("the sessions %v are ended, want 7", got)
+		}
+		if n := notifiers(t); n != 0 {
+			t.Errorf("%d notifiers, %v after the watch began, want none", n, 2*settled/3)
+		}
+		cancel()
+		wg.Wait()
+	})
 }
 
 // notifiers returns how many notifiers this process has.

@@ -76,7 +76,7 @@ func (d *dialer) closedEarly(server string, err error) error {
 	}
 	tls := "it expects TLS: use zks:// instead of zk://"
 	if d.config.tls != nil {
-		tls = "it speaks no TLS: use zk:// instead of zks://"
+		tls = "it speaks no TLS: use zk:// instead of zks://, or see in its log why it cannot"
 	}
 	return &verdict{fmt.Sprintf("closed the connection before it answered: either it is %v, or it has no quorum, or it has %s, or %s", errNotZooKeeper, limit, tls), []error{err, errNotZooKeeper}}
 }

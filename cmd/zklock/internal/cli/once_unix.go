@@ -102,7 +102,8 @@ func (a *app) runOnce(ctx context.Context, f runFlags, name, slot string, comman
 	w.slot = slot
 	t := newTurn(w.client, name, slot)
 	f.exitCode, f.quiet = exitNotAcquired, false // -E and -q are about the slot
-	lock, err := f.acquire(ctx, w.client, w.signals, []string{name}, command[0], t.acquire, func(*zklock.Lock) { w.pending = !t.giveUp() })
+	defer w.startHelpers()()
+	lock, err := f.acquire(ctx, w, t.acquire, func(*zklock.Lock) { w.pending = !t.giveUp() })
 	if errors.Is(err, errSlotHasRun) {
 		text, isLater := t.why(ctx)
 		return &failure{code: w.flags.exitCode, err: errors.New(text), silent: w.flags.quiet && !isLater}

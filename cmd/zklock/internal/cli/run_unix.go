@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	_ "github.com/zklock/go-zklock/cmd/zklock/internal/early" // makes this process a guard or a closer
 	"github.com/zklock/go-zklock/cmd/zklock/internal/run"
 	"github.com/zklock/go-zklock/internal/operator"
 	"github.com/zklock/go-zklock/internal/sessiondir"
@@ -23,11 +24,9 @@ import (
 
 func init() { subcommands = append(subcommands, (*app).runCommand) }
 
-// subprocess does the work of a process that this program starts for its own use.
+// subprocess does the work of a process that this program starts for its own use. A guard does not come here: see package
+// early.
 func subprocess() (code int, ran bool) {
-	if run.IsGuard() {
-		run.BeGuard()
-	}
 	if run.IsCloser() {
 		run.BeCloser(func(files []*os.File) {
 			quiet := slog.New(slog.DiscardHandler)
@@ -202,7 +201,8 @@ func (a *app) run(ctx context.Context, f runFlags, names, command []string) erro
 		return err
 	}
 	defer w.close()
-	lock, err := f.acquire(ctx, w.client, w.signals, names, command[0], f.acquirer(w.client, names).Acquire, w.release)
+	defer w.startHelpers()()
+	lock, err := f.acquire(ctx, w, f.acquirer(w.client, names).Acquire, w.release)
 	if err != nil {
 		return err
 	}
@@ -265,11 +265,11 @@ func (f *runFlags) acquirer(client *zklock.Client, names []string) zklock.Acquir
 
 // acquire acquires the locks, by a call of take. A signal ends the wait, and giveBack gets locks that were acquired
 // meanwhile.
-func (f *runFlags) acquire(ctx context.Context, client *zklock.Client, signals *run.Signals, names []string, command string,
+func (f *runFlags) acquire(ctx context.Context, w *wrapper,
 	take func(context.Context, ...zklock.AcquireOption) (*zklock.Lock, error), giveBack func(*zklock.Lock)) (*zklock.Lock, error) {
 	label := f.label
 	if label == "" {
-		label = filepath.Base(command)
+		label = filepath.Base(w.command[0])
 	}
 	opts := []zklock.AcquireOption{zklock.WithLabel(label), zklock.WithRevocable()}
 	if f.candidate {
@@ -289,6 +289,8 @@ func (f *runFlags) acquire(ctx context.Context, client *zklock.Client, signals *
 		lock, err := take(ctx, opts...)
 		acquired <- outcome{lock, err}
 	}()
+	late := time.NewTimer(helpersTime)
+	defer late.Stop()
 	for {
 		select {
 		case o := <-acquired:
@@ -300,10 +302,12 @@ func (f *runFlags) acquire(ctx context.Context, client *zklock.Client, signals *
 				if code = f.exitCode; f.quiet {
 					return nil, &failure{code: code, err: o.err, silent: true}
 				}
-				return nil, fail(code, fmt.Errorf("%w%s", o.err, holding(client, names, o.err.Error())))
+				return nil, fail(code, fmt.Errorf("%w%s", o.err, holding(w.client, w.names, o.err.Error())))
 			}
 			return nil, fail(code, o.err)
-		case sig := <-signals.Caught():
+		case <-late.C:
+			w.helpers.End() // two processes for a wait without end would be too many
+		case sig := <-w.signals.Caught():
 			if !run.EndsWait(sig) {
 				continue // there is no command yet that could get it
 			}
@@ -315,6 +319,9 @@ func (f *runFlags) acquire(ctx context.Context, client *zklock.Client, signals *
 		}
 	}
 }
+
+// helpersTime bounds the time for which helpers wait for the lock. After it, their start is a small part of the whole.
+const helpersTime = time.Second
 
 // holding says of each name which process holds it, or one of those that do, if the error of an
 // acquisition does not: without a wait it read nothing, and after a wait it names the contender ahead,

@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"os"
+	"runtime"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -25,6 +27,7 @@ type wrapper struct {
 	names   []string      // of the locks
 	slot    string        // that the command runs for; "" if for none
 	timeout time.Duration // of the session that is asked for
+	helpers *run.Helpers  // nil for elect, whose wait is long
 
 	pending bool // the ensemble has not confirmed a release in time
 	quiet   bool // close prints nothing: the exit code says more
@@ -50,6 +53,16 @@ func (a *app) wrapper(f runFlags, names, command []string) (*wrapper, error) {
 		return nil, err
 	}
 	return &wrapper{app: a, flags: f, client: client, signals: signals, path: path, command: command, names: names, timeout: cfg.SessionTimeout}, nil
+}
+
+// startHelpers starts the processes that guard the command, while the lock is acquired. The caller calls end at the end. A
+// short run collects no garbage: the buffers of one connection would make it do so, for 2 ms.
+func (w *wrapper) startHelpers() (end func()) {
+	if percent := debug.SetGCPercent(-1); percent >= 0 {
+		time.AfterFunc(helpersTime, func() { debug.SetGCPercent(percent) })
+	}
+	w.helpers = run.StartHelpers(runtime.GOOS == "linux") // elsewhere no session has a file
+	return w.helpers.End
 }
 
 // releaseTime bounds the wait for the confirmation of a release, and that for the end of the session. The exit code of
@@ -118,7 +131,7 @@ func (w *wrapper) run(lock *zklock.Lock) (run.Result, error) {
 	result, err := run.Run(run.Config{
 		Command: run.Command{Path: w.path, Args: w.command,
 			Env: run.Environment(run.Variables{Names: strings.Join(w.names, "\n"), Paths: strings.Join(paths, "\n"), Token: lock.Token().String(), Slot: w.slot})},
-		Lease: lock, Timing: timing, Signals: w.signals, Log: w.messages.printf, LogNow: w.messages.printNow, Sessions: sessions, Revoked: lock.Revoked(),
+		Lease: lock, Timing: timing, Signals: w.signals, Log: w.messages.printf, LogNow: w.messages.printNow, Sessions: sessions, Helpers: w.helpers, Revoked: lock.Revoked(),
 	})
 	if err != nil {
 		return run.Result{}, startFailure(err)

@@ -73,7 +73,7 @@ func (r *Report) reach(p Patient, servers []server) {
 			r.ok("server", "%s gives out sessions, %v for one", s.host, s.took.Round(time.Millisecond))
 			r.unknown("version", "%s: its version is not known, because it does not answer srvr", s.host)
 		default:
-			r.ok("server", "%s: %v, %s, %v for a session", s.host, s.version, s.srvr["mode"], s.took.Round(time.Millisecond))
+			r.ok("server", "%s: %v, %s, %v for a session%s", s.host, s.version, s.srvr["mode"], s.took.Round(time.Millisecond), s.connections())
 		}
 	}
 	seen := make(map[version]bool)

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"strings"
 	"sync"
@@ -121,6 +122,18 @@ func (s *server) tick() (tick time.Duration, certain bool) {
 		return time.Duration(ms) * time.Millisecond, true
 	}
 	return s.shortest / 2, s.shortest > 0 && s.longest == 10*s.shortest
+}
+
+// connections says how many connections the server has, without the one that asked.
+func (s *server) connections() string {
+	switch n, err := strconv.Atoi(s.srvr["connections"]); {
+	case err != nil:
+		return ""
+	case n == 2:
+		return ", 1 connection"
+	default:
+		return fmt.Sprintf(", %d connections", max(n-1, 0))
+	}
 }
 
 // number returns a number of the server's configuration.

@@ -65,6 +65,11 @@ func TestVersionOfAServersReply(t *testing.T) {
 	if got["zookeeper version"] != "3.8.0-x, built on 2022" || got["mode"] != "leader" || len(got) != 3 {
 		t.Errorf("%q", got)
 	}
+	for said, want := range map[string]string{"": "", "Connections: 1\n": ", 0 connections", "Connections: 2\n": ", 1 connection", "Connections: 41\n": ", 40 connections"} {
+		if s := (&server{srvr: fields(said, ":")}); s.connections() != want {
+			t.Errorf("%q: %q, want %q", said, s.connections(), want)
+		}
+	}
 	s := server{conf: fields("clientPort=2181\ntickTime=2000\nmaxClientCnxns=60\n", "=")}
 	if tick, sure := s.tick(); tick.Seconds() != 2 || !sure {
 		t.Errorf("%v, %v", tick, sure)

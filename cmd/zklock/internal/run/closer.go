@@ -5,6 +5,7 @@ package run
 import (
 	"os"
 	"strconv"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -14,23 +15,31 @@ const closerName = "lock-closer"
 
 // IsCloser reports whether this process was started to be a closer. Then it must call BeCloser and
 // nothing else.
-func IsCloser() bool { return len(os.Args) == 3 && os.Args[0] == closerName }
+func IsCloser() bool { return len(os.Args) == 2 && os.Args[0] == closerName }
 
-// BeCloser waits for the wrapper's end, and then until the command's group is empty. It calls end with
-// the files of the wrapper's sessions, and ends this process. Until then this process has the files
-// open, so that no other process ends the sessions. It does not return.
+// BeCloser calls AwaitDeath and then end, with the files of the wrapper's sessions, and ends this process. Until then this
+// process has the files open, so that no other process ends the sessions. It does not return.
 func BeCloser(end func(files []*os.File)) {
+	AwaitDeath()
+	end(inherited)
+	os.Exit(0)
+}
+
+var (
+	died      sync.Once  // of the wrapper and its command
+	inherited []*os.File // of the wrapper's sessions
+)
+
+// AwaitDeath waits, in a closer, until the wrapper has ended, and then until the command's group is empty.
+func AwaitDeath() { died.Do(func() { inherited = awaitDeath() }) }
+
+func awaitDeath() (files []*os.File) {
 	group, err := strconv.Atoi(os.Args[1])
-	n, bad := strconv.Atoi(os.Args[2])
-	if err != nil || bad != nil || group < 0 || group == 1 {
+	if err != nil || group < 0 || group == 1 {
 		os.Exit(1) // a person has started it
 	}
 	beHelper(closerName)
-	files := make([]*os.File, n)
-	for i := range files {
-		files[i] = os.NewFile(uintptr(guardFiles+i), "session")
-	}
-	awaitWrapper()
+	files = awaitWrapper()
 	// The guard does the same, if it lives. Since the group gets KILL before the look, one look is
 	// enough: see isEmpty.
 	if group != noGroup {
@@ -39,14 +48,13 @@ func BeCloser(end func(files []*os.File)) {
 			time.Sleep(pause)
 		}
 	}
-	end(files)
-	os.Exit(0)
+	return files
 }
 
 // noGroup is the group of a closer whose command is dead.
 const noGroup = 0
 
-// heir is the closer of Bequeath. The pipe to it must not be closed before the end of this process.
+// heir is the closer of Bequeath. The socket to it must not be closed before the end of this process.
 var heir *guard
 
 // Bequeath starts a process that ends the sessions of files once this process has ended, for at most a session
@@ -54,7 +62,10 @@ var heir *guard
 // sessions expire.
 func Bequeath(files []*os.File) {
 	if len(files) > 0 && heir == nil {
-		heir, _ = forkCloser(noGroup, files)
+		var err error
+		if heir, err = forkCloser(noGroup); err == nil {
+			_ = heir.give(files)
+		}
 	}
 }
 
@@ -67,10 +78,9 @@ func isDeserted(group int) bool {
 	return !some
 }
 
-// forkCloser starts a closer for the sessions of files, outside of the command's group. It does
-// not wait until the closer works.
-func forkCloser(group int, files []*os.File) (*guard, error) {
-	return fork("closer", []string{closerName, strconv.Itoa(group), strconv.Itoa(len(files))}, 0, files)
+// forkCloser starts a closer, outside of the command's group.
+func forkCloser(group int) (*guard, error) {
+	return fork("closer", []string{closerName, strconv.Itoa(group)}, 0)
 }
 
 // closeOthers returns the descriptors of a process with an entry for each other descriptor of this one,
@@ -94,7 +104,7 @@ func closeOthers(descriptors []uintptr) []uintptr {
 // noteCloser records the end of the closer. If it was killed from outside, another one is started, as
 // launch does it.
 func (g *group) noteCloser() {
-	g.closer.closePipes()
+	_ = g.closer.alive.Close()
 	g.closer = nil
 	if g.doomed {
 		return
@@ -104,9 +114,9 @@ func (g *group) noteCloser() {
 	id, files := g.id, g.files
 	go func() {
 		time.Sleep(launchPause)
-		c, err := forkCloser(id, files)
+		c, err := forkCloser(id)
 		if err == nil {
-			err = c.await()
+			err = c.employ(files)
 		}
 		outcome <- launched{c, err}
 	}()

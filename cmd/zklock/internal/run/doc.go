@@ -9,6 +9,7 @@
 //   - A closer, another small process, is outside of the group. If the wrapper dies, the closer
 //     waits until the group is empty, and ends the wrapper's sessions then. It has their
 //     files open, as the guard does. So their flocks show others that they are still in use.
+//     Both may be started while the lock is acquired, and get the files when it is: see [Helpers].
 //   - The group is what signals go to, and what the wrapper waits for: the command, and all
 //     of its descendants that have not left the group. If the command's first process leads a group
 //     of its own, as coreutils timeout does, the wrapper treats that group in the same way.

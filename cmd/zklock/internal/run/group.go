@@ -28,23 +28,14 @@ type group struct {
 	log       func(format string, args ...any)
 }
 
-// newGroup starts a guard, in a group of its own, and a closer if there are files. It may take as
+// newGroup returns a group with a guard that works, and a closer if there are files: those of h, or new ones. It may take as
 // long as guardStart: the lease is looked at afterwards. It does not wait until the closer works, since
-// the closer has the files from its start on.
-func newGroup(files []*os.File, log func(string, ...any)) (*group, error) {
-	gd, err := startGuard(0, files)
-	if gd == nil {
-		return nil, err
+// the files are open in the socket to it.
+func newGroup(h *Helpers, files []*os.File, log func(string, ...any)) (*group, error) {
+	if g, err := h.group(files, log); err == nil {
+		return g, nil
 	}
-	g := &group{id: gd.pid, guard: gd, guarded: true, files: files, log: log}
-	if err == nil && len(files) > 0 {
-		g.closer, err = forkCloser(g.id, files)
-	}
-	if err != nil {
-		g.close()
-		return nil, err
-	}
-	return g, nil
+	return StartHelpers(len(files) > 0).group(files, log) // there were none, or a guard has died while it waited
 }
 
 // start starts the command in the group. The calling goroutine must be locked to its thread until

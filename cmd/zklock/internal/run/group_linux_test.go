@@ -114,7 +114,7 @@ func TestProcOfOtherProcessIDs(t *testing.T) {
 // TestKeptProcessHidesNoOther: the first process leads a group and has ended. It is not collected, and the
 // wrapper notes that its guard or its closer is stopped or dead nevertheless.
 func TestKeptProcessHidesNoOther(t *testing.T) {
-	g, err := newGroup([]*os.File{sessionFile(t)}, t.Logf)
+	g, err := newGroup(nil, []*os.File{sessionFile(t)}, t.Logf)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +152,7 @@ func ended(t *testing.T) *group {
 	t.Helper()
 	runtime.LockOSThread()
 	t.Cleanup(runtime.UnlockOSThread)
-	g, err := newGroup(nil, t.Logf)
+	g, err := newGroup(nil, nil, t.Logf)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,6 +23,9 @@ type Config struct {
 	// killed and the group is dead: see BeCloser. Run does not close them.
 	Sessions []*os.File
 
+	// Helpers were started before the lock was acquired. Run starts its own if it is nil, or they have died.
+	Helpers *Helpers
+
 	// Revoked is closed when an operator asks for the lock: the command gets TERM then, as if
 	// the wrapper had got it. It may be nil.
 	Revoked <-chan struct{}
@@ -54,11 +57,7 @@ func Run(c Config) (Result, error) {
 	runtime.LockOSThread() // the command dies with the thread that has started it
 	defer runtime.UnlockOSThread()
 	r := &runner{Config: c, terminal: openTerminal()}
-	// The start of a guard keeps a processor until the kernel has loaded the program.
-	if runtime.GOMAXPROCS(0) == 1 {
-		runtime.GOMAXPROCS(2)
-	}
-	g, err := newGroup(c.Sessions, c.Log)
+	g, err := newGroup(c.Helpers, c.Sessions, c.Log)
 	if err != nil {
 		return Result{}, err
 	}

@@ -51,7 +51,7 @@ func TestLeaseIsLookedAtAfterTheGuard(t *testing.T) {
 // lease ends. The program never runs.
 func TestLeaseEndsDuringTheStart(t *testing.T) {
 	l, said := newLease(), messages{}
-	g, err := newGroup(nil, said.log)
+	g, err := newGroup(nil, nil, said.log)
 	if err != nil {
 		t.Fatal(err)
 	}
