@@ -298,17 +298,22 @@ func (c *creation) created(ctx context.Context, children []int32) (turn bool, er
 	}
 	permits := p.nodes[0].kind.Permits
 	within := permits > 0 && len(children) == 1 && children[0] > 0 && int(children[0]) <= permits
-	if permits > 0 && !within {
-		p.unmarked = c.data
+	if permits > 0 {
+		p.unmarked, p.marks = c.data, !within
 	}
-	return alone || within && c.succeeds(), nil
+	return alone || within && !p.nodes[0].guid.Looks(), nil
 }
 
-// succeeds reports whether a new place, which is for one of as many permits as there are contenders or more, replaces
-// one that was granted. What is ahead of it and holds has a permit, too: what was ahead of the one that it replaces wanted
-// one when that was granted; and what came after that, and wants something else, finds either of the two in each list, and
-// gives way.
-func (c *creation) succeeds() bool { return c.replaces != nil && !c.replaces.Granted.IsZero() }
+// mayCount reports whether the count of children may grant the place for a permit that replaces this one, if no more contenders are
+// in the queue than it asks for. This one was granted, so no more hold than before. What is ahead and holds has a permit, too: what
+// was ahead of this one wanted one when this one was granted; and what came after that, and wants something else, finds
+// either of the two in each list, and gives way. One ahead that asks for fewer permits counts the new one as ahead, since its
+// node does not say that it is granted by a look: see decidePermit.
+//
+// Where the last look showed one that asks for fewer, the new one is granted by a look, in its turn. Else that one has come since, and
+// does not wait for long: a place is replaced while its client has let through the gate as many as hold, and one more makes the count
+// too large.
+func (p *Place) mayCount() bool { return p != nil && !p.Granted.IsZero() && !p.lowered }
 
 // accept checks a place whose nodes exist: its sequence numbers, up to last,
 // must be usable, no queue may have more contenders than max_contenders allows, and its

@@ -30,7 +30,9 @@ type Place struct {
 	doubtful     bool // a create's outcome was unknown at some time: twins may appear
 	guarded      bool // guarded by Desk.mu; guards have had its nodes
 
-	unmarked []byte   // the data of a permit's node that has to be marked when it is granted; nil: it need not be
+	unmarked []byte   // the data of a permit's node until it is granted
+	marks    bool     // that node has to be marked when it is granted
+	lowered  bool     // the last look at a permit's queue has shown one ahead that asks for fewer permits
 	opening  creating // what creates its nodes, while no attempt has the place; nil: they exist, or an attempt creates them
 
 	watches     *Session           // of the session
@@ -72,6 +74,9 @@ func newPlace(s *Session, wants []Want, keepable bool, replaces *Place) (*Place,
 		desk.serial++
 		c := &nodes[i]
 		c.dir, c.kind, c.guid = w.Path, w.Kind, queue.GUID{Session: desk.ID(), Serial: desk.serial}
+		if w.Kind.Permits > 0 && !replaces.mayCount() {
+			c.guid = c.guid.Looking()
+		}
 		if keepable {
 			c.guid, p.dataTurn = c.guid.Keepable(), 0
 		}
