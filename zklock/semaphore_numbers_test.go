@@ -75,8 +75,8 @@ func TestPermitAfterASmallerNumberLooks(t *testing.T) {
 		l := <-waiting[0]
 		for range 2 {
 			time.Sleep(5 * time.Second)
-			none(t, "a third holder beside one that asks for two permits", waiting[1])
-			none(t, "a third holder beside one that asks for two permits", waiting[2])
+			none(t, "a third holder, while one that asks for two permits holds,", waiting[1])
+			none(t, "a third holder, while one that asks for two permits holds,", waiting[2])
 		}
 		mustRelease(t, fewer) // then three may hold
 		mustRelease(t, <-waiting[1])

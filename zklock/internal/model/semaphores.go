@@ -40,7 +40,7 @@ type permit struct {
 	lower  bool // its last look has shown one ahead that asks for fewer
 	marks  bool // its node has to be marked when it is granted
 	marked bool
-	watch  uint8 // whom its client watches, by index, while it sleeps
+	watch  uint8 // the contenders that its client watches, by index, while it sleeps
 }
 
 // permitQueue is the queue, oldest first.

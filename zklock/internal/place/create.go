@@ -257,7 +257,7 @@ func (c *creation) end() {
 //
 // turn means that the transaction proves that it is the place's turn. It does if no other contender is in the
 // queue: each parent's count of children, right after the create, was 1. A larger count proves it for a permit
-// that replaces one: see succeeds. For other kinds it proves nothing: the other children may be readers, or not
+// that replaces one: see mayCount. For other kinds it proves nothing: the other children may be readers, or not
 // be contenders at all.
 func (c *creation) created(ctx context.Context, children []int32) (turn bool, err error) {
 	desk, p := c.desk, c.p
@@ -303,17 +303,6 @@ func (c *creation) created(ctx context.Context, children []int32) (turn bool, er
 	}
 	return alone || within && !p.nodes[0].guid.Looks(), nil
 }
-
-// mayCount reports whether the count of children may grant the place for a permit that replaces this one, if no more contenders are
-// in the queue than it asks for. This one was granted, so no more hold than before. What is ahead and holds has a permit, too: what
-// was ahead of this one wanted one when this one was granted; and what came after that, and wants something else, finds
-// either of the two in each list, and gives way. One ahead that asks for fewer permits counts the new one as ahead, since its
-// node does not say that it is granted by a look: see decidePermit.
-//
-// Where the last look showed one that asks for fewer, the new one is granted by a look, in its turn. Else that one has come since, and
-// does not wait for long: a place is replaced while its client has let through the gate as many as hold, and one more makes the count
-// too large.
-func (p *Place) mayCount() bool { return p != nil && !p.Granted.IsZero() && !p.lowered }
 
 // accept checks a place whose nodes exist: its sequence numbers, up to last,
 // must be usable, no queue may have more contenders than max_contenders allows, and its
