@@ -53,7 +53,7 @@ var importRules = map[string]imports{
 	"zklock/internal/place":    {ours: []string{"internal/backlog", "zklock/driver", "zklock/internal/errs", "zklock/internal/hook", "zklock/internal/lease", "zklock/internal/mutex", "zklock/internal/queue", "zklock/internal/session"}},
 	"zklock/internal/local":    {ours: []string{"internal/backlog", "zklock/driver", "zklock/internal/errs", "zklock/internal/hook", "zklock/internal/lease", "zklock/internal/mutex", "zklock/internal/place", "zklock/internal/queue", "zklock/internal/session"}},
 	"zklock/internal/deadlock": {ours: []string{"internal/backlog", "zklock/driver", "zklock/internal/errs", "zklock/internal/hook", "zklock/internal/lease", "zklock/internal/local", "zklock/internal/mutex", "zklock/internal/place", "zklock/internal/queue", "zklock/internal/session"}},
-	"zklock/internal/model":    {ours: []string{"zklock/internal/lease"}},
+	"zklock/internal/model":    {ours: []string{"zklock/driver", "zklock/internal/errs", "zklock/internal/lease", "zklock/internal/queue"}},
 	"zklock":                   {ours: zklockNeeds},
 	"zklock/election":          {ours: []string{"zklock"}},
 	"zklock/once":              {ours: []string{"zklock"}},

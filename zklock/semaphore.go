@@ -11,11 +11,12 @@ import (
 // Semaphore is the name of a lock with a number of permits: at most that many holders have
 // one at a time, among all processes. Like a [Mutex] it has no state.
 //
-// Permits are granted in the order of the queue. All clients have to use the same number
-// of permits for a name, and no other kind of lock. A contender that finds another number
-// or another kind ahead of it in the queue fails with [ErrConflict]. To change the number
-// in a rolling deployment, use a name that contains it, such as "workers-5", and take both
-// semaphores, the old one first, until all processes do.
+// Permits are granted in the order of the queue. The number may change, as in a rolling
+// deployment: the limit of a contender is the least number that it and those ahead of it ask
+// for. So at any moment no more hold than any of the holders has asked for.
+//
+// All clients have to use no other kind of lock for the name. A contender that finds another
+// kind ahead of it in the queue fails with [ErrConflict].
 type Semaphore struct{ lockable }
 
 var _ Acquirer = (*Semaphore)(nil)
@@ -25,7 +26,7 @@ var _ Acquirer = (*Semaphore)(nil)
 const MaxPermits = 10_000
 
 // Semaphore returns the semaphore with the given name and number of permits, from 1 to
-// [MaxPermits]. Acquiring one with another number fails with [ErrConflict]. [Client.Mutex]
+// [MaxPermits]. Acquiring one with a number outside of that fails with [ErrConflict]. [Client.Mutex]
 // has the rules for names.
 func (c *Client) Semaphore(name string, permits int) *Semaphore {
 	s := &Semaphore{c.lockable(name, queue.Kind{Mode: queue.Permit, Permits: permits})}

@@ -74,8 +74,8 @@ func TestKindsOfOneNameConflict(t *testing.T) {
 		for i := range kinds {
 			l := mustLock(t)(kinds[i](c).Acquire(t.Context()))
 			for j := range kinds {
-				if i == j {
-					continue
+				if i == j || i > 0 && j > 0 {
+					continue // semaphores with different numbers wait for each other
 				}
 				for _, by := range []*zklock.Client{c, d} {
 					what := fmt.Sprint("kind ", j, " while kind ", i, " is held")

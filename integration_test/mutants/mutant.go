@@ -8,7 +8,6 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -84,13 +83,13 @@ func packages(all []numbered, tester string) (found []string) {
 	return found
 }
 
-// load reads the mutants of all packages of the module below root.
+// load reads the mutants of all packages below root, those of other modules, too.
 func load(root string) (all []numbered, err error) {
 	err = filepath.WalkDir(root, func(file string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && file != root && (strings.HasPrefix(d.Name(), ".") || exists(filepath.Join(file, "go.mod"))):
+		case d.IsDir() && file != root && strings.HasPrefix(d.Name(), "."):
 			return fs.SkipDir
 		case d.IsDir() || !strings.HasPrefix(d.Name(), "mutants") || !strings.HasSuffix(d.Name(), "_test.go"):
 			return nil
@@ -107,11 +106,6 @@ func load(root string) (all []numbered, err error) {
 		return err
 	})
 	return all, err
-}
-
-func exists(file string) bool {
-	_, err := os.Stat(file)
-	return err == nil
 }
 
 // readList reads the mutants of one test file.

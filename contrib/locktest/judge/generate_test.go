@@ -99,6 +99,9 @@ func (g *generated) together(name string, id int, token int64) (int, int64) {
 	add := func(id int, kind history.Kind) float64 {
 		now += 0.1 + g.rng.Float64()
 		e := proto
+		if e.Permits > 0 {
+			e.Permits += id % 2 // so many may hold together as the least of them asks for
+		}
 		e.Kind, e.ID, e.Worker = kind, id, 1+id%3
 		if kind == history.Granted && g.tokens {
 			e.Token = history.Token(strconv.FormatInt(token, 10))
@@ -248,8 +251,12 @@ func changedRead(g *generated) bool {
 // thirdPermit grants a permit before the newest checks of two holds that have one, and lets the new hold be sure.
 func thirdPermit(g *generated) bool {
 	for i := range len(g.ids) - most {
-		third, until := g.ids[i+most], math.Inf(1)
+		third, until, fewest := g.ids[i+most], math.Inf(1), math.MaxInt
 		ok := g.find(third, history.Granted).Permits > 0 && g.find(third, history.Check) != nil
+		for _, id := range g.ids[i : i+most+1] {
+			fewest = min(fewest, g.find(id, history.Granted).Permits)
+		}
+		ok = ok && fewest == most
 		for _, id := range g.ids[i : i+most] {
 			check := g.find(id, history.Check)
 			if ok = ok && check != nil && g.find(id, history.Granted).Permits > 0; ok {

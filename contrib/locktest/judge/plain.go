@@ -89,7 +89,7 @@ func overlaps(holds []Hold) (overlapped []overlap) {
 		permits = slices.DeleteFunc(permits, func(o Hold) bool { return o.Sure < h.Granted })
 		if o := excluding(h).before(h.Granted); h.Granted <= o.Sure {
 			overlapped = append(overlapped, overlap{o, h})
-		} else if h.Permits > 0 && len(permits) >= h.Permits {
+		} else if h.Permits > 0 && len(permits) >= least(h, permits) {
 			overlapped = append(overlapped, overlap{permits[0], h})
 		}
 		switch all.add(h); {
@@ -105,6 +105,15 @@ func overlaps(holds []Hold) (overlapped []overlap) {
 		}
 	}
 	return overlapped
+}
+
+// least returns the least number of permits that a hold and others have asked for.
+func least(h Hold, others []Hold) int {
+	n := h.Permits
+	for _, o := range others {
+		n = min(n, o.Permits)
+	}
+	return n
 }
 
 // tokens looks at the tokens of holds with a sure part. That of a shared hold must be newer than those of exclusive holds before it,

@@ -2,7 +2,10 @@ package judge
 
 import (
 	"math"
+	"slices"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/anishathalye/porcupine"
 
@@ -57,10 +60,11 @@ func Porcupine(holds []Hold, limit time.Duration) (o Opinion, known bool) {
 	return o, true
 }
 
-// lockState is a lock: the id of the hold that has it alone, or 0; the number of holds that share it; the newest token, and
-// that of the holds that had it alone.
+// lockState is a lock: the id of the hold that has it alone, or 0; the number of holds that share it; how many permits those of a
+// semaphore have asked for, in order; the newest token, and that of the holds that had it alone.
 type lockState struct {
 	holder, sharing int
+	asked           string // a rune for each
 	newest, alone   history.Token
 }
 
@@ -71,6 +75,23 @@ type lockInput struct {
 	shared  bool
 	permits int
 	token   history.Token // "": not judged
+}
+
+// asked returns what stands for the operation's hold in lockState; "" if that is not one of a permit.
+func (in lockInput) asked() string {
+	if in.permits == 0 {
+		return ""
+	}
+	return string(rune(in.permits))
+}
+
+// least returns the least number of permits that the operation's hold and those that share the lock have asked for.
+func (in lockInput) least(s lockState) int {
+	if s.asked == "" {
+		return in.permits
+	}
+	fewest, _ := utf8.DecodeRuneInString(s.asked)
+	return min(in.permits, int(fewest))
 }
 
 // What an operation does: pass locks and unlocks at one moment.
@@ -88,12 +109,13 @@ var lockModel = porcupine.Model{
 		switch {
 		case in.does == unlock && together: // it has locked before, as its sure part ends after the grant
 			s.sharing--
+			s.asked = strings.Replace(s.asked, in.asked(), "", 1)
 			return true, s
 		case in.does == unlock:
 			ok := s.holder == in.id
 			s.holder = 0
 			return ok, s
-		case s.holder != 0, !together && s.sharing > 0, in.permits > 0 && s.sharing >= in.permits:
+		case s.holder != 0, !together && s.sharing > 0, in.permits > 0 && s.sharing >= in.least(s):
 			return false, s
 		case in.does == pass:
 			return true, s
@@ -104,6 +126,9 @@ var lockModel = porcupine.Model{
 		s.newest = s.newest.Max(in.token)
 		if together {
 			s.sharing++
+			asked := []rune(s.asked + in.asked())
+			slices.Sort(asked)
+			s.asked = string(asked)
 		} else {
 			s.holder, s.alone = in.id, s.alone.Max(in.token)
 		}

@@ -40,7 +40,7 @@ func largeBounds(t *testing.T, of int) Bounds {
 }
 
 // holds explores a system. No state may break an invariant.
-func holds(t *testing.T, sys Leases, b Bounds) Result {
+func holds[S comparable](t *testing.T, sys System[S], b Bounds) Result {
 	t.Helper()
 	r := Explore(sys, b)
 	t.Logf("%v; the system is %+v, the bounds are %+v", r, sys, b)
@@ -50,8 +50,8 @@ func holds(t *testing.T, sys Leases, b Bounds) Result {
 	return r
 }
 
-// breaks explores a system without one of its guards, and must find a lease that outlives its session.
-func breaks(t *testing.T, sys Leases) {
+// breaks explores a system without one of its guards, and must find a broken invariant.
+func breaks[S comparable](t *testing.T, sys System[S]) {
 	t.Helper()
 	bound := guardBound
 	if underRace {

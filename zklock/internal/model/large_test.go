@@ -16,6 +16,9 @@ func TestLarge(t *testing.T) {
 		{"two elections, two reconnects", Leases{Unit: time.Second, Timeout: 5, Tick: 1, Outstanding: 1, Elections: 2, Reconnects: 2}},
 	}
 	for _, c := range all {
-		t.Run(c.name, func(t *testing.T) { holds(t, c.sys, largeBounds(t, len(all))) })
+		t.Run(c.name, func(t *testing.T) { holds(t, c.sys, largeBounds(t, len(all)+1)) })
 	}
+	t.Run("four numbers of permits, old clients", func(t *testing.T) {
+		holds(t, Semaphores{Contenders: 5, Numbers: []int8{1, 2, 3, 4}, Old: true}, largeBounds(t, len(all)+1))
+	})
 }

@@ -57,12 +57,12 @@ func (a *Attempt) acquire(ctx context.Context) error {
 	a.beginWait(ctx)
 	defer a.endWait()
 	for {
-		q, err := a.list() // up to our own node, which is the last; of a try: only that, or the try has failed
+		q, self, err := a.list() // of a try: our own node only, or the try has failed
 		if err != nil {
 			return err
 		}
-		if ours, ahead := queue.Decide(q, len(q)-1); !ours {
-			if err := a.await(q, ahead); err != nil {
+		if ours, ahead := queue.Decide(q, self); !ours {
+			if err := a.await(q, self, ahead); err != nil {
 				return err
 			}
 			continue

@@ -257,7 +257,7 @@ func (c *creation) end() {
 //
 // turn means that the transaction proves that it is the place's turn. It does if no other contender is in the
 // queue: each parent's count of children, right after the create, was 1. A larger count proves it for a permit
-// that replaces one: see succeeds. For other kinds it proves nothing: the other children may be readers, or not
+// that replaces one: see mayCount. For other kinds it proves nothing: the other children may be readers, or not
 // be contenders at all.
 func (c *creation) created(ctx context.Context, children []int32) (turn bool, err error) {
 	desk, p := c.desk, c.p
@@ -298,17 +298,11 @@ func (c *creation) created(ctx context.Context, children []int32) (turn bool, er
 	}
 	permits := p.nodes[0].kind.Permits
 	within := permits > 0 && len(children) == 1 && children[0] > 0 && int(children[0]) <= permits
-	if permits > 0 && !within {
-		p.unmarked = c.data
+	if permits > 0 {
+		p.unmarked, p.marks = c.data, !within
 	}
-	return alone || within && c.succeeds(), nil
+	return alone || within && !p.nodes[0].guid.Looks(), nil
 }
-
-// succeeds reports whether a new place, which is for one of as many permits as there are contenders or more, replaces
-// one that was granted. What is ahead of it and holds has a permit, too: what was ahead of the one that it replaces wanted
-// one when that was granted; and what came after that, and wants something else, finds either of the two in each list, and
-// gives way.
-func (c *creation) succeeds() bool { return c.replaces != nil && !c.replaces.Granted.IsZero() }
 
 // accept checks a place whose nodes exist: its sequence numbers, up to last,
 // must be usable, no queue may have more contenders than max_contenders allows, and its

@@ -44,6 +44,7 @@ type line struct {
 	known   bool         // the line may be walked; else the queue is listed when the watched contenders have changed
 	sole    bool         // the list showed one contender ahead, and no more
 	proven  bool         // one state has shown our own node, and what the line says of those ahead: see acquire
+	far     bool         // the last of watched waits itself
 	ahead   int          // how many contenders are ahead
 	passed  int          // how many of them ours need not wait for
 }
@@ -70,20 +71,20 @@ func (l *line) waitsFor(o queue.Node) bool {
 	return l.self.Kind.Mode.Excludes(o.Kind.Mode)
 }
 
-// refresh returns the line up to our own node: without a request while the line can be
+// refresh returns the line, and the index of our own node: without a request while the line can be
 // walked, and otherwise from a new list of the queue.
-func (l *line) refresh(ctx context.Context) ([]queue.Node, error) {
+func (l *line) refresh(ctx context.Context) (q []queue.Node, self int, err error) {
 	if q := l.walk(); q != nil {
-		return q, nil
+		return q, len(q) - 1, nil
 	}
 	desk := l.p.Desk
 	l.sight.Gen = desk.Session.Generation()
-	q, err := l.p.listQueue(ctx, l.c)
+	q, self, err = l.p.listQueue(ctx, l.c)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	l.reset(q)
-	return q, nil
+	l.reset(q, self)
+	return q, self, nil
 }
 
 // watchAhead watches the contenders in watched. It returns nil if its reads change the line:
@@ -114,7 +115,7 @@ func (l *line) watchAhead(ctx context.Context) ([]*session.Watched, error) {
 			continue
 		}
 		d, _ := queue.Decode(w.Node.Data)
-		if permits > 0 && l.ahead > permits && d.Granted { // TestPermitMarkedBeforeItIsWatched
+		if permits > 0 && l.far && i == len(ahead)-1 && d.Granted { // TestPermitMarkedBeforeItIsWatched
 			l.forget() // it was granted before we watched it: now we are the first in line
 			return nil, nil
 		}
@@ -128,11 +129,11 @@ func (l *line) watchAhead(ctx context.Context) ([]*session.Watched, error) {
 	return ahead, nil
 }
 
-// reset takes over a new list, whose last node is our own. A waiter for a permit lists again
+// reset takes over a new list, with our own node at index self. A waiter for a permit lists again
 // whatever happens, and others do if they would have to walk too far: these keep nothing.
-func (l *line) reset(q []queue.Node) {
-	desk, self := l.p.Desk, len(q)-1
-	l.self, l.before, l.ahead, l.passed, l.others = q[self], q[self].Seq, self, 0, nil
+func (l *line) reset(q []queue.Node, self int) {
+	desk := l.p.Desk
+	l.self, l.before, l.ahead, l.passed, l.others = q[self], q[self].Seq, queue.Position(q, self), 0, nil
 	l.sole, l.proven = self == 1, true // TestSoleContenderAhead
 	for i := range q[:self] {
 		if slices.Contains(l.lowered, q[i].Name) {
@@ -141,6 +142,8 @@ func (l *line) reset(q []queue.Node) {
 	}
 	l.sight.ByEvent, l.known = false, l.self.Kind.Permits == 0
 	if !l.known {
+		l.p.lowered = queue.Lowered(q, self)
+		l.p.marks = l.p.marks || l.p.lowered // a contender behind may have seen it wait
 		return
 	}
 	id := desk.Session.ID()
@@ -259,36 +262,39 @@ func (p *Place) readNodes(ctx context.Context) (gen uint64, err error) {
 	return gen, nil
 }
 
-// listQueue lists the queue of a name up to our own node, which is the last. It applies
+// listQueue lists the queue of a name, up to our own node if that is not for a permit. i is our node's index. It applies
 // max_contenders, if that was not done before, and returns an error for a contender that conflicts
 // with ours.
-func (p *Place) listQueue(ctx context.Context, c *contender) ([]queue.Node, error) {
+func (p *Place) listQueue(ctx context.Context, c *contender) (q []queue.Node, i int, err error) {
 	desk := p.Desk
-	q, err := Znode{desk, c.dir}.list(ctx)
+	q, err = Znode{desk, c.dir}.list(ctx)
 	if errors.Is(err, driver.ErrNoNode) {
-		return nil, errs.ErrNodeGone
+		return nil, 0, errs.ErrNodeGone
 	}
 	if err != nil {
-		return nil, desk.cfg.explainList(err, c.dir)
+		return nil, 0, desk.cfg.explainList(err, c.dir)
 	}
-	i := slices.IndexFunc(q, func(o queue.Node) bool { return o.Name == c.node() })
+	i = slices.IndexFunc(q, func(o queue.Node) bool { return o.Name == c.node() })
 	if i < 0 { // TestPermitIsNotGrantedWithoutItsNode
-		return nil, errs.ErrNodeGone
+		return nil, 0, errs.ErrNodeGone
 	}
 	desk.mu.Lock()
 	q[i].Kind = c.kind // the node's name may still be a writer's
 	desk.mu.Unlock()
 	if err := queue.Conflict(q, i); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	count := i + 1
 	if q[0].MayBeKept() {
 		count-- // if it is not in use, its client gives it up for another contender
 	}
 	if !p.limitChecked && count > desk.cfg.MaxContenders {
-		return nil, desk.cfg.tooMany()
+		return nil, 0, desk.cfg.tooMany()
 	}
-	return q[:i+1], nil
+	if c.kind.Permits == 0 {
+		q = q[:i+1]
+	}
+	return q, i, nil
 }
 
 // Sight names the connection of a waiter's newest knowledge of the queue. Its rule is pure.

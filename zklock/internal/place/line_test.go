@@ -51,7 +51,7 @@ func register(l *line, q []queue.Node) {
 func TestLineThatWasHeardIsListedAgainElsewhere(t *testing.T) {
 	fresh := func() *line {
 		l := lineOf()
-		l.reset(nodesOf(nil, 2, 2, queue.Exclusive))
+		l.reset(nodesOf(nil, 2, 2, queue.Exclusive), 1)
 		l.sight, l.watched = Sight{Gen: 7}, l.others
 		return l
 	}
@@ -97,7 +97,7 @@ func TestSoleContenderAhead(t *testing.T) {
 		{"a reader and a writer", 1, 1, false},
 	} {
 		l := lineOf()
-		if l.reset(nodesOf(nodesOf(nodesOf(nil, 2, c.readers, queue.Shared), 2, c.writers, queue.Exclusive), 1, 1, queue.Shared)); l.sole != c.want {
+		if l.reset(nodesOf(nodesOf(nodesOf(nil, 2, c.readers, queue.Shared), 2, c.writers, queue.Exclusive), 1, 1, queue.Shared), c.readers+c.writers); l.sole != c.want {
 			t.Errorf("behind %s: sole: %v, want %v", c.what, l.sole, c.want)
 		}
 	}
@@ -112,7 +112,7 @@ func TestLineWithTwoOfOneNumberIsNotKnown(t *testing.T) {
 		if twin >= 0 {
 			q[twin].Seq = q[twin+1].Seq
 		}
-		if l.reset(q); l.known != (twin < 0) || l.known != (len(l.others) > 0) {
+		if l.reset(q, len(q)-1); l.known != (twin < 0) || l.known != (len(l.others) > 0) {
 			t.Errorf("twin of node %d: known %v, %d others", twin, l.known, len(l.others))
 		}
 	}
@@ -145,7 +145,7 @@ func TestLineIsWalkedWhileItIsShort(t *testing.T) {
 				register(l, q)
 			}
 			next := q[len(q)-1]
-			l.reset(nodesOf(q, 1, 1, c.self))
+			l.reset(nodesOf(q, 1, 1, c.self), len(q))
 			l.watched = []queue.Node{next}
 			if l.removeGone(0, 7, false); of == 1 {
 				l.p.Desk.removePeerLocked(l.p.Desk.enqueued[next.GUID.Serial])
@@ -160,7 +160,7 @@ func TestLineIsWalkedWhileItIsShort(t *testing.T) {
 	l := lineOf()
 	q := nodesOf(nil, 2, 3, queue.Exclusive)
 	q[1].GUID = queue.GUID{}
-	l.reset(q)
+	l.reset(q, len(q)-1)
 	l.watched = q[1:2]
 	if l.removeGone(0, 7, false); l.walk() != nil {
 		t.Error("a line is walked past a node of another recipe")
@@ -177,7 +177,7 @@ func TestLineSharesItsSessionsContenders(t *testing.T) {
 	register(first, q)
 	for i := range q[1:] {
 		l := &line{p: first.p, c: first.c}
-		l.reset(q[:i+2])
+		l.reset(q[:i+2], i+1)
 		if len(l.others) > 0 {
 			t.Fatalf("waiter %d keeps %d contenders of its own session", i, len(l.others))
 		}
@@ -187,7 +187,7 @@ func TestLineSharesItsSessionsContenders(t *testing.T) {
 	}
 	l := lineOf()
 	l.p = first.p
-	l.reset(q)
+	l.reset(q, len(q)-1)
 	l.watched = q[98:99]
 	for _, o := range q[1:99] {
 		desk.removePeerLocked(desk.enqueued[o.GUID.Serial])

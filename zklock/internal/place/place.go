@@ -31,7 +31,9 @@ type Place struct {
 	doubtful     bool // a create's outcome was unknown at some time: twins may appear
 	guarded      bool // guarded by Desk.mu; guards have had its nodes
 
-	unmarked []byte   // the data of a permit's node that has to be marked when it is granted; nil: it need not be
+	unmarked []byte   // the data of a permit's node until it is granted
+	marks    bool     // that node has to be marked when it is granted
+	lowered  bool     // the last look at a permit's queue has shown one ahead that asks for fewer permits
 	opening  creating // what creates its nodes, while no attempt has the place; nil: they exist, or an attempt creates them
 
 	heard atomic.Uint64 // the connection of the event that may have granted it; 0 if a reply did, or has come since: see Read
@@ -75,6 +77,9 @@ func newPlace(s *Session, wants []Want, keepable bool, replaces *Place) (*Place,
 		desk.serial++
 		c := &nodes[i]
 		c.dir, c.kind, c.guid = w.Path, w.Kind, queue.GUID{Session: desk.Session.ID(), Serial: desk.serial}
+		if w.Kind.Permits > 0 && !replaces.mayCount() {
+			c.guid = c.guid.Looking()
+		}
 		if keepable {
 			c.guid, p.dataTurn = c.guid.Keepable(), 0
 		}
@@ -83,6 +88,17 @@ func newPlace(s *Session, wants []Want, keepable bool, replaces *Place) (*Place,
 	}
 	return p, nil
 }
+
+// mayCount reports whether the count of children may grant the place for a permit that replaces this one, if no more contenders are
+// in the queue than it asks for. This one was granted, so no more hold than before. What is ahead and holds has a permit, too: what
+// was ahead of this one wanted one when this one was granted; and what came after that, and wants something else, finds
+// either of the two in each list, and gives way. One ahead that asks for fewer permits counts the new one as ahead, since its
+// node does not say that it is granted by a look: see decidePermit.
+//
+// Where the last look showed one that asks for fewer, the new one is granted by a look, in its turn. Else that one has come since, and
+// does not wait for long: a place is replaced while its client has let through the gate as many as hold, and one more makes the count
+// too large.
+func (p *Place) mayCount() bool { return p != nil && !p.Granted.IsZero() && !p.lowered }
 
 // Ephemerals returns how many bytes the nodes of some wants take in the transaction that ends their session.
 func Ephemerals(d *queue.Dialect, wants []Want) (bytes int) {

@@ -73,19 +73,19 @@ func (a *Attempt) lookAfter() {
 	if p.nodeWatches != nil {
 		p.guardNodes()
 	}
-	if p.unmarked != nil {
+	if p.marks {
 		p.markGranted()
 	}
+	p.unmarked = nil
 }
 
 // markGranted writes into the node of a permit's place that the place was granted. The contender behind it, if
 // there is one, is the first in line now, and learns of it by that change. A place needs no mark if there were
-// no more contenders than permits when it was created: it was never behind another that waits. The write is repeated
-// until it is done or the node is gone, which wakes the contender, too.
+// no more contenders than permits when it was created, and none ahead that asks for fewer: it was never behind another that waits. The
+// write is repeated until it is done or the node is gone, which wakes the contender, too.
 func (p *Place) markGranted() {
 	desk, path := p.Desk, p.nodes[0].path
 	d, _ := queue.Decode(p.unmarked)
-	p.unmarked = nil
 	d.Granted = true
 	desk.Session.Spawn(func() {
 		err := desk.Session.Repeat(desk.Session.Context(), "mark", func(ctx context.Context, ds driver.Session) error {

@@ -35,16 +35,17 @@ func (a *Attempt) bound(ctx context.Context) (context.Context, context.CancelFun
 // errCutOff is the error of a try whose session had no connection when recallWait was over.
 var errCutOff = errs.Case(errs.ErrUnavailable, "the connection was lost while a try waited for the place of another client")
 
-// refuse returns the error of a try whose node is the last of q, if it would have to wait: another
+// refuse returns the error of a try whose node is at index self of q, if it would have to wait: another
 // contender was faster, or a holder's client takes its time to give a place up. Else it returns q
 // as far as the try needs it, which is its own node: a writer ahead may have become a reader.
-func (a *Attempt) refuse(ctx context.Context, c *contender, q []queue.Node) ([]queue.Node, error) {
-	position, ahead, err := Znode{a.desk(), c.dir}.blockedBy(ctx, c.kind, q)
+func (a *Attempt) refuse(ctx context.Context, c *contender, q []queue.Node, self int) (own []queue.Node, at int, err error) {
+	own = q[self : self+1]
+	position, ahead, err := Znode{a.desk(), c.dir}.blockedBy(ctx, c.kind, q, self)
 	if position > 0 {
 		a.By.Waits(a.place, c.dir, position, ahead)
 		err = errs.ErrTaken
 	}
-	return q[len(q)-1:], err
+	return own, 0, err
 }
 
 // blocked returns the error of a try that would have to wait for a contender in a
@@ -83,7 +84,7 @@ func (a *Attempt) blocked(ctx context.Context) error {
 		if err := queue.Conflict(q, len(q)-1); err != nil {
 			return err
 		}
-		position, ahead, err := z.blockedBy(ctx, want.Kind, q)
+		position, ahead, err := z.blockedBy(ctx, want.Kind, q, len(q)-1)
 		switch {
 		case err != nil:
 			return err
@@ -97,27 +98,28 @@ func (a *Attempt) blocked(ctx context.Context) error {
 	return nil
 }
 
-// blockedBy returns how many contenders are ahead of the last of q, and the one that it would
+// blockedBy returns how many contenders are ahead of the one at index self of q, and the one that it would
 // wait for; 0 if it would not wait. A writer that blocks a reader may have been downgraded to a
 // reader: only the data of its node says so, which blockedBy reads.
-func (z Znode) blockedBy(ctx context.Context, kind queue.Kind, q []queue.Node) (position int, ahead Entry, err error) {
+func (z Znode) blockedBy(ctx context.Context, kind queue.Kind, q []queue.Node, self int) (position int, ahead Entry, err error) {
 	for {
-		held, watch := queue.Decide(q, len(q)-1)
+		held, watch := queue.Decide(q, self)
 		if held {
 			return 0, Entry{}, nil
 		}
 		nearest := &q[watch[0]]
 		if mode := nearest.Kind.Mode; !mode.Lowers() || kind.Mode.Excludes(mode.Lowered()) {
-			return len(q) - 1, Entry{Node: *nearest}, nil
+			return queue.Position(q, self), Entry{Node: *nearest}, nil
 		}
 		n, err := z.Desk.Session.Read(ctx, "list", z.Path+"/"+nearest.Name)
 		switch d, _ := queue.Decode(n.Data); {
 		case errors.Is(err, driver.ErrNoNode):
 			q = append(q[:watch[0]], q[watch[0]+1:]...)
+			self--
 		case err != nil:
 			return 0, Entry{}, z.Desk.cfg.explainList(err, z.Path)
 		case kind.Mode.Excludes(queue.Effective(nearest.Kind, d).Mode):
-			return len(q) - 1, entryOf(*nearest, n, false), nil
+			return self, entryOf(*nearest, n, false), nil
 		default:
 			nearest.Kind.Mode = nearest.Kind.Mode.Lowered()
 		}

@@ -45,22 +45,22 @@ func (a *Attempt) rest(begin bool) {
 	a.wait.resting = begin
 }
 
-// list returns the queue of the name that it waits for, up to our own node: from a list, or from
+// list returns the queue of the name that it waits for, and the index of our own node: from a list, or from
 // what it knows already.
-func (a *Attempt) list() ([]queue.Node, error) {
+func (a *Attempt) list() (q []queue.Node, self int, err error) {
 	p, w := a.place, &a.wait
 	if w.line.p == nil {
 		if err := a.screen(); err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		w.line = line{p: p, c: p.nodes[w.name]}
 		w.watchOwn = p.Granted.IsZero() && p.nodeWatches != nil
 	}
-	q, err := w.line.refresh(w.ctx)
+	q, self, err = w.line.refresh(w.ctx)
 	if err == nil && a.Request.Try && !a.recalls {
-		return a.refuse(w.ctx, w.line.c, q)
+		return a.refuse(w.ctx, w.line.c, q, self)
 	}
-	return q, err
+	return q, self, err
 }
 
 // screen lists the queues of all names, before the wait for the first one, if that may end the
@@ -76,7 +76,7 @@ func (a *Attempt) screen() error {
 		return nil
 	}
 	for _, c := range p.nodes { // the lines list again: much may happen before their turn
-		if _, err := p.listQueue(a.wait.ctx, c); err != nil {
+		if _, _, err := p.listQueue(a.wait.ctx, c); err != nil {
 			return err
 		}
 	}
@@ -86,16 +86,21 @@ func (a *Attempt) screen() error {
 
 // await watches contenders of a queue, whose indexes are in ahead, and waits until the queue has to be
 // looked at again. Each watch also reads the node's data, since a writer may have been downgraded to
-// a reader. Our own nodes are watched too: a waiter whose node was deleted queues again at once.
-func (a *Attempt) await(q []queue.Node, ahead []int) error {
+// a reader. Our own nodes are watched too: a waiter whose node was deleted queues again at once. So does one for a permit that
+// the count may have granted, behind one that asks for fewer, which counts it as ahead: then it is granted by a look only.
+func (a *Attempt) await(q []queue.Node, self int, ahead []int) error {
 	desk, w, l := a.desk(), &a.wait, &a.wait.line
+	if a.place.lowered && !q[self].Looks() {
+		return errs.ErrNodeGone
+	}
 	for _, i := range ahead {
 		l.watched = append(l.watched, q[i])
 	}
 	// What the waiter does not know makes it only seem further back: the queue may be shorter
 	// than the line. A place that is far on one of its names cannot be granted next, wherever it
 	// is on the others.
-	far := !queue.First(q, len(q)-1)
+	far := !queue.First(q, self)
+	l.far = far
 	var own []*session.Watched
 	for l.watched != nil {
 		watches, err := l.watchAhead(w.ctx)

@@ -18,6 +18,10 @@ type GUID struct {
 // sees it without a further read.
 const keepBit = 1 << 47
 
+// looksBit is the bit of a serial number that marks a contender for a permit that holds only after a look at the queue. One without
+// it may be granted by the count of children: see Decide.
+const looksBit = 1 << 46
+
 // Lengths of a GUID's two forms as text.
 const (
 	hexLen  = 32
@@ -29,6 +33,15 @@ func (g GUID) Keepable() GUID {
 	g.Serial |= keepBit
 	return g
 }
+
+// Looking returns the guid of a contender for a permit that is granted by a look at the queue only.
+func (g GUID) Looking() GUID {
+	g.Serial |= looksBit
+	return g
+}
+
+// Looks reports whether the contender's client says that.
+func (g GUID) Looks() bool { return g.Serial&looksBit != 0 }
 
 // String returns the guid in the form of a UUID.
 func (g GUID) String() string {

@@ -43,7 +43,7 @@ type Row struct {
 	Excludes Modes
 
 	// Counted: the number of permits follows the marker in the node's name, and so many contenders
-	// hold together. Such a kind conflicts with all others, and with other numbers: see Conflict.
+	// hold together, if none ahead asks for fewer. Such a kind conflicts with all others: see Conflict.
 	Counted bool
 
 	// LowersTo is the mode that a contender of this kind can become for good while it holds: by a

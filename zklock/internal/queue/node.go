@@ -27,6 +27,10 @@ func (n Node) Ours() bool { return n.GUID != GUID{} && n.GUID.Serial>>48 == 0 }
 // goroutine uses it.
 func (n Node) MayBeKept() bool { return n.Ours() && n.GUID.Serial&keepBit != 0 }
 
+// Looks reports whether a contender for a permit holds only after a look at the queue. Those of earlier versions
+// do not say so.
+func (n Node) Looks() bool { return n.Ours() && n.GUID.Looks() }
+
 // Sort puts contenders in the order of the queue, that of their sequence numbers. The GUID in
 // front of the number does not matter.
 func Sort(q []Node) {

@@ -18,27 +18,13 @@ import (
 // contender watches the nearest exclusive one ahead: shared contenders between the two cannot hold
 // either.
 //
-// A semaphore's n permits are held by the first n contenders. The next one, the first in
-// line, watches all n, since any of them may leave. Each contender further back watches the
-// one just ahead. When the first in line is granted a permit, it marks its own node; that
-// wakes the contender behind it, which is now the first in line. So a release wakes one
-// waiter, no matter which holder leaves, and no waiter is missed.
+// For permits see decidePermit.
 //
 // A watched contender may leave without ever having held the lock. The waiter then decides
 // again, and never concludes from a contender's absence alone that its turn has come.
 func Decide(q []Node, self int) (held bool, watch []int) {
-	if n := q[self].Kind.Permits; n > 0 {
-		switch {
-		case self < n:
-			return true, nil
-		case self > n:
-			return false, []int{self - 1}
-		}
-		watch = make([]int, n)
-		for i := range watch {
-			watch[i] = i
-		}
-		return false, watch
+	if q[self].Kind.Permits > 0 {
+		return decidePermit(q, self)
 	}
 	for i := self - 1; i >= 0; i-- {
 		if q[self].Kind.Mode.Excludes(q[i].Kind.Mode) {
@@ -58,8 +44,8 @@ func Decide(q []Node, self int) (held bool, watch []int) {
 //   - of shared contenders, each one whose nearest exclusive contender is at the front;
 //   - for n permits, the one at index n.
 func First(q []Node, self int) bool {
-	if n := q[self].Kind.Permits; n > 0 {
-		return self <= n
+	if q[self].Kind.Permits > 0 {
+		return self == 0 || !surelyWaits(q, self-1)
 	}
 	var ahead Modes
 	for i := range self {
@@ -73,17 +59,16 @@ func First(q []Node, self int) bool {
 }
 
 // Conflict returns an error that matches ErrConflict if a contender ahead of self is of a kind that
-// is not compatible with that of self: one is for a permit and the other is not, or the two
-// semaphores have different numbers of permits. Contenders of incompatible kinds do not wait for
+// is not compatible with that of self: one is for a permit and the other is not. Contenders of incompatible kinds do not wait for
 // each other, so the later one has to give way, or both would hold at the same time. The earlier one gives way, too, if
 // it would hold: a permit behind it may hold, when it has replaced one without a look at the queue.
 func Conflict(q []Node, self int) error {
 	for i := range q {
-		if q[i].Kind.Permits == q[self].Kind.Permits {
+		if (q[i].Kind.Permits > 0) == (q[self].Kind.Permits > 0) {
 			continue
 		}
 		if held, _ := Decide(q, self); i < self || held && q[i].Kind.Permits > 0 {
-			return fmt.Errorf("%w: %s is in the queue and wants %v; all clients have to use one kind of lock for a name, and semaphores with the same number of permits",
+			return fmt.Errorf("%w: %s is in the queue and wants %v; all clients have to use one kind of lock for a name",
 				errs.ErrConflict, q[i].Name, q[i].Kind)
 		}
 	}

@@ -317,8 +317,8 @@ var _ = []mutant.Mutant{
 		Name:   "lease-suspended-during-handshake",
 		Breaks: "a reconnect's handshake is dated after a suspension that came between the handshake and its reply",
 		In:     overseer.oversee,
-		Find:   "if state == driver.Connected { suspendedThen = suspendedNow }",
-		Put:    "suspendedThen = suspendedNow",
+		Find:   "if state == driver.Connected { suspendedThen, server = suspendedNow, s.ds.Server() }",
+		Put:    "suspendedThen, server = suspendedNow, s.ds.Server()",
 		Tests:  []string{"TestSuspensionDuringAReconnectShortensTheLease"},
 	},
 	{

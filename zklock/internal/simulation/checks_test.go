@@ -136,9 +136,9 @@ func (m *model) granted(g *grip) {
 func excludes(a, b zklock.Mode) bool { return a == zklock.Exclusive || b == zklock.Exclusive }
 
 // aloneLocked checks that no other handle that is valid excludes g, and that no more
-// permits are held than there are.
+// permits are held than any of their holders asked for.
 func (m *model) aloneLocked(g *grip, name string, mode zklock.Mode, handles []*grip, v []bool) {
-	taken := 0
+	taken, least := 0, g.permits
 	for i, other := range handles {
 		theirs, ok := other.modes[name]
 		if !v[i] || other.back || !ok || g.joined && other.worker == g.worker || slices.Contains(other.gone, name) {
@@ -147,12 +147,12 @@ func (m *model) aloneLocked(g *grip, name string, mode zklock.Mode, handles []*g
 		if other.lock.Mode() == zklock.Shared {
 			theirs = zklock.Shared // downgraded
 		}
-		taken++
+		taken, least = taken+1, min(least, other.permits)
 		if excludes(mode, theirs) {
 			m.violateLocked("exclusion", "%s: %v and %v are valid at the same time", name, g, other)
 		}
 	}
-	if mode == zklock.Permit && taken >= permits {
+	if mode == zklock.Permit && taken >= least {
 		m.violateLocked("exclusion", "%s: %v and %d others are valid at the same time", name, g, taken)
 	}
 }
@@ -221,7 +221,7 @@ func (m *model) queueLocked(g *grip, name string, mode zklock.Mode, fine bool) {
 			m.violateLocked("exclusion", "%s: %v was granted, but %s is ahead of it", name, g, node)
 		}
 	}
-	if mode == zklock.Permit && ahead >= permits {
+	if mode == zklock.Permit && ahead >= g.permits {
 		m.violateLocked("exclusion", "%s: %v was granted, but %d contenders are ahead of it", name, g, ahead)
 	}
 }

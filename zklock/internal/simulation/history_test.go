@@ -41,6 +41,8 @@ type act struct {
 	mode  zklock.Mode
 	owner int
 	token zklock.Token
+
+	permits int // that it asked for; 0: for the whole lock
 }
 
 func (h *history) tick() int64 {
@@ -66,7 +68,7 @@ func (h *history) add(g *grip, what string, call, ret int64) {
 		if what == "downgrade" {
 			h.modes[name][zklock.Shared] = true
 		}
-		h.names[name] = append(h.names[name], operation{act{what, mode, g.owner, g.eraToken()}, call, ret})
+		h.names[name] = append(h.names[name], operation{act{what, mode, g.owner, g.eraToken(), g.permits}, call, ret})
 	}
 }
 
@@ -116,10 +118,10 @@ func stays(ops []operation) (all []stay) {
 	return all
 }
 
-// rule judges the acquisitions of a lock with some permits. permits of 0 is a reader-writer lock,
-// and a mutex if all of its holders are writers: a writer's token is greater than all tokens
+// rule judges the acquisitions of a lock. Permits are held by no more than any of their holders asked for. Without permits it is a
+// reader-writer lock, and a mutex if all of its holders are writers: a writer's token is greater than all tokens
 // before it, and a reader's is greater than those of all writers before it.
-func rule(permits int, ops []operation) bool {
+func rule(ops []operation) bool {
 	var events []stay
 	for _, s := range stays(ops) {
 		events = append(events, s)
@@ -143,12 +145,12 @@ func rule(permits int, ops []operation) bool {
 		}
 		return cmp.Compare(order(a), order(b))
 	})
-	holders, writer := make(map[int]bool), 0
+	holders, writer := make(map[int]int), 0 // how many permits each asked for
 	enter := func(e stay) {
 		if e.to == e.from {
 			return
 		}
-		if holders[e.owner] = true; e.mode == zklock.Exclusive {
+		if holders[e.owner] = e.permits; e.mode == zklock.Exclusive {
 			writer = e.owner
 		}
 	}
@@ -161,8 +163,12 @@ func rule(permits int, ops []operation) bool {
 			}
 		case e.lowers:
 			writer = 0
-		case permits > 0:
-			if len(holders) == permits {
+		case e.permits > 0:
+			least := e.permits
+			for _, n := range holders {
+				least = min(least, n)
+			}
+			if len(holders) >= least {
 				return false
 			}
 			enter(e)
@@ -236,11 +242,11 @@ func (m *model) judge() (wrong []string, histories int) {
 			continue
 		}
 		histories++
-		number, what := 0, "fenced lock"
+		what := "fenced lock"
 		if modes[zklock.Permit] {
-			number, what = permits, "semaphore"
+			what = "semaphore"
 		}
-		if !rule(number, ops) {
+		if !rule(ops) {
 			refuse(what, name, ops)
 		}
 	}
@@ -268,27 +274,29 @@ func TestJudge(t *testing.T) {
 	op := func(call, ret int64, a act) operation { return operation{a, call, ret} }
 	x, s := zklock.Exclusive, zklock.Shared
 	for _, c := range []struct {
-		what    string
-		permits int
-		ok      bool
-		ops     []operation
+		what string
+		ok   bool
+		ops  []operation
 	}{
-		{"one after the other", 0, true, []operation{op(1, 4, act{"acquire", x, 1, token(1)}), op(5, 8, act{"release", x, 1, token(1)}), op(2, 7, act{"acquire", x, 2, token(2)})}},
-		{"two at a time", 0, false, []operation{op(1, 4, act{"acquire", x, 1, token(1)}), op(6, 8, act{"release", x, 1, token(1)}), op(2, 5, act{"acquire", x, 2, token(2)})}},
-		{"one ends at the moment of its grant", 0, true, []operation{op(1, 4, act{"acquire", x, 1, token(1)}), op(4, 5, act{"release", x, 1, token(1)}), op(2, 7, act{"acquire", x, 2, token(2)})}},
-		{"a grant in between", 0, false, []operation{op(1, 2, act{"acquire", x, 1, token(1)}), op(3, 4, act{"acquire", x, 2, token(2)}), op(4, 5, act{"release", x, 2, token(2)}), op(6, 7, act{"release", x, 1, token(1)})}},
-		{"one is never released", 0, false, []operation{op(1, 2, act{"acquire", x, 1, token(1)}), op(3, 4, act{"acquire", x, 2, token(2)})}},
-		{"falling tokens", 0, false, []operation{op(1, 2, act{"acquire", x, 1, token(2)}), op(3, 4, act{"release", x, 1, token(2)}), op(5, 6, act{"acquire", x, 2, token(1)})}},
-		{"readers together", 0, true, []operation{op(1, 2, act{"acquire", s, 1, token(1)}), op(3, 4, act{"acquire", s, 2, token(1)}), op(5, 6, act{"release", s, 1, token(1)})}},
-		{"writer while a reader holds", 0, false, []operation{op(1, 2, act{"acquire", s, 1, token(1)}), op(3, 4, act{"acquire", x, 2, token(2)}), op(5, 6, act{"release", s, 1, token(1)})}},
-		{"reader while a writer holds", 0, false, []operation{op(1, 2, act{"acquire", x, 1, token(1)}), op(3, 4, act{"acquire", s, 2, token(2)}), op(5, 6, act{"release", x, 1, token(1)})}},
-		{"reader while a downgraded writer holds", 0, true, []operation{op(1, 2, act{"acquire", x, 1, token(1)}), op(3, 6, act{"downgrade", x, 1, token(1)}), op(4, 5, act{"acquire", s, 2, token(2)})}},
-		{"writer while a downgraded writer holds", 0, false, []operation{op(1, 2, act{"acquire", x, 1, token(1)}), op(3, 4, act{"downgrade", x, 1, token(1)}), op(5, 6, act{"acquire", x, 2, token(2)})}},
-		{"reader with a writer's token", 0, false, []operation{op(1, 2, act{"acquire", x, 1, token(2)}), op(3, 4, act{"release", x, 1, token(2)}), op(5, 6, act{"acquire", s, 2, token(2)})}},
-		{"second holder of two permits", 2, true, []operation{op(1, 2, act{"acquire", zklock.Permit, 1, token(1)}), op(3, 4, act{"acquire", zklock.Permit, 2, token(2)})}},
-		{"third holder of two permits", 2, false, []operation{op(1, 2, act{"acquire", zklock.Permit, 1, token(1)}), op(3, 4, act{"acquire", zklock.Permit, 2, token(2)}), op(5, 6, act{"acquire", zklock.Permit, 3, token(3)})}},
+		{"one after the other", true, []operation{op(1, 4, act{"acquire", x, 1, token(1), 0}), op(5, 8, act{"release", x, 1, token(1), 0}), op(2, 7, act{"acquire", x, 2, token(2), 0})}},
+		{"two at a time", false, []operation{op(1, 4, act{"acquire", x, 1, token(1), 0}), op(6, 8, act{"release", x, 1, token(1), 0}), op(2, 5, act{"acquire", x, 2, token(2), 0})}},
+		{"one ends at the moment of its grant", true, []operation{op(1, 4, act{"acquire", x, 1, token(1), 0}), op(4, 5, act{"release", x, 1, token(1), 0}), op(2, 7, act{"acquire", x, 2, token(2), 0})}},
+		{"a grant in between", false, []operation{op(1, 2, act{"acquire", x, 1, token(1), 0}), op(3, 4, act{"acquire", x, 2, token(2), 0}), op(4, 5, act{"release", x, 2, token(2), 0}), op(6, 7, act{"release", x, 1, token(1), 0})}},
+		{"one is never released", false, []operation{op(1, 2, act{"acquire", x, 1, token(1), 0}), op(3, 4, act{"acquire", x, 2, token(2), 0})}},
+		{"falling tokens", false, []operation{op(1, 2, act{"acquire", x, 1, token(2), 0}), op(3, 4, act{"release", x, 1, token(2), 0}), op(5, 6, act{"acquire", x, 2, token(1), 0})}},
+		{"readers together", true, []operation{op(1, 2, act{"acquire", s, 1, token(1), 0}), op(3, 4, act{"acquire", s, 2, token(1), 0}), op(5, 6, act{"release", s, 1, token(1), 0})}},
+		{"writer while a reader holds", false, []operation{op(1, 2, act{"acquire", s, 1, token(1), 0}), op(3, 4, act{"acquire", x, 2, token(2), 0}), op(5, 6, act{"release", s, 1, token(1), 0})}},
+		{"reader while a writer holds", false, []operation{op(1, 2, act{"acquire", x, 1, token(1), 0}), op(3, 4, act{"acquire", s, 2, token(2), 0}), op(5, 6, act{"release", x, 1, token(1), 0})}},
+		{"reader while a downgraded writer holds", true, []operation{op(1, 2, act{"acquire", x, 1, token(1), 0}), op(3, 6, act{"downgrade", x, 1, token(1), 0}), op(4, 5, act{"acquire", s, 2, token(2), 0})}},
+		{"writer while a downgraded writer holds", false, []operation{op(1, 2, act{"acquire", x, 1, token(1), 0}), op(3, 4, act{"downgrade", x, 1, token(1), 0}), op(5, 6, act{"acquire", x, 2, token(2), 0})}},
+		{"reader with a writer's token", false, []operation{op(1, 2, act{"acquire", x, 1, token(2), 0}), op(3, 4, act{"release", x, 1, token(2), 0}), op(5, 6, act{"acquire", s, 2, token(2), 0})}},
+		{"second holder of two permits", true, []operation{op(1, 2, act{"acquire", zklock.Permit, 1, token(1), 2}), op(3, 4, act{"acquire", zklock.Permit, 2, token(2), 2})}},
+		{"third holder while one asked for two permits", false, []operation{op(1, 2, act{"acquire", zklock.Permit, 1, token(1), 2}), op(3, 4, act{"acquire", zklock.Permit, 2, token(2), 3}), op(5, 6, act{"acquire", zklock.Permit, 3, token(3), 3})}},
+		{"one that asks for two permits is the third holder", false, []operation{op(1, 2, act{"acquire", zklock.Permit, 1, token(1), 3}), op(3, 4, act{"acquire", zklock.Permit, 2, token(2), 3}), op(5, 6, act{"acquire", zklock.Permit, 3, token(3), 2})}},
+		{"third holder after the one that asked for two permits", true, []operation{op(1, 2, act{"acquire", zklock.Permit, 1, token(1), 2}), op(3, 4, act{"release", zklock.Permit, 1, token(1), 2}), op(5, 6, act{"acquire", zklock.Permit, 2, token(2), 3}), op(7, 8, act{"acquire", zklock.Permit, 3, token(3), 3}), op(9, 10, act{"acquire", zklock.Permit, 4, token(4), 3})}},
+		{"third holder of two permits", false, []operation{op(1, 2, act{"acquire", zklock.Permit, 1, token(1), 2}), op(3, 4, act{"acquire", zklock.Permit, 2, token(2), 2}), op(5, 6, act{"acquire", zklock.Permit, 3, token(3), 2})}},
 	} {
-		if got := rule(c.permits, c.ops); got != c.ok {
+		if got := rule(c.ops); got != c.ok {
 			t.Errorf("%s: judged %v, want %v", c.what, got, c.ok)
 		}
 	}

@@ -99,6 +99,8 @@ type grip struct {
 	gone   []string               // the names whose places under it an operator broke
 	broken int64                  // since when there are any, in events
 	label  bool                   // its holder labels it at once
+
+	permits int // that it asked for; 0: it is not one
 }
 
 func newModel(w *world) *model {

@@ -70,17 +70,17 @@ func (j *throngJudge) granted(w wants, lock *zklock.Lock) *throngStay {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for name, mode := range w.modes {
-		taken := 0
+		taken, least := 0, w.permits
 		for _, o := range j.stays {
 			theirs, ok := o.modes[name]
 			if !ok || !o.lock.Valid() || !lock.Valid() {
 				continue
 			}
-			if taken++; excludes(mode, theirs) {
+			if taken, least = taken+1, min(least, o.permits); excludes(mode, theirs) {
 				j.fail("%s: %v, %v of %s, and %v, %v of %s, are valid at the same time", name, mode, lock.Token(), lock.Name(), theirs, o.lock.Token(), o.lock.Name())
 			}
 		}
-		if mode == zklock.Permit && taken >= permits {
+		if mode == zklock.Permit && taken >= least {
 			j.fail("%s: %v and %d others are valid at the same time", name, lock.Token(), taken)
 		}
 		j.orderedLocked(name, mode, lock)

@@ -51,8 +51,9 @@ func newThrongPlan(rng *rand.Rand, callers int) throngPlan {
 
 // wants is what a caller acquires.
 type wants struct {
-	a     zklock.Acquirer
-	modes map[string]zklock.Mode
+	a       zklock.Acquirer
+	modes   map[string]zklock.Mode
+	permits int // that it asks for; 0: it is not a permit
 }
 
 // throngNames are the names of exclusive locks and of readers. The semaphore has a name of its own.
@@ -73,7 +74,8 @@ func (h *throng) choose(rng *rand.Rand, c *zklock.Client) wants {
 	w := wants{modes: map[string]zklock.Mode{}}
 	switch rng.IntN(5) {
 	case 0:
-		w.a, w.modes["s"] = c.Semaphore("s", permits), zklock.Permit
+		w.permits = 1 + rng.IntN(permits+1)
+		w.a, w.modes["s"] = c.Semaphore("s", w.permits), zklock.Permit
 	case 1:
 		var all []zklock.Acquirer
 		for range 2 + rng.IntN(2) {

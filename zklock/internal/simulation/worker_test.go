@@ -9,7 +9,7 @@ import (
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// permits is the number of permits of a simulated semaphore.
+// permits is the number of permits of a simulated semaphore. Where it changes, each acquisition asks for one to permits+1.
 const permits = 2
 
 // worker is a goroutine that uses locks. It does only what the controller assigns to it.
@@ -169,7 +169,7 @@ func (k *worker) start() {
 	var a zklock.Acquirer
 	modes := map[string]zklock.Mode{}
 	name := w.name(w.rng.IntN(w.p.names))
-	kinds := 10
+	kinds, number := 10, 0
 	switch w.p.dialect {
 	case "curator", "zk":
 		kinds = 6
@@ -196,7 +196,8 @@ func (k *worker) start() {
 	case 6, 7, 8:
 		a, modes[name] = c.RWMutex(name).Reader(), zklock.Shared
 	case 9:
-		a, modes["s"] = c.Semaphore("s", permits), zklock.Permit
+		number = 1 + w.rng.IntN(permits+1)
+		a, modes["s"] = c.Semaphore("s", number), zklock.Permit
 	default:
 		a, modes[name] = c.Mutex(name), zklock.Exclusive
 	}
@@ -219,7 +220,7 @@ func (k *worker) start() {
 	}
 	var ctx context.Context
 	ctx, k.stop = context.WithCancel(background)
-	stop, g := k.stop, &grip{worker: k, client: c, modes: modes, stay: k.stay, label: w.rng.IntN(10) == 0 || modes[name] == zklock.Shared && w.rng.IntN(2) == 0}
+	stop, g := k.stop, &grip{worker: k, client: c, modes: modes, permits: number, stay: k.stay, label: w.rng.IntN(10) == 0 || modes[name] == zklock.Shared && w.rng.IntN(2) == 0}
 	k.mu.Lock()
 	k.cancelled = time.Time{}
 	k.mu.Unlock()

@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -73,7 +74,18 @@ func parse(args []string) (o options, err error) {
 	f.IntVar(&o.config.Clients, "clients", 2, "acquisitions of a process at a time")
 	names := f.Int("names", 3, "the number of locks")
 	share := f.Bool("shared", false, "half of the acquisitions ask for a shared lock; zklock: with the mode writer")
-	permits := f.Int("permits", 0, "each acquisition asks for one of so many permits; 0: for the whole lock")
+	permits := []int{0}
+	f.Func("permits", "each acquisition asks for one of so many permits, or, with several numbers and commas between them, of as many as one of them says, by chance; 0: for the whole lock", func(text string) error {
+		permits = nil
+		for number := range strings.SplitSeq(text, ",") {
+			n, err := strconv.Atoi(number)
+			if err != nil || n < 0 {
+				return fmt.Errorf("want numbers, not %q", number)
+			}
+			permits = append(permits, n)
+		}
+		return nil
+	})
 	f.DurationVar(&o.config.TTL, "ttl", 4*time.Second, "when the locks of a dead client must be free")
 	f.DurationVar(&o.config.Hold, "hold", 10*time.Millisecond, "the mean time of work")
 	f.DurationVar(&o.config.Think, "think", 10*time.Millisecond, "the mean pause between two acquisitions")
@@ -110,7 +122,9 @@ func parse(args []string) (o options, err error) {
 	for i := range *names {
 		name := fmt.Sprintf("lock-%d", i+1)
 		o.config.Names = append(o.config.Names, name)
-		o.config.Locks = append(o.config.Locks, locktest.Lock{Name: name, Permits: *permits})
+		for _, n := range permits {
+			o.config.Locks = append(o.config.Locks, locktest.Lock{Name: name, Permits: n})
+		}
 		if *share {
 			o.config.Locks = append(o.config.Locks, locktest.Lock{Name: name, Shared: true})
 		}

@@ -1,0 +1,54 @@
+package model
+
+import (
+	"testing"
+)
+
+// fleets are small configurations of a semaphore.
+var fleets = []struct {
+	name   string
+	sys    Semaphores
+	states int // how many it has: that does not depend on the machine
+}{
+	{"three numbers", Semaphores{Contenders: 4, Numbers: []int8{1, 2, 3}}, 110646},
+	{"old clients", Semaphores{Contenders: 4, Numbers: []int8{1, 2}, Old: true}, 54967},
+	{"old clients, larger numbers", Semaphores{Contenders: 4, Numbers: []int8{2, 3}, Old: true}, 138130},
+	{"more contenders", Semaphores{Contenders: 5, Numbers: []int8{3, 4}}, 752982},
+}
+
+func TestPermitsOfChangingNumbers(t *testing.T) {
+	for _, c := range fleets {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			b := Bounds{States: 2 * c.states}
+			if underRace {
+				b.States = raceBound
+			}
+			r := holds(t, c.sys, b)
+			if underRace || t.Failed() {
+				return
+			}
+			if (!r.Complete || r.States != c.states) && !testing.Short() { // in the mutants' runs, which have -short, only a broken invariant counts
+				t.Errorf("%v; want all of %d states", r, c.states)
+			}
+		})
+	}
+}
+
+func TestPermitGuardsAreNeeded(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		without PermitGuard
+	}{
+		{"the node shows a grant by the count", CountIsShown},
+		{"no more contenders than permits", CountOfAtMost},
+		{"the one that is replaced had its turn", CountAfterTurn},
+		{"it comes again", ComesAgain},
+		{"a mark behind one that asks for fewer", MarksBehindFewer},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			breaks(t, Semaphores{Contenders: 5, Numbers: []int8{3, 4}, Without: c.without})
+		})
+	}
+}

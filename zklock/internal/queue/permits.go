@@ -1,0 +1,86 @@
+package queue
+
+// Semaphores of one name may have different numbers of permits, as in a rolling deployment that changes the number. The limit of a
+// contender is the least number that it and those ahead of it ask for, and it holds while fewer than that count as ahead of it.
+// At any moment no more hold than any holder has asked for.
+//
+// Not all grants come from a look at the queue. One that replaces a contender that was granted, in one transaction, may be granted
+// by the count of children: no more of them than it asks for. So it may hold behind contenders that have no turn yet. Its node
+// does not say that its client looks, and that client does not know what those ahead ask for. So it counts as ahead of
+// each whose limit is smaller than what it asks for: see overtakes. If the count does not grant it, and one ahead asks for
+// fewer, it leaves the queue and comes again as one that looks; so two never count each other as ahead for long.
+//
+// Why no more hold. For a holder u let c be the number of those that hold or are ahead of u. A holder that looked has c ≤ its limit; one by
+// the count has c ≤ what it asks for. Departures lower c, and may raise the limit. A replacement takes one holder away for each that
+// it adds, and the count is c for the new one. A look that grants i adds i to c of the holders ahead of it, and to no
+// other. If a holder u behind i does not count as ahead of i, then c of u had i and all holders and was within i's limit: u has looked,
+// and its limit is not larger; or it asks for no more than i's limit. If all behind count, then c of i is what counts as ahead of
+// it, and itself: within its limit again. What is within i's limit is within that of each ahead of it.
+//
+// Clients of earlier versions are holders by these rules, too. They are granted by a look only if all in the queue ask for the
+// same number, and fail otherwise; their nodes never say that they look.
+
+// limit returns how many may hold together with the contender at index self of a semaphore's queue.
+func limit(q []Node, self int) int {
+	n := q[self].Kind.Permits
+	for i := range self {
+		n = min(n, q[i].Kind.Permits)
+	}
+	return n
+}
+
+// overtakes reports whether a contender counts as ahead of one that it is behind, whose limit is given.
+func (n Node) overtakes(limit int) bool { return n.Kind.Permits > limit && !n.Looks() }
+
+// Lowered reports whether a contender ahead of self asks for fewer permits than self does.
+func Lowered(q []Node, self int) bool { return limit(q, self) < q[self].Kind.Permits }
+
+// Position returns how many contenders count as ahead of the one at index self.
+func Position(q []Node, self int) int {
+	position := self
+	if q[self].Kind.Permits > 0 {
+		most := limit(q, self)
+		for i := self + 1; i < len(q); i++ {
+			if q[i].overtakes(most) {
+				position++
+			}
+		}
+	}
+	return position
+}
+
+// surelyWaits reports whether the contender at index i of a semaphore's queue has had no turn. Else it may hold.
+func surelyWaits(q []Node, i int) bool {
+	most := limit(q, i)
+	return i >= most && !q[i].overtakes(most)
+}
+
+// decidePermit is Decide for a permit.
+//
+// The first in line, behind one that may hold, watches all that count as ahead, since any of them may leave. Each
+// contender further back watches the one just ahead. When the first in line is granted a permit, it marks its own node; that
+// wakes the contender behind it, which is now the first in line. So a release wakes one
+// waiter, no matter which holder leaves, and no waiter is missed: while a contender could hold, so could each ahead of it. A node needs
+// no mark if its client has never seen it wait. It may have waited unseen, for one that asks for fewer: so the nearest
+// such is watched, too.
+func decidePermit(q []Node, self int) (held bool, watch []int) {
+	most, ahead := limit(q, self), Position(q, self)
+	if ahead < most {
+		return true, nil
+	}
+	if before := self - 1; self > 0 && surelyWaits(q, before) {
+		for i := before - 1; i >= 0; i-- {
+			if q[i].Kind.Permits < q[before].Kind.Permits {
+				return false, []int{i, before}
+			}
+		}
+		return false, []int{before}
+	}
+	watch = make([]int, 0, ahead)
+	for i := range q {
+		if i < self || i > self && q[i].overtakes(most) {
+			watch = append(watch, i)
+		}
+	}
+	return false, watch
+}
