@@ -164,6 +164,18 @@ func (b *bounds) cutUnder(before int64, size, answered int) {
 	b.waitLocked()
 }
 
+// suspect notes that a connection was lost under a request of one caller that may be too large: groups have no more than servers
+// are known to read. A cut more may cost a session far away its lease.
+func (b *bounds) suspect() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	most := max(trusted, b.proven.Load())
+	if group := b.group.Load(); group == 0 || group > most {
+		b.group.Store(most)
+	}
+	b.waitLocked()
+}
+
 // refuse makes requests of one caller fail that are as large.
 func (b *bounds) refuse(size int) {
 	b.mu.Lock()
@@ -198,7 +210,7 @@ func (b *bounds) note(p *proof, gen uint64, group, size int, err error) {
 		p.gen, p.answered, p.lost, p.blamed = gen, 0, 0, false
 	}
 	answered, largest := p.answered, lost && size > p.lost
-	refuse := 0
+	suspect, refuse := false, 0
 	switch {
 	case !lost:
 		p.answered = max(answered, size)
@@ -206,7 +218,7 @@ func (b *bounds) note(p *proof, gen uint64, group, size int, err error) {
 			p.cut, p.cuts = 0, 0
 		}
 	case size > answered && group == 1 && size >= leastRefused:
-		if p.cuts == 0 || size < p.cut {
+		if suspect = true; p.cuts == 0 || size < p.cut {
 			p.cut = size
 		}
 		if p.cuts++; p.cuts >= tooOften {
@@ -224,6 +236,9 @@ func (b *bounds) note(p *proof, gen uint64, group, size int, err error) {
 	p.mu.Unlock()
 	if cut {
 		b.cutUnder(before, most, answered)
+	}
+	if suspect {
+		b.suspect()
 	}
 	if refuse > 0 {
 		b.refuse(refuse)

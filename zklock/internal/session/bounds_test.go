@@ -130,6 +130,19 @@ func TestLargestOfTheLostRequestsIsToBlame(t *testing.T) {
 	}
 }
 
+// After a connection was lost under a large request of one caller, groups have no more than servers are known to read.
+func TestGroupsAfterALargeRequestWasCut(t *testing.T) {
+	for proven, want := range map[int64]int64{0: trusted, 2 * trusted: 2 * trusted} {
+		var b bounds
+		var p proof
+		b.proven.Store(proven)
+		b.note(&p, 1, 1, 120_000, driver.ErrConnLoss)
+		if got := b.group.Load(); got != want {
+			t.Errorf("servers are known to read %d bytes: groups have %d bytes, want %d", proven, got, want)
+		}
+	}
+}
+
 // A server that answers nothing, however long, has not refused a size.
 func TestSilenceShowsNothingOfSizes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
