@@ -58,6 +58,15 @@ var _ = []mutant.Mutant{
 		By:     "zklock/internal/session",
 	},
 	{
+		Name:   "groups-beyond-what-servers-read",
+		Breaks: "after a large request was cut, a group of the usual size costs a session far away one more connection, and its lease",
+		In:     (*bounds).note,
+		Find:   "b.suspect()",
+		Put:    "",
+		Tests:  []string{"TestGroupsAfterALargeRequestWasCut"},
+		By:     "zklock/internal/session",
+	},
+	{
 		Name:   "line-is-an-outage",
 		Breaks: "callers that wait behind the requests of others fail after connect_timeout as in an outage",
 		In:     (*life).Patient,
