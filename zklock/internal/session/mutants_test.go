@@ -61,7 +61,7 @@ var _ = []mutant.Mutant{
 		Name:   "groups-beyond-what-servers-read",
 		Breaks: "after a large request was cut, a group of the usual size costs a session far away one more connection, and its lease",
 		In:     (*bounds).note,
-		Find:   "b.$suspect()",
+		Find:   "if suspect { $note }",
 		Put:    "",
 		Tests:  []string{"TestGroupsAfterALargeRequestWasCut"},
 		By:     "zklock/internal/session",
