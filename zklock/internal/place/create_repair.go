@@ -23,10 +23,10 @@ func (c *creation) repair(ctx context.Context, w *session.Write, pause time.Dura
 		c.doubt = err
 		c.lost++
 	}
-	ctx, stop := c.patience(ctx)
-	defer stop()
 	if lost {
-		return c.lookFor(ctx)
+		more, stop := c.patience(ctx)
+		defer stop()
+		return c.lookFor(more)
 	}
 	c.open = nil // nothing was created
 	switch {
