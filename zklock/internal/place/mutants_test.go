@@ -191,7 +191,7 @@ var _ = []mutant.Mutant{
 		Breaks: "a create whose reply was lost is assumed not to be applied, and is sent again",
 		In:     (*creation).repair,
 		Find:   "return c.$lookFor(more)",
-		Put:    "c.open = nil; return false, nil",
+		Put:    "_ = more; c.open = nil; return false, nil",
 		Tests:  []string{"TestLostCreateIsFoundAgain"},
 		By:     "zklock",
 	},
