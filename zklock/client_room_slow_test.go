@@ -72,7 +72,8 @@ func (s remote) Multi(ctx context.Context, ops []driver.Op) ([]driver.OpResult, 
 }
 
 // Thousands of callers wait while servers far away are asked what they read, for longer than connect_timeout, and do not
-// fail as in an outage. The questions that servers with a low limit cut cost no session: all but the first of them have a
+// fail as in an outage. Nor do those whose own requests were on a connection that was cut: while the session answers, each waits
+// until it has looked for its node. The questions that servers with a low limit cut cost no session: all but the first of them have a
 // connection of their own.
 func TestManyCallersWhileDistantServersAreAsked(t *testing.T) {
 	const many = 3000
@@ -105,13 +106,13 @@ func TestManyCallersWhileDistantServersAreAsked(t *testing.T) {
 					case errors.Is(err, zklock.ErrTooManyWaiters):
 						full++
 					case errors.Is(err, zklock.ErrUnavailable):
-						unavailable++ // its own request was on a connection that was cut
+						unavailable++
 					default:
 						t.Error(err)
 					}
 				}
-				if unavailable > many/3 || c.extra == 0 && held < many || client.Stats().SessionsLost > 0 {
-					t.Errorf("%d are held, %d found no room, %d met an outage, %d sessions were lost: want few outages and no loss",
+				if unavailable > 0 || c.extra == 0 && held < many || client.Stats().SessionsLost > 0 {
+					t.Errorf("%d are held, %d found no room, %d met an outage, %d sessions were lost: want no outage and no loss",
 						held, full, unavailable, client.Stats().SessionsLost)
 				}
 				if n := int(d.sessions.Load()); n != c.pool+c.extra {

@@ -37,6 +37,7 @@ type creation struct {
 	seen     int64          // the transaction id of the newest creation that this client knew before the first try
 	open     *session.Write // the newest write, until it is known that it was not applied; else nil
 	doubt    error          // why the outcome of a try was unknown; nil: no outcome was
+	lost     int            // how many outcomes were
 	data     []byte         // of its nodes
 	adopted  bool           // they describe an earlier request
 }
@@ -81,9 +82,15 @@ func (a *Attempt) creation(ctx, caller context.Context) (c creation, err error) 
 		c.end() // a writer must not get what was created for a reader
 	}
 	replaces := a.yield()
+	// seen is read before the first try: that try may turn out to have created the nodes.
+	c = creation{desk: desk, request: r, by: a.By, replaces: replaces, caller: caller, began: lease.Now(), seen: desk.Session.Newest()}
 	parents := make([]parent, len(r.Wants))
 	for i, w := range r.Wants {
-		if parents[i], err = (Znode{desk, w.Path}).ensure(ctx, replaces != nil); err != nil {
+		z, known := Znode{desk, w.Path}, false
+		if parents[i], known = z.known(replaces != nil); known {
+			continue
+		}
+		if parents[i], err = c.ensure(ctx, z); err != nil {
 			return c, err
 		}
 	}
@@ -91,8 +98,8 @@ func (a *Attempt) creation(ctx, caller context.Context) (c creation, err error) 
 	if err != nil {
 		return c, err
 	}
-	// seen is read before the first try: that try may turn out to have created the nodes.
-	return creation{desk: desk, request: r, by: a.By, p: p, replaces: replaces, parents: parents, caller: caller, began: lease.Now(), seen: desk.Session.Newest()}, nil
+	c.p, c.parents = p, parents
+	return c, nil
 }
 
 // yield gives up the attempt's place for a new one, and returns it; nil if there is none, or if it belongs to a hold.
@@ -117,35 +124,11 @@ func (c *creation) try(ctx context.Context, pause time.Duration) (applied bool, 
 	if err != nil {
 		return false, nil, err
 	}
-	switch err = w.Err; {
-	case err == nil:
+	if w.Err == nil {
 		return true, w.Children, nil
-	case !c.by.Stays():
-		if !errors.Is(err, driver.ErrConnLoss) {
-			c.open = nil
-		}
-		return false, nil, errs.ErrTaken // end looks for the nodes if they may exist
-	case errors.Is(err, driver.ErrConnLoss):
-		applied, err = c.lookFor(ctx, w)
-		return applied, nil, err
 	}
-	c.open = nil // nothing was created
-	switch {
-	case session.Transient(err):
-		if !session.Sleep(ctx, c.desk.cfg.Jitter(pause), c.desk.Session.Context().Done()) {
-			return false, nil, c.desk.Session.WaitEnded(ctx, c.began)
-		}
-		return false, nil, nil
-	case c.desk.Session.Ended(err):
-		return false, nil, errs.ErrSessionOver
-	case c.setRefused(w):
-		return false, nil, nil // the next try creates without the set, and the queue is listed instead of counted
-	case isRefused(w):
-		return false, nil, c.desk.adoptRefused(ctx, w, c.parents)
-	case errors.Is(err, driver.ErrNoNode):
-		return false, nil, err // replaceOrCreate deals with it
-	}
-	return false, nil, c.desk.cfg.explain(err, c.request.Wants[0].Path)
+	applied, err = c.repair(ctx, w, pause)
+	return applied, nil, err
 }
 
 // send submits the creates, and waits for their outcome.
@@ -164,7 +147,7 @@ func (c *creation) send(ctx context.Context) (*session.Write, error) {
 		case <-desk.Session.Context().Done():
 			return nil, errs.ErrSessionOver
 		case <-ctx.Done():
-			more, cancel := desk.Session.Patient(c.caller, c.began) // the creates of others may come first
+			more, cancel := desk.Session.Patient(c.caller, time.Time{}) // the creates of others may come first
 			defer cancel()
 			if ctx = more; ctx.Err() == nil { // TestBurstOfSeparateWaitersOutlastsConnectTimeout
 				continue
@@ -172,21 +155,6 @@ func (c *creation) send(ctx context.Context) (*session.Write, error) {
 			return nil, c.because(desk.Session.WaitEnded(ctx, c.began))
 		}
 	}
-}
-
-// lookFor finds out whether a try with an unknown outcome was applied. If it was not, the next try
-// finds all znodes made: see the invariants of fresh names.
-func (c *creation) lookFor(ctx context.Context, w *session.Write) (applied bool, err error) {
-	c.p.doubtful, c.doubt = true, w.Err
-	c.desk.doubt(c.p.dirs(), false) // recover lists now
-	if applied, err = c.p.recover(ctx); err != nil {
-		return false, c.because(err)
-	}
-	if applied {
-		return true, nil
-	}
-	c.open = nil
-	return false, c.desk.makeAll(ctx, c.parents)
 }
 
 // recover finds out whether a creation whose reply was lost was applied. It lists after a
@@ -268,7 +236,9 @@ func (c *creation) created(ctx context.Context, children []int32) (turn bool, er
 	}
 	if p.Zxid == 0 { // it was created without a set, or found again
 		var n driver.Node
+		ctx, stop := c.patience(ctx)
 		n, err = desk.Session.Read(ctx, "recover", p.nodes[0].path)
+		stop()
 		if p.Zxid = n.Stat.Czxid; errors.Is(err, driver.ErrNoNode) {
 			err = errs.ErrNodeGone
 		}

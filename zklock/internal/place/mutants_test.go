@@ -189,9 +189,9 @@ var _ = []mutant.Mutant{
 	{
 		Name:   "unknown-is-not-applied",
 		Breaks: "a create whose reply was lost is assumed not to be applied, and is sent again",
-		In:     (*creation).try,
-		Find:   "applied, err = c.$lookFor(ctx, w)",
-		Put:    "c.open, err = nil, nil",
+		In:     (*creation).repair,
+		Find:   "return c.$lookFor(more)",
+		Put:    "_ = more; c.open = nil; return false, nil",
 		Tests:  []string{"TestLostCreateIsFoundAgain"},
 		By:     "zklock",
 	},

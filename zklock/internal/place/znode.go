@@ -20,25 +20,30 @@ type Znode struct {
 	Path string
 }
 
-// ensure returns what is known about a lock's znode. If nothing is known, the znode is
-// unmade, or ensure makes sure that it exists: see freshNames.
+// known returns what is known about a lock's znode, or that it is unmade: see freshNames. ok is false if a
+// request has to show it. See parents.find for occupied.
+func (z Znode) known(occupied bool) (p parent, ok bool) {
+	p, fresh, found := z.Desk.parents.find(z.Path, occupied)
+	if !found && !occupied && z.Desk.freshNames.usable(z.Desk.cfg.Dialect) {
+		return parent{path: z.Path, marked: true, version: unmade}, true
+	}
+	return p, fresh
+}
+
+// ensure makes sure that a lock's znode exists, if it is not unmade.
 //
 // Another program may have replaced a znode that this client has not used for a while, so its
-// data is read again before it is written. See parents.find for occupied.
+// data is read again before it is written.
 func (z Znode) ensure(ctx context.Context, occupied bool) (parent, error) {
-	p, fresh, ok := z.Desk.parents.find(z.Path, occupied)
-	if fresh {
-		return p, nil
-	}
-	if ok {
+	if _, _, found := z.Desk.parents.find(z.Path, occupied); found {
 		p, err := z.adopt(ctx)
 		if !errors.Is(err, driver.ErrNoNode) {
 			return p, err
 		}
 		z.Desk.parents.forget(z.Path)
 	}
-	if !occupied && z.Desk.freshNames.usable(z.Desk.cfg.Dialect) {
-		return parent{path: z.Path, marked: true, version: unmade}, nil
+	if p, ok := z.known(occupied); ok {
+		return p, nil
 	}
 	return z.make(ctx)
 }

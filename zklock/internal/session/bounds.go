@@ -19,9 +19,11 @@ import (
 //
 // Invariants:
 //   - Only a request that is larger than all that were answered on its connection can be at fault, and only
-//     if the server ended the connection: a server that is slow, or silent, has not refused its size. So
-//     connections that are lost for another reason change nothing, as a rule.
-//   - Groups under which a connection was lost are not sent in that size again: the bound is half of it.
+//     if the server ended the connection: a server that is slow, or silent, has not refused its size. Of those
+//     that were lost with the connection, the largest is. So connections that are lost for another reason change
+//     nothing, as a rule.
+//   - Groups under which a connection was lost are not sent in that size again: the bound is half of it, but no less
+//     than leastGroup. With groups of one, thousands of callers of servers far away would wait for minutes.
 //     When a request of one caller was cut tooOften, it is refused, and so are others of at least its size:
 //     each repetition would cost all callers of the session their connection.
 //   - That is forgotten step by step: after a pause the bounds double. The connection may have been lost for
@@ -31,7 +33,6 @@ import (
 type bounds struct {
 	mu    mutex.Mutex[mutex.Inner]
 	group atomic.Int64  // changed under mu; the size of groups; 0: as the settings say
-	under uint64        // guarded by mu; the generation of the connection that was lost last under a group
 	lone  atomic.Int64  // changed under mu; a request of one caller that is as large is refused; 0: none is
 	pause time.Duration // guarded by mu; from the last lost connection until the bounds double
 	next  time.Time     // guarded by mu; when they double
@@ -46,6 +47,9 @@ type proof struct {
 	mu       mutex.Mutex[mutex.Inner]
 	gen      uint64 // guarded by mu; of the connection
 	answered int    // guarded by mu; the size of the largest request that was answered on it
+	lost     int    // guarded by mu; the size of the largest request that was lost with it; 0: none was
+	blamed   bool   // guarded by mu; a group was taken to be at fault for that
+	before   int64  // guarded by mu; the size of groups before that
 	cut      int    // guarded by mu; the size of the smallest request of one caller that was cut since one as large was answered
 	cuts     int    // guarded by mu; how many such requests were cut
 }
@@ -54,6 +58,8 @@ const (
 	// leastRefused is the size of the smallest request that may be refused: no server with locks has a
 	// lower limit.
 	leastRefused = 4 << 10
+
+	leastGroup = 2 << 10 // such groups are sent to any server
 
 	tooOften      = 3
 	firstForget   = time.Minute
@@ -145,16 +151,28 @@ func (b *bounds) refuses(size int, set *Settings) error {
 		errTooLarge, size, tooOften, lone, driver.ErrTooLarge)
 }
 
-// cutUnder notes that a connection was lost under a group.
-func (b *bounds) cutUnder(gen uint64, size, answered int) {
+// cutUnder notes that a connection was lost under requests of at most that size, of which one was a group. before was
+// the size of groups.
+func (b *bounds) cutUnder(before int64, size, answered int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	half := int64(max(size/2, answered, 1))
-	if b.under == gen { // another group was under way on it: the larger one is to blame
-		half = max(half, b.group.Load())
+	half := int64(max(size/2, answered, leastGroup))
+	if before > 0 {
+		half = min(half, before)
 	}
 	b.group.Store(half)
-	b.under = gen
+	b.waitLocked()
+}
+
+// suspect notes that a connection was lost under a request of one caller that may be too large: groups have no more than servers
+// are known to read. A cut more may cost a session far away its lease.
+func (b *bounds) suspect() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	most := max(trusted, b.proven.Load())
+	if group := b.group.Load(); group == 0 || group > most {
+		b.group.Store(most)
+	}
 	b.waitLocked()
 }
 
@@ -189,10 +207,10 @@ func (b *bounds) note(p *proof, gen uint64, group, size int, err error) {
 	}
 	p.mu.Lock()
 	if gen > p.gen {
-		p.gen, p.answered = gen, 0
+		p.gen, p.answered, p.lost, p.blamed = gen, 0, 0, false
 	}
-	answered := p.answered
-	refuse := 0
+	answered, largest := p.answered, lost && size > p.lost
+	suspect, refuse := false, 0
 	switch {
 	case !lost:
 		p.answered = max(answered, size)
@@ -200,20 +218,32 @@ func (b *bounds) note(p *proof, gen uint64, group, size int, err error) {
 			p.cut, p.cuts = 0, 0
 		}
 	case size > answered && group == 1 && size >= leastRefused:
-		if p.cuts == 0 || size < p.cut {
+		if suspect = true; p.cuts == 0 || size < p.cut {
 			p.cut = size
 		}
 		if p.cuts++; p.cuts >= tooOften {
 			refuse, p.cut, p.cuts = p.cut, 0, 0
 		}
 	}
+	if largest {
+		p.lost = size
+	}
+	cut := lost && size > answered && (group > 1 && !p.blamed || largest && p.blamed)
+	if cut && !p.blamed {
+		p.blamed, p.before = true, b.group.Load()
+	}
+	most, before := p.lost, p.before
 	p.mu.Unlock()
-	switch {
-	case refuse > 0:
+	if cut {
+		b.cutUnder(before, most, answered)
+	}
+	if suspect {
+		b.suspect()
+	}
+	if refuse > 0 {
 		b.refuse(refuse)
-	case lost && group > 1 && size > answered:
-		b.cutUnder(gen, size, answered)
-	case !lost && b.group.Load() > 0:
+	}
+	if !lost && b.group.Load() > 0 {
 		b.forget()
 	}
 }

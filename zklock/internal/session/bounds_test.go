@@ -47,17 +47,13 @@ func request(size int) []driver.Op {
 
 // A client that does not know its servers' limit learns it from few lost connections, for good.
 func TestGroupsLearnTheServersLimit(t *testing.T) {
-	for _, limit := range []int{maxGroupBytes + 8, 40_000, 20_000, 5_000, 100} {
+	for _, limit := range []int{maxGroupBytes + 8, 40_000, 20_000, 5_000, leastGroup + 8} {
 		synctest.Test(t, func(t *testing.T) {
 			ds := &limited{limit: limit}
 			ds.generation = 1
 			s := busySession(ds, time.Hour)
 			for end := time.Now().Add(20 * time.Hour); time.Now().Before(end); time.Sleep(10 * time.Second) {
-				size := max(s.commits.most(), 80) // one member is sent, whatever its size
-				if size > limit && size == 80 {
-					t.Fatal("the bound is below the smallest group")
-				}
-				_, _ = s.multi(t.Context(), "test", 2, request(size))
+				_, _ = s.multi(t.Context(), "test", 2, request(s.commits.most()))
 			}
 			t.Logf("limit %d: %d lost connections, groups of %d bytes", limit, ds.cuts, s.commits.most())
 			if ds.largest < min(limit, maxGroupBytes)/4 {
@@ -89,10 +85,10 @@ func TestLostConnectionsThatShowNothing(t *testing.T) {
 			t.Errorf("groups have %d bytes after connections were lost under small ones, want %d", got, whole)
 		}
 		ds.broken = true
-		send(2000)
+		send(6000)
 		ds.broken = false
-		if got := s.commits.most(); got != 1000 {
-			t.Errorf("groups have %d bytes after a connection was lost under one of 2000, want 1000", got)
+		if got := s.commits.most(); got != 3000 {
+			t.Errorf("groups have %d bytes after a connection was lost under one of 6000, want 3000", got)
 		}
 		for range 20 {
 			time.Sleep(firstForget)
@@ -102,6 +98,49 @@ func TestLostConnectionsThatShowNothing(t *testing.T) {
 			t.Errorf("groups have %d bytes 20 minutes later, want %d", got, whole)
 		}
 	})
+}
+
+// Of the requests that are lost with a connection, the largest may be at fault, whichever is noticed first: a small group
+// that was under way with a large request makes no groups small. None makes them smaller than leastGroup.
+func TestLargestOfTheLostRequestsIsToBlame(t *testing.T) {
+	const before = 20_000
+	for _, c := range []struct {
+		sizes [2]int // of two requests
+		group [2]int // how many members they have
+		want  int64
+	}{
+		{[2]int{300, 9000}, [2]int{2, 2}, 4500},
+		{[2]int{9000, 300}, [2]int{2, 2}, 4500},
+		{[2]int{300, 9000}, [2]int{2, 1}, 4500},
+		{[2]int{9000, 300}, [2]int{1, 2}, 4500},
+		{[2]int{300, 90_000}, [2]int{2, 1}, before},
+		{[2]int{90_000, 300}, [2]int{1, 2}, before},
+		{[2]int{90_000, 300}, [2]int{1, 1}, before},
+		{[2]int{300, 400}, [2]int{2, 2}, leastGroup},
+	} {
+		var b bounds
+		var p proof
+		b.group.Store(before)
+		for i, size := range c.sizes {
+			b.note(&p, 1, c.group[i], size, driver.ErrConnLoss)
+		}
+		if got := b.group.Load(); got != c.want {
+			t.Errorf("requests of %v bytes, with %v members, were lost: groups have %d bytes, want %d", c.sizes, c.group, got, c.want)
+		}
+	}
+}
+
+// After a connection was lost under a large request of one caller, groups have no more than servers are known to read.
+func TestGroupsAfterALargeRequestWasCut(t *testing.T) {
+	for proven, want := range map[int64]int64{0: trusted, 2 * trusted: 2 * trusted} {
+		var b bounds
+		var p proof
+		b.proven.Store(proven)
+		b.note(&p, 1, 1, 120_000, driver.ErrConnLoss)
+		if got := b.group.Load(); got != want {
+			t.Errorf("servers are known to read %d bytes: groups have %d bytes, want %d", proven, got, want)
+		}
+	}
 }
 
 // A server that answers nothing, however long, has not refused a size.

@@ -18,7 +18,7 @@ type requests struct {
 	*life
 	deadline deadline
 	sizes    proof
-	lone     chan struct{} // cap MaxLone: one element for each request of Once, or write that is sent apart, that is under way
+	lone     chan struct{} // cap MaxLone: one element for each operation of Once or Repeat, or write that is sent apart, that is under way
 
 	// unchecked is set in a session that follows a loss until a write was committed: it shows whether the
 	// ensemble has lost transactions. See order.
@@ -33,18 +33,21 @@ type Request func(ctx context.Context, ds driver.Session) error
 // that can be executed twice without harm.
 //
 // It gives up when the session is over, with errs.ErrSessionOver; when ctx ends, with the
-// error of WaitEnded; and after connect_timeout, with errs.ErrUnavailable.
+// error of WaitEnded; and after connect_timeout, with errs.ErrUnavailable. While the session answers, the
+// time that it waits behind other operations does not count.
 // Operations that clean up run with the session's own context as ctx, and go on until they
 // succeed or the session is over.
 func (s *requests) Repeat(ctx context.Context, kind string, op Request) error {
-	limited, cancel := ctx, context.CancelFunc(func() {})
-	if ctx != s.ctx {
-		limited, cancel = context.WithTimeout(ctx, s.settings.ConnectTimeout)
-	}
-	defer cancel()
-	began := lease.Now()
+	began, left := lease.Now(), s.settings.ConnectTimeout
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, s.timeout/10) {
-		err := s.Once(limited, kind, op)
+		if err := s.enter(ctx, began); err != nil {
+			return err
+		}
+		turn, limit := time.Now(), s.requestTimeout()
+		if ctx != s.ctx {
+			limit = min(limit, left)
+		}
+		err := s.once(ctx, limit, kind, op)
 		if err == nil {
 			return nil
 		}
@@ -54,13 +57,18 @@ func (s *requests) Repeat(ctx context.Context, kind string, op Request) error {
 			}
 			return err
 		}
-		Sleep(limited, s.settings.Jitter(pause), s.ctx.Done())
+		rest := s.settings.Jitter(pause)
+		if ctx != s.ctx {
+			rest = min(rest, left-time.Since(turn))
+		}
+		Sleep(ctx, rest, s.ctx.Done())
+		left -= time.Since(turn)
 		switch {
 		case s.ctx.Err() != nil:
 			return errs.ErrSessionOver
 		case ctx.Err() != nil:
 			return s.WaitEnded(ctx, began)
-		case limited.Err() != nil:
+		case left <= 0 && ctx != s.ctx:
 			// err is included as text only: a request's deadline must not be taken for
 			// the caller's deadline.
 			if why := s.common.connector.Diagnose(); why != nil {
@@ -91,12 +99,43 @@ const MaxLone = 64
 func (s *requests) Once(ctx context.Context, kind string, op Request) error {
 	select {
 	case s.lone <- struct{}{}:
-		defer func() { <-s.lone }()
+		return s.once(ctx, s.requestTimeout(), kind, op)
 	case <-ctx.Done():
 		return fmt.Errorf("%w: %w", driver.ErrNotSent, context.Cause(ctx))
 	}
+}
+
+// enter waits until fewer than MaxLone operations are under way, and begins one. It gives up when ctx or the
+// session ends, and connect_timeout after the session has last answered, or after the call. So it is no outage
+// that thousands ask for something at once, or have to after a cut. The operation began at the instant began.
+func (s *requests) enter(ctx context.Context, began time.Time) error {
+	select {
+	case s.lone <- struct{}{}:
+		return nil
+	default:
+	}
+	patient, stop := ctx, context.CancelFunc(func() {})
+	if ctx != s.ctx {
+		patient, stop = s.Patient(ctx, time.Now().Add(s.settings.ConnectTimeout))
+	}
+	defer stop()
+	select {
+	case s.lone <- struct{}{}:
+		return nil
+	case <-patient.Done():
+	case <-s.ctx.Done():
+	}
+	if ctx.Err() == nil && s.ctx.Err() == nil {
+		return s.common.Outage(patient)
+	}
+	return s.WaitEnded(ctx, began)
+}
+
+// once runs an operation one time, with a limit and the Operation hook, and ends what enter began.
+func (s *requests) once(ctx context.Context, limit time.Duration, kind string, op Request) error {
+	defer func() { <-s.lone }()
 	ctx, end := hook.Start(s.settings.Operation, ctx, Operation{Kind: kind, Group: 1, Server: s.ds.Server(), Session: s.ds.ID()})
-	ctx, cancel := context.WithTimeout(ctx, s.requestTimeout())
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	err := op(ctx, s.ds)
 	end.Call(err)

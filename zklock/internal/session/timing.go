@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/mutex"
 )
 
@@ -30,13 +29,13 @@ func (d *deadline) context(parent context.Context, limit time.Duration) context.
 	return d.ctx
 }
 
-// patientTry derives a context that ends when until says. It asks until again at each instant that
+// patient derives a context that ends, with cause, when until says. It asks until again at each instant that
 // until has returned: answers may have moved the end.
-func patientTry(ctx context.Context, until func() time.Time) (context.Context, context.CancelFunc) {
+func patient(ctx context.Context, cause error, until func() time.Time) (context.Context, context.CancelFunc) {
 	ctx, end := context.WithCancelCause(ctx)
 	left := time.Until(until())
 	if left <= 0 {
-		end(errs.ErrTryOver)
+		end(cause)
 		return ctx, func() {}
 	}
 	var timer *time.Timer
@@ -49,7 +48,7 @@ func patientTry(ctx context.Context, until func() time.Time) (context.Context, c
 		if left := time.Until(until()); left > 0 {
 			timer.Reset(left)
 		} else {
-			end(errs.ErrTryOver)
+			end(cause)
 		}
 	})
 	close(made)

@@ -3,6 +3,8 @@ package session
 import (
 	"context"
 	"time"
+
+	"github.com/zklock/go-zklock/zklock/internal/errs"
 )
 
 // PatientTry derives the context of a try, of what Session would return for a path, that has had no usable session since that time.
@@ -11,7 +13,7 @@ import (
 // not count, since nothing is tried in it. In all the try has connect_timeout at most, so tries do not
 // pile up behind those that slow answers leave without a lease.
 func (p *Pool[M]) PatientTry(ctx context.Context, path string, bytes int, since time.Time) (context.Context, context.CancelFunc) {
-	return patientTry(ctx, func() time.Time { return p.tryUntil(path, bytes, since) })
+	return patient(ctx, errs.ErrTryOver, func() time.Time { return p.tryUntil(path, bytes, since) })
 }
 
 // tryUntil returns until when a try goes on: see Pool.PatientTry.

@@ -101,17 +101,19 @@ func (s *life) UsableAt() time.Time {
 	return time.Now().Add(-quiet)
 }
 
-// Patient derives the context of a caller whose request has waited for those of others since
-// began, an instant. The context ends connect_timeout after the session has last answered. It
-// has ended already if the session has not answered since began, or has no connection.
-func (s *life) Patient(ctx context.Context, began time.Time) (context.Context, context.CancelFunc) {
-	s.mu.Lock()
-	var last time.Time
-	if s.cut.IsZero() && s.heard.After(began) {
-		last = lease.Wall(s.heard)
-	}
-	s.mu.Unlock()
-	return s.common.Patient(ctx, last)
+// Patient derives the context of a caller whose request waits for those of others. The context ends at until, or, if
+// that is later, connect_timeout after the session has last answered: before that, a lost connection is no outage.
+func (s *life) Patient(ctx context.Context, until time.Time) (context.Context, context.CancelFunc) {
+	return patient(ctx, errs.ErrNoSession, func() time.Time {
+		s.mu.Lock()
+		now := lease.Now()
+		quiet := min(s.quietLocked(now), now.Sub(s.replied))
+		s.mu.Unlock()
+		if more := time.Now().Add(s.settings.ConnectTimeout - quiet); more.After(until) {
+			return more
+		}
+		return until
+	})
 }
 
 // PatientTry derives the context of a try that waits for answers of the session, from now on. The try
@@ -119,7 +121,7 @@ func (s *life) Patient(ctx context.Context, began time.Time) (context.Context, c
 // an answer, or connect_timeout since the try began: slow answers may never prove enough of a lease.
 func (s *life) PatientTry(ctx context.Context, since time.Time) (context.Context, context.CancelFunc) {
 	now, most := time.Now(), since.Add(s.settings.ConnectTimeout)
-	return patientTry(ctx, func() time.Time {
+	return patient(ctx, errs.ErrTryOver, func() time.Time {
 		return earlier(s.heardSince(now).Add(s.settings.TryTimeout()), most)
 	})
 }
