@@ -147,7 +147,7 @@ func (c *creation) send(ctx context.Context) (*session.Write, error) {
 		case <-desk.Session.Context().Done():
 			return nil, errs.ErrSessionOver
 		case <-ctx.Done():
-			more, cancel := desk.Session.Patient(c.caller, time.Time{}) // the creates of others may come first
+			more, cancel := desk.Session.Patient(c.caller, c.began, time.Time{}) // the creates of others may come first
 			defer cancel()
 			if ctx = more; ctx.Err() == nil { // TestBurstOfSeparateWaitersOutlastsConnectTimeout
 				continue

@@ -78,5 +78,5 @@ func (c *creation) patience(ctx context.Context) (context.Context, context.Cance
 		return ctx, func() {}
 	}
 	until, _ := ctx.Deadline()
-	return c.desk.Session.Patient(c.caller, until)
+	return c.desk.Session.Patient(c.caller, c.began, until)
 }

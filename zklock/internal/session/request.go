@@ -116,7 +116,7 @@ func (s *requests) enter(ctx context.Context, began time.Time) error {
 	}
 	patient, stop := ctx, context.CancelFunc(func() {})
 	if ctx != s.ctx {
-		patient, stop = s.Patient(ctx, time.Now().Add(s.settings.ConnectTimeout))
+		patient, stop = s.Patient(ctx, began, time.Now().Add(s.settings.ConnectTimeout))
 	}
 	defer stop()
 	select {

@@ -101,15 +101,16 @@ func (s *life) UsableAt() time.Time {
 	return time.Now().Add(-quiet)
 }
 
-// Patient derives the context of a caller whose request waits for those of others. The context ends at until, or, if
-// that is later, connect_timeout after the session has last answered: before that, a lost connection is no outage.
-func (s *life) Patient(ctx context.Context, until time.Time) (context.Context, context.CancelFunc) {
+// Patient derives the context of a caller whose request has waited for those of others since began, an instant. The
+// context ends at until, or, if the session has answered since began, connect_timeout after its last answer, if that is later:
+// before that, a lost connection is no outage.
+func (s *life) Patient(ctx context.Context, began, until time.Time) (context.Context, context.CancelFunc) {
 	return patient(ctx, errs.ErrNoSession, func() time.Time {
 		s.mu.Lock()
 		now := lease.Now()
 		quiet := min(s.quietLocked(now), now.Sub(s.replied))
 		s.mu.Unlock()
-		if more := time.Now().Add(s.settings.ConnectTimeout - quiet); more.After(until) {
+		if more := time.Now().Add(s.settings.ConnectTimeout - quiet); quiet < now.Sub(began) && more.After(until) {
 			return more
 		}
 		return until
