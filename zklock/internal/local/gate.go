@@ -252,7 +252,8 @@ func (g *gate) endLocked(names []*separate, r *Request, got *Hold, left *place.P
 }
 
 // enter lets a request through, or returns the ticket with which it waits. A request whose kind conflicts with
-// what was let through goes on without being let through: the ensemble's answer says so.
+// what was let through, or that asks for another number of permits, goes on without being let through: the ensemble refuses the one,
+// and the other waits in ZooKeeper's queue.
 func (g *gate) enter(r *Request, latest time.Time) (*ticket, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
