@@ -106,8 +106,8 @@ func (s *requests) Once(ctx context.Context, kind string, op Request) error {
 }
 
 // enter waits until fewer than MaxLone operations are under way, and begins one. It gives up when ctx or the
-// session ends, and connect_timeout after the session has last answered, or after the call. So it is no outage
-// that thousands ask for something at once, or have to after a cut. The operation began at the instant began.
+// session ends, and connect_timeout after the session has last answered, or after the call. So
+// thousands that ask for something at once, or have to after a cut, do not fail as in an outage. The operation began at the instant began.
 func (s *requests) enter(ctx context.Context, began time.Time) error {
 	select {
 	case s.lone <- struct{}{}:

@@ -103,7 +103,7 @@ func (s *life) UsableAt() time.Time {
 
 // Patient derives the context of a caller whose request has waited for those of others since began, an instant. The
 // context ends at until, or, if the session has answered since began, connect_timeout after its last answer, if that is later:
-// before that, a lost connection is no outage.
+// the loss of a connection alone does not end it.
 func (s *life) Patient(ctx context.Context, began, until time.Time) (context.Context, context.CancelFunc) {
 	return patient(ctx, errs.ErrNoSession, func() time.Time {
 		s.mu.Lock()
