@@ -173,3 +173,31 @@ func TestPermitsWhoseNumberChanges(t *testing.T) {
 		t.Errorf("at most %d held at the same time, want %d", reached, most)
 	}
 }
+
+// One that had the place of another permit comes again behind one that asks for fewer. The limit max_contenders does not
+// refuse it, although the queue is full: it was there before.
+func TestPermitThatComesAgainIsNotANewcomer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New(memdriver.WithLatency(time.Millisecond))
+		c, d := connect(t, e.Connector(), map[string]string{"max_contenders": "4"}), connect(t, e.Connector(), nil)
+		var held []*zklock.Lock
+		for range 3 {
+			held = append(held, mustLock(t)(c.Semaphore("s", 3).Acquire(t.Context())))
+		}
+		next := acquiring(t, c.Semaphore("s", 3), t.Context())
+		synctest.Wait()
+		var fewer []chan *zklock.Lock
+		for range 3 {
+			fewer = append(fewer, acquiring(t, d.Semaphore("s", 2), t.Context()))
+		}
+		time.Sleep(5 * time.Second)
+		mustRelease(t, held[0])
+		time.Sleep(5 * time.Second)
+		mustRelease(t, held[1])
+		mustRelease(t, held[2])
+		for _, got := range fewer {
+			mustRelease(t, soon(t, "one that asks for two", got))
+		}
+		mustRelease(t, soon(t, "one that comes again", next))
+	})
+}

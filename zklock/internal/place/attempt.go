@@ -24,6 +24,10 @@ type Request struct {
 	// NoSessionSince is since when there has been no usable session; zero if there is
 	// one. Only the requester's goroutine uses it.
 	NoSessionSince time.Time
+
+	// comesAgain says that it leaves the queue only to come again as one for a permit that looks: see Attempt.await. Then
+	// max_contenders does not count it as a newcomer.
+	comesAgain bool
 }
 
 // data returns the data for the queue nodes of a request. They do not describe it if the place may be

@@ -230,7 +230,8 @@ func (c *creation) end() {
 func (c *creation) created(ctx context.Context, children []int32) (turn bool, err error) {
 	desk, p := c.desk, c.p
 	last, limit := p.lastNumber(), desk.cfg.MaxContenders // a limit for new contenders only
-	p.limitChecked = c.replaces != nil || limit == 0 || len(children) > 0 && slices.Min(children) >= 0 && int(slices.Max(children)) <= limit
+	p.limitChecked = c.replaces != nil || c.request.comesAgain || limit == 0 || len(children) > 0 && slices.Min(children) >= 0 && int(slices.Max(children)) <= limit
+	c.request.comesAgain = false
 	if c.replaces != nil {
 		c.replaces.unregister()
 	}

@@ -91,6 +91,7 @@ func (a *Attempt) screen() error {
 func (a *Attempt) await(q []queue.Node, self int, ahead []int) error {
 	desk, w, l := a.desk(), &a.wait, &a.wait.line
 	if a.place.lowered && !q[self].Looks() {
+		a.Request.comesAgain = true
 		return errs.ErrNodeGone
 	}
 	for _, i := range ahead {
