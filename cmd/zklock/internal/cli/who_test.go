@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -241,9 +242,9 @@ func TestTreeLeadsToTheCulprit(t *testing.T) {
 		e := memdriver.New()
 		defer e.Close()
 		as := func(host string) *zklock.Client {
-			trace := 0
+			var traces atomic.Int64
 			return client(t, e, zklock.WithIdentity(zklock.Identity{Host: host, PID: 1}), zklock.WithHooks(zklock.Hooks{Inject: func(context.Context) string {
-				trace++
+				trace := traces.Add(1)
 				return fmt.Sprintf("00-%032d-%016d-01", trace, trace)
 			}}))
 		}
