@@ -2,7 +2,6 @@ package sessiondir
 
 import (
 	"context"
-	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -97,17 +96,7 @@ func TestOnlyFilesArePaths(t *testing.T) {
 func TestStoppedWatcherDoesNotHoldUpOpen(t *testing.T) {
 	b := newBench(t)
 	key := ensembleOf(ours).key()
-	f, err := b.dir.openFIFO(key + suffixWatch)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	locked, err := lock(f)
-	w, openErr := b.dir.open(key+suffixWatch, os.O_WRONLY)
-	if err = errors.Join(err, openErr); err != nil || !locked {
-		t.Fatal(locked, err)
-	}
-	defer w.Close()
+	stoppedWatcher(t, b, key)
 	b.died(7, nil)
 	b.candidate(key)
 	wait.Until(t, "the session is ended", func() bool { return slices.Equal(b.close.all(), []int64{7}) })

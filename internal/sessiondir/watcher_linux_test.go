@@ -58,22 +58,29 @@ func TestOneWatchesAndTheNextTakesOver(t *testing.T) {
 	}
 }
 
+// stoppedWatcher returns the open file of a process that watches, and shows no sign of life, until the end of the test.
+func stoppedWatcher(t *testing.T, b *bench, key string) *os.File {
+	t.Helper()
+	f, err := b.dir.openFIFO(key + suffixWatch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	locked, err := lock(f)
+	w, openErr := b.dir.open(key+suffixWatch, os.O_WRONLY)
+	if err = errors.Join(err, openErr); err != nil || !locked {
+		t.Fatal(locked, err)
+	}
+	t.Cleanup(func() { w.Close() })
+	return f
+}
+
 // TestStoppedWatcherIsReplaced: of the clients that wait, one takes the place of the one that watches, when that
 // shows no sign of life. When that goes on, it notices, and waits like the others.
 func TestStoppedWatcherIsReplaced(t *testing.T) {
 	b := newBench(t)
 	key := ensembleOf(ours).key()
-	stopped, err := b.dir.openFIFO(key + suffixWatch)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer stopped.Close()
-	locked, err := lock(stopped)
-	w, openErr := b.dir.open(key+suffixWatch, os.O_WRONLY)
-	if err = errors.Join(err, openErr); err != nil || !locked {
-		t.Fatal(locked, err)
-	}
-	defer w.Close()
+	stopped := stoppedWatcher(t, b, key)
 	for range 3 {
 		b.candidate(key)
 	}

@@ -95,10 +95,9 @@ func newPlace(s *Session, wants []Want, keepable bool, replaces *Place) (*Place,
 // either of the two in each list, and gives way. One ahead that asks for fewer permits counts the new one as ahead, since its
 // node does not say that it is granted by a look: see decidePermit.
 //
-// Where the last look showed one that asks for fewer, the new one is granted by a look, in its turn: for the order, and not for the
-// number of holders. Else that one has come since, and
-// does not wait for long: a place is replaced while its client has let through the gate as many as hold, and one more makes the count
-// too large.
+// Where the last look showed one that asks for fewer, the new one is granted by a look, in its turn: for the order, and not
+// for the number of holders. Else that one has come since, and does not wait for long: a place is replaced while its client
+// has let through the gate as many as hold, and one more makes the count too large.
 func (p *Place) mayCount() bool { return p != nil && !p.Granted.IsZero() && !p.lowered }
 
 // Ephemerals returns how many bytes the nodes of some wants take in the transaction that ends their session.
