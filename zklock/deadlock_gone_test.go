@@ -2,6 +2,7 @@ package zklock_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -87,5 +88,47 @@ func wantNoDeadlocks(t *testing.T, c *zklock.Client) {
 	t.Helper()
 	if circles, err := c.Deadlocks(t.Context()); err != nil || len(circles) != 0 {
 		t.Errorf("deadlocks %v, %v, want none", circles, err)
+	}
+}
+
+// TestCircleAtTheGateAfterAGrantThatFailed: the session of a request for two names ends in the moment of its grant, now and
+// then between the last look and the grant. So the request takes other nodes, at the tails. A nested wait of
+// its client waits at the gate for it, and it waits for what the context of that wait holds. The circle is found.
+func TestCircleAtTheGateAfterAGrantThatFailed(t *testing.T) {
+	waited := 0
+	for range 200 {
+		synctest.Test(t, func(t *testing.T) {
+			e := memdriver.New()
+			slow := faultdriver.NewToggle(faultdriver.On(faultdriver.Get, faultdriver.DelayReply(time.Second)))
+			a, b, c := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil), connect(t, faultdriver.Wrap(e.Connector(), slow), nil)
+			y := mustLock(t)(a.Mutex("y").Acquire(t.Context()))
+			then := acquiring(t, b.Mutex("y"), t.Context())
+			synctest.Wait()
+			all := acquiring(t, zklock.All(c.Mutex("x"), c.Mutex("y")), t.Context())
+			synctest.Wait()
+			next := acquiring(t, a.Mutex("x"), t.Context())
+			synctest.Wait()
+			mustRelease(t, y)
+			second := soon(t, "the second of three", then) // so the request lists once more, and reads its own nodes
+			slow.On()
+			mustRelease(t, second)
+			synctest.Wait()
+			slow.Off()
+			time.Sleep(time.Second)
+			e.Expire(slices.Max(e.Sessions()))
+			x := soon(t, "the next", next)
+			time.Sleep(time.Second)
+			if len(all) > 0 {
+				mustRelease(t, x)
+				return // it was granted before the session ended
+			}
+			waited++
+			wantDeadlock(t, <-nested(t, x, zklock.All(c.Mutex("y"), c.Mutex("z"))), "x>y", "y>x")
+			mustRelease(t, x)
+			mustRelease(t, soon(t, "the request for two names", all))
+		})
+	}
+	if waited == 0 {
+		t.Errorf("the session has ended before the grant in none of 200 runs")
 	}
 }

@@ -318,7 +318,7 @@ func (g *gate) meets(r *Request, at waitingPlace) {
 func (g *gate) meetsLocked(r *Request, at waitingPlace) {
 	names := g.names(new(few)[:0], r.Wants)
 	for _, e := range entriesOf(names, r) {
-		e.at = &at
+		e.hold, e.at = nil, &at // a hold that could not begin is of a place that is gone: TestCircleAtTheGateAfterAGrantThatFailed
 	}
 	g.serveIfLocked(names, func(s *separate) bool { return s.readers() > 0 }) // those that wait are not waited for
 }

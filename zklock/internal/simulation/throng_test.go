@@ -291,9 +291,9 @@ func TestSimulatedThrongsOf50000(t *testing.T) {
 	if corekit.Race {
 		t.Skip("50,000 goroutines are more than the race detector allows")
 	}
-	first := fromEnvironment(t, "ZKLOCK_SEED", 5)
+	first, runs := fromEnvironment(t, "ZKLOCK_SEED", 5), max(1, long.Count(t, "ZKLOCK_RUNS", 100, 2000)/100) // each takes as long as thirty others
 	var sum throngTally
-	for seed := first; seed < first+long.Count(t, "ZKLOCK_RUNS", 1, 20) && !t.Failed(); seed++ {
+	for seed := first; seed < first+runs && !t.Failed(); seed++ {
 		sum.add(playThrong(t, uint64(seed), 50_000))
 	}
 	t.Logf("%+v", sum)
