@@ -229,10 +229,10 @@ func (s *requests) commit(ctx context.Context, ops []driver.Op) (results []drive
 	seen := s.Newest()
 	results, err = s.ds.Multi(ctx, ops)
 	if err == nil && len(results) > 0 {
-		s.unchecked.Store(false)
 		if zxid := results[0].Zxid; zxid != 0 {
 			_ = s.Note(seen, zxid) // this error is for those that acquire
 		}
+		s.unchecked.Store(false) // behind Note: a Ping that finds it unset relies on what Note has found
 	}
 	return results, err
 }
