@@ -29,8 +29,8 @@ func limitUnacknowledged(c net.Conn, d time.Duration) {
 }
 
 // unacknowledged reports whether the kernel has sent something twice again, and the peer's kernel has acknowledged none
-// of it. A server on the same machine may be as slow as it likes: it is no matter of its process. So if the server answers
-// on another connection, the network drops what is sent on this one.
+// of it. A kernel acknowledges what arrives, however slow its server is. So if the server answers on another connection, the
+// network drops what is sent on this one.
 func unacknowledged(c net.Conn) (lost bool) {
 	s, ok := c.(syscall.Conn)
 	if !ok {
