@@ -65,6 +65,18 @@ func TestSilentServerCostsNoLock(t *testing.T) {
 	t.Run("leader at 4s", func(t *testing.T) { silentServer(t, quick, stopped(true), short) })
 }
 
+// The command that docs/operations.md has for it prints that no lock was lost, and where the session went.
+func TestCommandShowsASilentServer(t *testing.T) {
+	long.Test(t, "it lasts as long as a session timeout")
+	ensemble.Require(t)
+	out := goRun(t, "run", "./integration_test/silent")
+	for _, want := range []string{"0 of 41 locks were lost", "falls silent", "no lock was lost"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("the command prints no %q:\n%s", want, out)
+		}
+	}
+}
+
 // outfit is what one user's clients are configured with, and what has happened to them in all runs.
 type outfit struct {
 	name   string

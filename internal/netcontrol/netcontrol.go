@@ -26,3 +26,10 @@ func In(options []any) Network {
 	}
 	return nil
 }
+
+// Unacknowledged reports what a connection of such a network says of itself, as the kernel says it of its own: nothing that was
+// sent is acknowledged, although it was sent again.
+func Unacknowledged(c net.Conn) bool {
+	u, ok := c.(interface{ Unacknowledged() bool })
+	return ok && u.Unacknowledged()
+}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"io"
+	"net"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -97,3 +98,6 @@ func SuperviseEndedClient() (stop func()) {
 		<-s.stopped
 	}
 }
+
+// Unacknowledged is unacknowledged for tests.
+func Unacknowledged(c net.Conn) bool { return unacknowledged(c) }

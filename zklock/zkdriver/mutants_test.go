@@ -253,6 +253,22 @@ var _ = []mutant.Mutant{
 		Tests:  []string{"TestForgottenConnectionIsLeft"},
 	},
 	{
+		Name:   "dropped-connection-kept",
+		Breaks: "a connection that a firewall has forgotten is kept until the kernel or a share of the session timeout ends it, and calls wait",
+		In:     (*session).mayRemake,
+		Find:   "$unacknowledged(c.raw)",
+		Put:    "c.killed.Load()",
+		Tests:  []string{"TestSilentFollowerCostsNoLockAtAnyInstant"},
+	},
+	{
+		Name:   "slow-server-looks-dropped",
+		Breaks: "a connection whose peer is slow counts as dropped, so slow servers are left",
+		In:     unacknowledged,
+		Find:   "lost = first[2] >= 2 && info.Data[6] > 0",
+		Put:    "lost = len(first) == 4",
+		Tests:  []string{"TestKernelKnowsWhatIsNotAcknowledged"},
+	},
+	{
 		Name:   "forgotten-connection-blames-the-server",
 		Breaks: "an operator looks at a server that is well, in place of the firewall",
 		In:     (*conn).quiet,

@@ -24,7 +24,8 @@ import (
 //
 // Anything that arrives on the connection is a sign of life, such as an event of a watch: unheard. As long as no other server
 // serves, as in an election, doubt asks them again each patience. After a move the session waits for longer, until a
-// commit was in time: limit. A connection may be silent whose server answers on others. It is left later: forgotten and mayRemake.
+// commit was in time: limit. A connection may be silent whose server answers on others. It is left soon if the kernel
+// says that the network drops what is sent on it: unacknowledged. Else it is left later: forgotten and mayRemake.
 // The chapter about the lease in DESIGN.md has the mutants of these rules.
 //
 // A server that is slow answers for its status from memory, at once. To leave a server needs no care of what is under
@@ -105,8 +106,8 @@ type word struct {
 }
 
 // doubt asks about the server of a connection that has given no sign of life since then, although a request waits. It
-// leaves the server if it is silent and another one serves. And it leaves a connection on which nothing has arrived for
-// long, if its server serves on another connection: see remake.
+// leaves the server if it is silent and another one serves. And it leaves a connection whose server answers on another
+// one, if nothing is acknowledged on it, or if nothing has arrived on it for long: see mayRemake.
 func (s *session) doubt(c *conn, since time.Time) {
 	defer s.doubting.Store(false)
 	servers := s.dialer.turns.all()
@@ -189,11 +190,13 @@ func (s *session) limit() time.Duration {
 	return patience(s.Timeout())
 }
 
-// mayRemake reports whether the session may leave a connection whose server answers on others: a balancer may have
-// another server behind each of them, or a proxy may have lost what is behind this one. A server that is slow looks the
-// same. So the connection must have been silent for long, and the session does it once until a commit was in time.
+// mayRemake reports whether the session may leave a connection whose server answers on others: the network may drop what is
+// sent on this one, a balancer may have another server behind each of them, or a proxy may have lost what is behind this one. The
+// kernel knows of the first. Of the others a server that is slow looks the same. So the connection must have been silent for long,
+// and the session does it once until a commit was in time.
 func (s *session) mayRemake(c *conn) (quiet time.Duration, may bool) {
 	since, waits := c.unheard()
 	quiet = time.Since(since)
-	return quiet, waits && quiet >= forgotten(s.Timeout(), len(s.dialer.turns.all())) && !s.strained.Load()
+	long := quiet >= forgotten(s.Timeout(), len(s.dialer.turns.all())) && !s.strained.Load()
+	return quiet, waits && (long || unacknowledged(c.raw))
 }

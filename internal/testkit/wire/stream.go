@@ -143,6 +143,16 @@ func (s *stream) silenceLocked() (lift func()) {
 	})
 }
 
+// unacknowledged reports whether something that was sent cannot arrive, and a kernel would have sent it twice again.
+func (s *stream) unacknowledged() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.silent > 0 && len(s.chunks) > 0 && time.Since(s.chunks[0].at) > resent
+}
+
+// resent is how long Linux takes until it sends a segment for the third time, to a peer that is near.
+const resent = 800 * time.Millisecond
+
 // fail gives the reader an error, now and later.
 func (s *stream) fail(err error) {
 	s.mu.Lock()
@@ -180,6 +190,9 @@ func (e *end) Write(p []byte) (int, error) {
 	e.out.write(p)
 	return len(p), nil
 }
+
+// Unacknowledged implements the method that package netcontrol looks for.
+func (e *end) Unacknowledged() bool { return e.out.unacknowledged() }
 
 // Close implements net.Conn. The other end gets what was written before.
 func (e *end) Close() error {
