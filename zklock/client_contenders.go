@@ -38,13 +38,13 @@ func rank(queued place.Queue) []Contender {
 	var found []Contender
 	seqs := make(map[string]int64) // by their nodes
 	for _, same := range queued {
-		nodes := place.Nodes(same)
+		held := queue.Holders(place.Nodes(same))
 		for i, e := range same {
 			c := nodeOf(e)
 			if c.Foreign = e.Foreign; !c.Foreign {
 				c = contenderOf(e)
 			}
-			c.Held, _ = queue.Decide(nodes, i)
+			c.Held = held[i]
 			found, seqs[c.Node] = append(found, c), e.Seq
 		}
 	}

@@ -1,7 +1,6 @@
 package local
 
 import (
-	"container/list"
 	"context"
 	"maps"
 	"slices"
@@ -15,7 +14,8 @@ import (
 // gate is in front of ZooKeeper's queues for the requests of a client with separate places: permits, several
 // names at once, and those without hand-over. The gate lets through as many requests as can hold at a time: one for
 // each name that is wanted alone, and as many as there are permits. The rest waits in the process, in the order of
-// the calls. A contender that waited in ZooKeeper's queue behind another of its own client would get the
+// the calls. Where callers ask for different numbers of permits, the limit is as in ZooKeeper's queues, the least number of
+// the one that waits, what was let through, and what waits ahead: see isFull. A contender that waited in ZooKeeper's queue behind another of its own client would get the
 // lock no earlier, and if its caller gave up, its node would have to be deleted again, in front of the next.
 //
 // Readers hold together, so they take no room. But a reader waits while something that excludes it was let through:
@@ -37,6 +37,8 @@ import (
 //   - The gate lets the first request that waits for a name through first, unless that request waits for another name,
 //     too, or its caller is likely to leave during its work: see patience. A request that was passed over maxPassed
 //     times goes through although there is no room, and waits in ZooKeeper's queues. So no request starves.
+//   - A request for more permits does not pass one for fewer that waits: while the first in line has no room, none behind it has.
+//     Requests for several names are the exception: they may wait for another name, so no request waits behind them.
 type gate struct {
 	client gateClient
 	long   time.Duration // a candidate that waits for so long has a node
@@ -67,33 +69,6 @@ type taker interface {
 func (g *gate) init(client gateClient, long time.Duration, jitter func(time.Duration) time.Duration) {
 	g.client, g.long, g.byPath = client, long, make(map[string]*separate)
 	g.yielding.jitter, g.yielding.resume = jitter, g.resume
-}
-
-// separate is what the gate knows of a name.
-type separate struct {
-	permits int      // guarded by the gate's mu; of what was let through; 0: it is not for permits
-	through []entry  // guarded by the gate's mu; what was let through
-	one     [1]entry // the array of through at first
-	crowd   *crowd   // guarded by the gate's mu; made when something has to wait
-}
-
-// entry is what was let through on a name.
-type entry struct {
-	r    *Request      // nil: hold is live. Then the entry must not keep the caller's Lock from being collected
-	hold *Hold         // the newest that was made for it; nil: it has had no turn yet
-	at   *waitingPlace // where it waits in ZooKeeper's queue; nil: it does not, as far as is known
-}
-
-// crowd is what waits for a name at the gate.
-type crowd struct {
-	line           list.List // guarded by the gate's mu; of *ticket
-	several        int       // guarded by the gate's mu; how many of them want several names
-	takers         int       // guarded by the gate's mu; how many of them take room: readers share a turn
-	readers        int       // guarded by the gate's mu; how many of what was let through are readers that are under way
-	batch          int       // guarded by the gate's mu; how many readers were let through since a writer was
-	agents         []*agent  // guarded by the gate's mu; those that go on with places whose first name it is
-	patience       patience  // guarded by the gate's mu; of the callers whose first name it is
-	noSessionSince time.Time // guarded by the gate's mu; see Queue.noSessionSince
 }
 
 // maxPassed is how often a request for several names may be passed over.
@@ -161,12 +136,6 @@ func (g *gate) namesFor(to []*separate, wants []place.Want, waits bool) []*separ
 		to = append(to, s)
 	}
 	return to
-}
-
-// isIdle reports whether a name may be forgotten: nothing was let through or waits, and no caller has given up of late.
-func (s *separate) isIdle(now time.Time) bool {
-	c := s.crowd
-	return len(s.through) == 0 && (c == nil || c.line.Len() == 0 && len(c.agents) == 0 && !c.patience.pressedLocked(now))
 }
 
 // few is room for the names of most requests.
@@ -252,8 +221,7 @@ func (g *gate) endLocked(names []*separate, r *Request, got *Hold, left *place.P
 }
 
 // enter lets a request through, or returns the ticket with which it waits. A request whose kind conflicts with
-// what was let through, or that asks for another number of permits, goes on without being let through: the ensemble refuses the one,
-// and the other waits in ZooKeeper's queue.
+// what was let through goes on without being let through: the ensemble refuses it.
 func (g *gate) enter(r *Request, latest time.Time) (*ticket, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -266,10 +234,11 @@ func (g *gate) enter(r *Request, latest time.Time) (*ticket, error) {
 		if s == nil {
 			continue
 		}
-		if len(s.through) > 0 && s.permits != r.Wants[i].Kind.Permits {
+		if len(s.through) > 0 && (s.permits > 0) != (r.Wants[i].Kind.Permits > 0) {
 			return nil, nil
 		}
-		passes = passes && s.hasRoom(&r.Wants[i], nil)
+		s.asksFor(&r.Wants[i])
+		passes = passes && s.hasRoom(&r.Wants[i], nil, s.limit(&r.Wants[i], nil))
 	}
 	if passes {
 		passesLocked(names, r.Wants, nil)

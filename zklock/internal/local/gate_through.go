@@ -1,6 +1,7 @@
 package local
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -9,65 +10,6 @@ import (
 )
 
 // What the gate has let through, and what it lets through next.
-
-// maxReaders is how many readers of a name are under way at a time while callers give up. A session creates two nodes of
-// a name in a round trip (see session.committer), and a reader that is not alone looks at the queue in another one. The
-// nodes of more would come too late.
-const maxReaders = 4
-
-// maxBatch is how many readers are let through before a writer that waits while callers give up.
-const maxBatch = 16
-
-// hasRoom reports whether one more may be let through on a name, if the hold instead was gone.
-func (s *separate) hasRoom(w *place.Want, instead *Hold) bool {
-	if !counts(w) {
-		return (s.readers() < maxReaders || !s.pressed()) && !slices.ContainsFunc(s.through, func(e entry) bool { // TestFewReadersThatGiveUpHaveNodes
-			return (instead == nil || e.hold != instead) && e.want(w.Path).Kind.Mode.Excludes(w.Kind.Mode)
-		})
-	}
-	return !s.isFull(w, instead) && !s.prefersReaders()
-}
-
-// isFull reports whether no more can hold of what takes room.
-func (s *separate) isFull(w *place.Want, instead *Hold) bool {
-	through := len(s.through) - s.readers()
-	if instead != nil && slices.ContainsFunc(s.through, func(e entry) bool { return e.hold == instead }) {
-		through--
-	}
-	return through >= max(w.Kind.Permits, 1)
-}
-
-// pressed reports whether callers of a name give up at present.
-func (s *separate) pressed() bool {
-	return s.crowd != nil && s.crowd.patience.pressedLocked(time.Now())
-}
-
-// readers returns how many of what was let through are readers that are under way.
-func (s *separate) readers() int {
-	if s.crowd == nil {
-		return 0
-	}
-	return s.crowd.readers
-}
-
-// prefersReaders reports whether a writer has to wait for readers that are under way, so that others can hold with them:
-// for their requests only, and never while they wait for another contender.
-func (s *separate) prefersReaders() bool {
-	c := s.crowd
-	return c != nil && c.readers > 0 && c.batch < maxBatch && c.takers < c.line.Len() && s.pressed() && // TestReadersThatGiveUpStarveNoWriter
-		slices.ContainsFunc(s.through, func(e entry) bool { return e.r != nil && e.at == nil })
-}
-
-// want returns what was let through wants of a name.
-func (e *entry) want(path string) *place.Want {
-	wants := []place.Want(nil)
-	if e.r != nil {
-		wants = e.r.Wants
-	} else {
-		wants = e.hold.wants
-	}
-	return &wants[slices.IndexFunc(wants, func(w place.Want) bool { return w.Path == path })]
-}
 
 // enterLocked lets a request through. Of readers it takes note where something has waited.
 func enterLocked(names []*separate, r *Request) {
@@ -83,7 +25,12 @@ func enterLocked(names []*separate, r *Request) {
 			s.crowd.readers++
 			s.crowd.batch++
 		}
-		s.permits = r.Wants[i].Kind.Permits
+		permits := int32(r.Wants[i].Kind.Permits)
+		if len(s.through) == 0 {
+			s.permits = permits
+		}
+		s.differ = s.differ || permits != s.permits
+		s.permits = min(s.permits, permits)
 		if s.through == nil {
 			s.through = s.one[:0]
 		}
@@ -123,6 +70,14 @@ func (s *separate) leaveLocked(w *place.Want, is func(*entry) bool) bool {
 	s.through = slices.Delete(s.through, at, at+1)
 	if !counts(w) {
 		s.crowd.readers--
+	}
+	if s.differ && int(s.permits) == w.Kind.Permits {
+		s.permits = 0
+		for i := range s.through {
+			if permits := int32(s.through[i].want(w.Path).Kind.Permits); i == 0 || permits < s.permits {
+				s.permits = permits
+			}
+		}
 	}
 	return true
 }
@@ -165,9 +120,9 @@ func (g *gate) nextLocked(q *separate, instead *Hold) *ticket {
 	mixed := c.takers > 0 && c.takers < c.line.Len()
 	if c.several == 0 {
 		w := first.Value.(*ticket).r.Wants[0]
-		stuck := !q.hasRoom(&w, instead)
+		stuck := !q.hasRoom(&w, instead, max(w.Kind.Permits, 1))
 		for _, w.Kind.Mode = range []queue.Mode{queue.Exclusive, queue.Shared} {
-			stuck = stuck && (!mixed || !q.hasRoom(&w, instead))
+			stuck = stuck && (!mixed || !q.hasRoom(&w, instead, max(w.Kind.Permits, 1)))
 		}
 		if stuck {
 			return nil // without a look at each of thousands
@@ -177,15 +132,18 @@ func (g *gate) nextLocked(q *separate, instead *Hold) *ticket {
 	if yields && c.several == c.line.Len() {
 		return nil
 	}
+	limit := math.MaxInt // of those that wait behind what fits has seen
 	fits := func(tk *ticket) bool {
-		if len(tk.r.Wants) == 1 {
-			return q.hasRoom(&tk.r.Wants[0], instead)
+		if w := &tk.r.Wants[0]; len(tk.r.Wants) == 1 {
+			room := q.hasRoom(w, instead, min(limit, max(w.Kind.Permits, 1)))
+			limit = tk.lowers(limit)
+			return room
 		}
 		if yields {
 			return false
 		}
 		for i, o := range g.names(new(few)[:0], tk.r.Wants) {
-			if !o.hasRoom(&tk.r.Wants[i], instead) && tk.passed <= maxPassed {
+			if w := &tk.r.Wants[i]; !o.hasRoom(w, instead, o.limit(w, tk)) && tk.passed <= maxPassed {
 				return false
 			}
 		}
@@ -196,6 +154,7 @@ func (g *gate) nextLocked(q *separate, instead *Hold) *ticket {
 		if tk := nextOf(&c.line, true, func(tk *ticket) bool { return takes(tk.r.Wants) != readers && fits(tk) }); tk != nil {
 			return tk
 		}
+		limit = math.MaxInt
 	}
 	return nextOf(&c.line, true, fits)
 }
@@ -295,6 +254,11 @@ func (g *gate) pass(h *Hold) (taken bool) {
 	tk := g.nextLocked(first, h)
 	if tk == nil || !wantSame(tk.r.Wants, h.wants) {
 		return false
+	}
+	for i, s := range names {
+		if s != nil && int(s.permits) < h.wants[i].Kind.Permits {
+			h.place.LooksNext()
+		}
 	}
 	g.admitLocked(tk, h)
 	return true

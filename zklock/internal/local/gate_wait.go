@@ -76,7 +76,9 @@ func (g *gate) leave(names []*separate, tk *ticket) {
 		for _, a := range firstCrowd(names, tk.r.Wants).agents {
 			a.reviewLocked()
 		}
-		g.serveIfLocked(names, func(s *separate) bool { return s.readers() > 0 && s.crowd.takers == s.crowd.line.Len() }) // no readers wait that writers wait for
+		g.serveIfLocked(names, func(s *separate) bool {
+			return s.differ || s.readers() > 0 && s.crowd.takers == s.crowd.line.Len() // no readers wait that writers wait for
+		})
 		g.mu.Unlock()
 		return
 	}
@@ -194,7 +196,7 @@ func (g *gate) points(r *Request) (all []Behind) {
 	var through []found
 	g.mu.Lock()
 	for i, q := range g.names(new(few)[:0], r.Wants) {
-		if q == nil || counts(&r.Wants[i]) && !q.isFull(&r.Wants[i], nil) {
+		if q == nil || counts(&r.Wants[i]) && !q.isFull(nil, q.limit(&r.Wants[i], q.ticketOf(r))) {
 			continue
 		}
 		for _, e := range q.through {
@@ -230,6 +232,19 @@ func (g *gate) points(r *Request) (all []Behind) {
 		}
 	}
 	return all
+}
+
+// ticketOf returns the ticket of a request in the line of a name where numbers of permits differ; nil if there is none.
+func (s *separate) ticketOf(r *Request) *ticket {
+	if !s.differ || s.crowd == nil {
+		return nil
+	}
+	for at := s.crowd.line.Front(); at != nil; at = at.Next() {
+		if tk := at.Value.(*ticket); tk.r == r {
+			return tk
+		}
+	}
+	return nil
 }
 
 // keepsOut reports whether a request that waits at the gate waits for what was let through on one of its names. Readers

@@ -3,6 +3,7 @@ package model
 import (
 	"fmt"
 	"hash/maphash"
+	"slices"
 	"time"
 )
 
@@ -121,4 +122,41 @@ func trace[S comparable](sys System[S], way []uint64, hash func(S) uint64) (line
 		})
 	}
 	return lines
+}
+
+// Circle returns how many states a system has, and a circle of steps that are of the system itself, described; nil if there is none. Then
+// these steps end in a state of rest, whichever is taken first, unless other steps come between.
+func Circle[S comparable](sys System[S], own func(Step) bool) (states int, circle []string) {
+	const onTheWay, ends = 1, 2
+	known := make(map[S]uint8)
+	all := sys.Initial()
+	for i := 0; i < len(all); i++ {
+		sys.Next(all[i], func(_ Step, to S) {
+			if _, found := known[to]; !found {
+				known[to] = 0
+				all = append(all, to)
+			}
+		})
+	}
+	var follow func(s S) bool
+	follow = func(s S) (comesBack bool) {
+		known[s] = onTheWay
+		sys.Next(s, func(step Step, to S) {
+			if comesBack || !own(step) || known[to] == ends {
+				return
+			}
+			if comesBack = known[to] == onTheWay || follow(to); comesBack {
+				circle = append(circle, sys.Describe(s, step, to))
+			}
+		})
+		known[s] = ends
+		return comesBack
+	}
+	for _, s := range all {
+		if known[s] != ends && follow(s) {
+			slices.Reverse(circle)
+			return len(known), circle
+		}
+	}
+	return len(known), nil
 }

@@ -27,6 +27,7 @@ const (
 	CountOfAtMost                           // the count grants if there are no more contenders than permits
 	CountAfterTurn                          // and only if the one that is replaced had its turn
 	ComesAgain                              // one that the count has not granted comes again behind one that asks for fewer
+	ComesAgainOnce                          // and not if it has come again: it is granted by a look then
 	MarksBehindFewer                        // one that was granted, and has seen one ahead that asks for fewer, is marked
 )
 
@@ -175,7 +176,7 @@ func (x Semaphores) look(s *permitQueue, i int) {
 	switch {
 	case held:
 		m.turn, m.awake = true, false
-	case m.lower && !m.looks && x.Without != ComesAgain:
+	case m.lower && (!m.looks || x.Without == ComesAgainOnce) && x.Without != ComesAgain:
 		again := permit{number: m.number, looks: true}
 		s.leave(i)
 		s.enter(again, false)

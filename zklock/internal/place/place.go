@@ -98,7 +98,12 @@ func newPlace(s *Session, wants []Want, keepable bool, replaces *Place) (*Place,
 // Where the last look showed one that asks for fewer, the new one is granted by a look, in its turn: for the order, and not
 // for the number of holders. Else that one has come since, and does not wait for long: a place is replaced while its client
 // has let through the gate as many as hold, and one more makes the count too large.
+//
+// Where the requests at the gate ask for different numbers, fewer may be let through, so there the new one looks, too: LooksNext.
 func (p *Place) mayCount() bool { return p != nil && !p.Granted.IsZero() && !p.lowered }
+
+// LooksNext has the place of a permit that replaces this one be granted by a look at the queue. No other goroutine has this place.
+func (p *Place) LooksNext() { p.lowered = true }
 
 // Ephemerals returns how many bytes the nodes of some wants take in the transaction that ends their session.
 func Ephemerals(d *queue.Dialect, wants []Want) (bytes int) {

@@ -1,5 +1,10 @@
 package queue
 
+import (
+	"cmp"
+	"slices"
+)
+
 // Semaphores of one name may have different numbers of permits, as in a rolling deployment that changes the number. The limit of a
 // contender is the least number that it and those ahead of it ask for, and it holds while fewer than that count as ahead of it.
 // At any moment no more hold than any holder has asked for.
@@ -57,30 +62,68 @@ func surelyWaits(q []Node, i int) bool {
 
 // decidePermit is Decide for a permit.
 //
-// The first in line, behind one that may hold, watches all that count as ahead, since any of them may leave. Each
-// contender further back watches the one just ahead. When the first in line is granted a permit, it marks its own node; that
+// The first in line, behind one that may hold, watches the last of those that count as ahead, as many as its limit: when it may
+// hold, fewer are left, so one of these has left. If it asks for more than its limit, it also watches the last that sets the limit,
+// which is there while the limit lasts. Each contender further back watches the one just ahead. When the first in line is granted a permit, it marks its own node; that
 // wakes the contender behind it, which is now the first in line. So a release wakes one
 // waiter, no matter which holder leaves, and no waiter is missed: while a contender could hold, so could each ahead of it. A node needs
 // no mark if its client has never seen it wait. It may have waited unseen, for one that asks for fewer: so the nearest
-// such is watched, too.
+// such is watched, too, unless more than it asks for were in the queue when it came: then it is marked.
 func decidePermit(q []Node, self int) (held bool, watch []int) {
 	most, ahead := limit(q, self), Position(q, self)
 	if ahead < most {
 		return true, nil
 	}
 	if before := self - 1; self > 0 && surelyWaits(q, before) {
-		for i := before - 1; i >= 0; i-- {
+		for i := before - 1; i >= 0 && before < q[before].Kind.Permits; i-- {
 			if q[i].Kind.Permits < q[before].Kind.Permits {
 				return false, []int{i, before}
 			}
 		}
 		return false, []int{before}
 	}
-	watch = make([]int, 0, ahead)
-	for i := range q {
-		if i < self || i > self && q[i].overtakes(most) {
-			watch = append(watch, i)
+	watch = make([]int, 0, most+1)
+	last, setter := ahead-most, -1
+	if q[self].Kind.Permits > most {
+		for setter = self - 1; q[setter].Kind.Permits != most; setter-- {
 		}
 	}
+	n := 0
+	for i := range q {
+		if i >= self && (i == self || !q[i].overtakes(most)) {
+			continue
+		}
+		if n >= last || i == setter {
+			watch = append(watch, i)
+		}
+		n++
+	}
 	return false, watch
+}
+
+// holdPermits notes which contenders for permits hold. The limits fall from the front to the back: so each contender that was not
+// granted by a look begins to count once, and ends at its own index.
+func holdPermits(q []Node, held []bool) {
+	var counted []int // by their numbers, the largest first
+	for i := range q {
+		if q[i].Kind.Permits > 0 && !q[i].Looks() {
+			counted = append(counted, i)
+		}
+	}
+	slices.SortFunc(counted, func(a, b int) int { return cmp.Compare(q[b].Kind.Permits, q[a].Kind.Permits) })
+	behind, next, most := 0, 0, 0
+	for i := range q {
+		if i > 0 && q[i].overtakes(most) {
+			behind-- // it was one of them
+		}
+		if most = min(most, q[i].Kind.Permits); i == 0 {
+			most = q[i].Kind.Permits
+		}
+		for ; next < len(counted) && q[counted[next]].Kind.Permits > most; next++ {
+			if counted[next] > i {
+				behind++
+			}
+		}
+		held[i] = q[i].Kind.Permits > 0 && i+behind < most
+	}
 }

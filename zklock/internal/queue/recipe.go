@@ -34,6 +34,21 @@ func Decide(q []Node, self int) (held bool, watch []int) {
 	return true, nil
 }
 
+// Holders reports of each contender of a queue whether it holds, as Decide does.
+func Holders(q []Node) []bool {
+	held := make([]bool, len(q))
+	holdPermits(q, held)
+	var ahead Modes
+	for i := range q {
+		m := q[i].Kind.Mode
+		if q[i].Kind.Permits == 0 {
+			held[i] = excluded[m]&ahead == 0
+		}
+		ahead |= ModesOf(m)
+	}
+	return held
+}
+
 // First reports whether the contender at index self is the first in line: no contender ahead
 // of it waits. Those that self does not exclude do not count: they can be granted together
 // with it. Of the contenders that do not hold, only the first in line can be granted next.
@@ -63,11 +78,16 @@ func First(q []Node, self int) bool {
 // each other, so the later one has to give way, or both would hold at the same time. The earlier one gives way, too, if
 // it would hold: a permit behind it may hold, when it has replaced one without a look at the queue.
 func Conflict(q []Node, self int) error {
+	held, decided := false, false
 	for i := range q {
 		if (q[i].Kind.Permits > 0) == (q[self].Kind.Permits > 0) {
 			continue
 		}
-		if held, _ := Decide(q, self); i < self || held && q[i].Kind.Permits > 0 {
+		if i > self && !decided { // once for all of them
+			held, _ = Decide(q, self)
+			decided = true
+		}
+		if i < self || held && q[i].Kind.Permits > 0 {
 			return fmt.Errorf("%w: %s is in the queue and wants %v; all clients have to use one kind of lock for a name",
 				errs.ErrConflict, q[i].Name, q[i].Kind)
 		}
