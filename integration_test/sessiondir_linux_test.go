@@ -99,9 +99,9 @@ func TestKilledHolderIsFollowedAtOnce(t *testing.T) {
 	}
 }
 
-// TestStoppedWatcherIsReplaced stops the process that watches for all, and kills another one. Of those that
-// live, one frees its locks. When the first one goes on, there is one that watches.
-func TestStoppedWatcherIsReplaced(t *testing.T) {
+// TestStoppedWatcherHoldsUpNothing stops one of the two processes that watch for all, and kills the other one. The third one
+// frees its locks. When the first one goes on, two watch.
+func TestStoppedWatcherHoldsUpNothing(t *testing.T) {
 	t.Parallel()
 	ensemble.Require(t)
 	zk := ensemble.Start(t, ensemble.Config{})
@@ -138,6 +138,7 @@ func TestStoppedWatcherIsReplaced(t *testing.T) {
 	next := begin("x")
 	next.await("waiting")
 	all = append(all, holder, next)
+	wait.Until(t, "two processes watch", func() bool { return watching() == 2 })
 	if err := watcher.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +151,7 @@ func TestStoppedWatcherIsReplaced(t *testing.T) {
 	if err := watcher.cmd.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
-	wait.Until(t, "one process watches", func() bool { return watching() == 1 })
+	wait.Until(t, "two processes watch", func() bool { return watching() == 2 })
 	for _, p := range []*process{watcher, next} {
 		p.start()
 		p.await("done")

@@ -56,6 +56,7 @@ var suites = []suite{
 		"TestReleaseWakesOneOfFiftyClients",
 	}},
 	{name: "maintenance", limit: 10 * time.Minute, tests: []string{"TestRollingRestart", "TestReconfiguration"}},
+	{name: "session's end", limit: 10 * time.Minute, tests: []string{"TestBytesOfPathsThatStopAServer", "TestRescueOfStoppedServers"}},
 	{name: "upgrade", quick: true, upgrade: true, limit: 10 * time.Minute, tests: []string{"TestRollingUpgrade"}},
 	{name: "chaos", limit: 20 * time.Minute, tests: []string{"TestChaos"}},
 }

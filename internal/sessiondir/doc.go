@@ -2,10 +2,10 @@
 //
 // A client with a session directory keeps one file there for each of its sessions, with what
 // another process needs to end the session, and holds an exclusive flock on it. The kernel
-// releases the flock when the process dies, and at no other time. One client of each ensemble
-// watches the directory, takes the flock over, ends the session at the ensemble, and removes the
-// file. So another process of the machine can have the lock some milliseconds after the death. If the
-// client that watches shows no sign of life for a second, another one takes its place.
+// releases the flock when the process dies, and at no other time. Two clients of each ensemble
+// watch the directory; one of them takes the flock over, ends the session at the ensemble, and removes the
+// file. So another process of the machine can have the lock some milliseconds after the death, also if one of the two
+// is stopped. A third client takes the place of one that shows no sign of life for a second.
 //
 // To end the session of a process that lives would break exclusion. Invariants:
 //

@@ -100,7 +100,7 @@ func TestDirectoryIsReplaced(t *testing.T) {
 	}
 	watched := func() bool {
 		found, _ := filepath.Glob(filepath.Join(dir, "*.watch"))
-		return len(found) == 1
+		return len(found) == 2
 	}
 	first := connect(1)
 	wait.Until(t, "the directory is watched, so no file appears while it is removed", watched)

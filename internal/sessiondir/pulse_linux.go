@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// The pulse of the process that watches is the time of change of the FIFO. It works for whatever stops that process:
+// The pulse of a process that watches is the time of change of the FIFO. It works for whatever stops that process:
 // a signal, a freezer, a debugger. A process that was replaced and lives does no harm: two that watch end no
 // session twice, since each session has the flock of its file.
 const (
-	pulse = rest / 4 // how often the one that watches shows a sign of life
-	look  = rest / 2 // how often the others look for one
+	pulse = rest / 2 // how often one that watches shows a sign of life
+	look  = rest     // how often the others look for one
 )
 
 // beat shows signs of life until ctx ends, or another FIFO has the name of f.
@@ -36,7 +36,7 @@ func touch(f *os.File) {
 	})
 }
 
-// signs are what a process has seen of the pulse of the one that watches.
+// signs are what a process has seen of the pulse of one that watches.
 type signs struct {
 	last  time.Time // the FIFO's own time
 	since time.Time // when this process saw that first

@@ -113,10 +113,11 @@ func (r record) credentials() driver.Credentials {
 
 // The files of a directory are named by the ensemble, so that a client opens those of its own only.
 const (
-	suffixLive  = ".session" // the process uses the session, if it lives
-	suffixOver  = ".over"    // the process has given the session up
-	suffixWatch = ".watch"   // the FIFO of the clients that watch
-	prefixNew   = ".new-"    // a file that has no name yet
+	suffixLive   = ".session"              // the process uses the session, if it lives
+	suffixOver   = ".over"                 // the process has given the session up
+	suffixWatch  = ".watch"                // the FIFO of one of the two clients that watch
+	suffixSecond = ".second" + suffixWatch // that of the other one
+	prefixNew    = ".new-"                 // a file that has no name yet
 )
 
 // name returns the name of the session's file.

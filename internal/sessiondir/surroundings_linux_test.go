@@ -91,12 +91,13 @@ func TestOnlyFilesArePaths(t *testing.T) {
 	}
 }
 
-// TestStoppedWatcherDoesNotHoldUpOpen: the one that watches may be stopped. Each client looks at all files
+// TestStoppedWatcherDoesNotHoldUpOpen: those that watch may be stopped. Each client looks at all files
 // once when it is opened.
 func TestStoppedWatcherDoesNotHoldUpOpen(t *testing.T) {
 	b := newBench(t)
 	key := ensembleOf(ours).key()
-	stoppedWatcher(t, b, key)
+	stoppedWatcher(t, b, key+suffixWatch)
+	stoppedWatcher(t, b, key+suffixSecond)
 	b.died(7, nil)
 	b.candidate(key)
 	wait.Until(t, "the session is ended", func() bool { return slices.Equal(b.close.all(), []int64{7}) })

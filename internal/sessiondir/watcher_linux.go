@@ -6,19 +6,20 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
 
-// watch ends the sessions of processes that die, until ctx ends or another process has replaced the FIFO f,
+// watch ends the sessions of processes that die, until ctx ends or another process has replaced the FIFO f of that name,
 // and waits for the attempts that are under way. key is that of an ensemble.
-func (r *reaper) watch(ctx context.Context, key string, f *os.File) {
+func (r *reaper) watch(ctx context.Context, key, fifo string, f *os.File) {
 	defer r.wg.Wait()
 	ctx, replaced := context.WithCancel(ctx)
 	defer replaced()
 	r.wg.Go(func() {
 		defer replaced()
-		r.beat(ctx, f, key+suffixWatch)
+		r.beat(ctx, f, fifo)
 	})
 	for began := time.Now(); time.Since(began) < settled; {
 		r.scan(ctx, key)
@@ -76,50 +77,70 @@ func (r *reaper) expect(ctx context.Context, name string) {
 	}
 }
 
-// stand waits until this process is the one that watches a directory for an ensemble, and then
-// watches, until ctx ends. One process at a time does: the one that has the flock of a FIFO. It
-// also has the FIFO's end for writing open. The others read, and learn by the end of file that it has
-// // died or closed it. So they cost one descriptor each, and look at the FIFO twice a second: one that watches
-// and is stopped shows no sign of life there, and another one takes its place. Each looks at all files
+// stand waits until this process is one of the two that watch a directory for an ensemble, and then
+// watches, until ctx ends. One that is stopped does no harm: the other one sees each death as soon. A process watches that has
+// the flock of one of two FIFOs. It also has that FIFO's end for writing open. The others read, and learn by the end of file that
+// it has died or closed it. So they cost two descriptors each, and look at each FIFO once a second: one that watches
+// and is stopped shows no sign of life there, and a third one takes its place. Each looks at all files
 // once when it begins.
 func (r *reaper) stand(ctx context.Context, key string) {
 	defer r.wg.Wait()
 	r.clear(key)
 	r.scan(ctx, key)
+	var both sync.WaitGroup
+	defer both.Wait()
+	watches := make(chan struct{}, 1) // one element while this process watches, or tries to
+	for _, suffix := range []string{suffixWatch, suffixSecond} {
+		both.Go(func() { r.apply(ctx, key, key+suffix, watches) })
+	}
+}
+
+// apply is stand for one FIFO.
+func (r *reaper) apply(ctx context.Context, key, fifo string, watches chan struct{}) {
 	for pause := time.Millisecond; ctx.Err() == nil; pause = min(2*pause, time.Second) {
-		switch f, err := r.dir.openFIFO(key + suffixWatch); {
+		switch f, err := r.dir.openFIFO(fifo); {
 		case err == nil:
-			r.candidate(ctx, key, f)
+			r.candidate(ctx, key, fifo, f, watches)
 			_ = f.Close()
 		case !errors.Is(err, fs.ErrNotExist): // not removed
-			r.refuse(key+suffixWatch, err)
+			r.refuse(fifo, err)
 		}
 		sleep(ctx, pause)
 	}
 }
 
-// candidate watches when it gets the flock of f. It returns when ctx has ended, or if f is of no use any
-// longer.
-func (r *reaper) candidate(ctx context.Context, key string, f *os.File) {
+// candidate watches when it gets the flock of f, and this process does not watch by the other FIFO. It returns when ctx has
+// ended, or if f is of no use any longer.
+func (r *reaper) candidate(ctx context.Context, key, fifo string, f *os.File, watches chan struct{}) {
 	defer context.AfterFunc(ctx, func() { _ = f.SetReadDeadline(time.Unix(1, 0)) })()
 	var s signs
 	for pause := time.Millisecond; ctx.Err() == nil; pause = min(2*pause, look) {
+		select {
+		case watches <- struct{}{}:
+		case <-ctx.Done():
+			return
+		}
 		locked, err := lock(f)
-		if err != nil || r.dir.removed(f, key+suffixWatch) {
+		if !locked {
+			<-watches
+		} else {
+			defer func() { <-watches }()
+		}
+		if err != nil || r.dir.removed(f, fifo) {
 			return
 		}
 		if locked {
-			w, err := r.dir.open(key+suffixWatch, os.O_WRONLY)
+			w, err := r.dir.open(fifo, os.O_WRONLY)
 			if err != nil {
 				return
 			}
 			defer w.Close()
-			r.watch(ctx, key, f)
+			r.watch(ctx, key, fifo, f)
 			return
 		}
 		if s.gone(f) {
 			// With another FIFO all begin again, and the one that was stopped notices that.
-			_ = r.dir.root.Remove(key + suffixWatch)
+			_ = r.dir.root.Remove(fifo)
 			return
 		}
 		began := time.Now()

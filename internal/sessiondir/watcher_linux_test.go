@@ -31,8 +31,8 @@ func (b *bench) candidate(key string) (stop func()) {
 	return stop
 }
 
-// TestOneWatchesAndTheNextTakesOver: of many clients one watches; when it stops, another one does.
-func TestOneWatchesAndTheNextTakesOver(t *testing.T) {
+// TestTwoWatchAndTheNextTakeOver: of many clients two watch; when one stops, another one does.
+func TestTwoWatchAndTheNextTakeOver(t *testing.T) {
 	b := newBench(t)
 	key := ensembleOf(ours).key()
 	var stops []func()
@@ -40,15 +40,15 @@ func TestOneWatchesAndTheNextTakesOver(t *testing.T) {
 		stops = append(stops, b.candidate(key))
 	}
 	// A candidate that is late would look at all files while another one is about to watch. Each one has
-	// the FIFO open for reading, and the one that watches also for writing.
-	wait.Until(t, "one watches, and the others wait", func() bool {
-		return notifiers(t) > 0 && descriptors(t, "/"+key+suffixWatch) > len(stops)
+	// both FIFOs open for reading, and those that watch have one also for writing.
+	wait.Until(t, "two watch, and the others wait", func() bool {
+		return notifiers(t) == 2 && descriptors(t, "/"+key+suffixWatch) > len(stops) && descriptors(t, "/"+key+suffixSecond) > len(stops)
 	})
 	for i, stop := range stops {
 		id := int64(100 + i)
 		b.died(id, nil)
 		wait.Until(t, fmt.Sprintf("session %d is ended", id), func() bool { return slices.Contains(b.close.all(), id) })
-		wait.Until(t, "one watches, and no other one", func() bool { return notifiers(t) == 1 })
+		wait.Until(t, "two watch, and no other one", func() bool { return notifiers(t) == min(2, len(stops)-i) })
 		stop()
 	}
 	b.died(7, nil)
@@ -58,16 +58,16 @@ func TestOneWatchesAndTheNextTakesOver(t *testing.T) {
 	}
 }
 
-// stoppedWatcher returns the open file of a process that watches, and shows no sign of life, until the end of the test.
-func stoppedWatcher(t *testing.T, b *bench, key string) *os.File {
+// stoppedWatcher returns the open FIFO of a process that watches by it, and shows no sign of life, until the end of the test.
+func stoppedWatcher(t *testing.T, b *bench, fifo string) *os.File {
 	t.Helper()
-	f, err := b.dir.openFIFO(key + suffixWatch)
+	f, err := b.dir.openFIFO(fifo)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { f.Close() })
 	locked, err := lock(f)
-	w, openErr := b.dir.open(key+suffixWatch, os.O_WRONLY)
+	w, openErr := b.dir.open(fifo, os.O_WRONLY)
 	if err = errors.Join(err, openErr); err != nil || !locked {
 		t.Fatal(locked, err)
 	}
@@ -75,23 +75,39 @@ func stoppedWatcher(t *testing.T, b *bench, key string) *os.File {
 	return f
 }
 
-// TestStoppedWatcherIsReplaced: of the clients that wait, one takes the place of the one that watches, when that
-// shows no sign of life. When that goes on, it notices, and waits like the others.
-func TestStoppedWatcherIsReplaced(t *testing.T) {
+// TestStoppedWatcherHoldsUpNothing: while one of the two that watch is stopped, the other one ends the sessions of the dead. It
+// does so before the first one could have been missed.
+func TestStoppedWatcherHoldsUpNothing(t *testing.T) {
 	b := newBench(t)
 	key := ensembleOf(ours).key()
-	stopped := stoppedWatcher(t, b, key)
+	f := stoppedWatcher(t, b, key+suffixWatch)
+	b.candidate(key)
+	wait.Until(t, "the other one watches", func() bool { return notifiers(t) == 1 })
+	b.died(7, nil)
+	wait.Until(t, "the session is ended", func() bool { return slices.Equal(b.close.all(), []int64{7}) })
+	if b.dir.removed(f, key+suffixWatch) {
+		t.Error("the one that is stopped was replaced first")
+	}
+}
+
+// TestStoppedWatchersAreReplaced: of the clients that wait, two take the places of those that watch, when these
+// show no sign of life. When one of them goes on, it notices, and waits like the others.
+func TestStoppedWatchersAreReplaced(t *testing.T) {
+	b := newBench(t)
+	key := ensembleOf(ours).key()
+	stopped := stoppedWatcher(t, b, key+suffixWatch)
+	stoppedWatcher(t, b, key+suffixSecond)
 	for range 3 {
 		b.candidate(key)
 	}
-	wait.Until(t, "one watches", func() bool { return notifiers(t) == 1 })
+	wait.Until(t, "two watch", func() bool { return notifiers(t) == 2 })
 	b.died(7, nil)
 	wait.Until(t, "the session is ended", func() bool { return slices.Equal(b.close.all(), []int64{7}) })
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	newReaper(b.dir, b.me, b.reaper.log, b.closer, nil).watch(ctx, key, stopped) // returns, since another one watches
-	if n := notifiers(t); n != 1 {
-		t.Errorf("%d watch, want one", n)
+	newReaper(b.dir, b.me, b.reaper.log, b.closer, nil).watch(ctx, key, key+suffixWatch, stopped) // returns, since another one watches
+	if n := notifiers(t); n != 2 {
+		t.Errorf("%d watch, want two", n)
 	}
 }
 
@@ -109,7 +125,7 @@ func TestShortWatchHasNoNotifier(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
-		wg.Go(func() { newReaper(b.dir, b.me, b.reaper.log, b.closer, nil).watch(ctx, key, f) })
+		wg.Go(func() { newReaper(b.dir, b.me, b.reaper.log, b.closer, nil).watch(ctx, key, key+suffixWatch, f) })
 		sleep(ctx, settled/3)
 		b.died(7, nil)
 		sleep(ctx, settled/3)

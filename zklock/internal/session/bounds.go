@@ -22,8 +22,9 @@ import (
 //     if the server ended the connection: a server that is slow, or silent, has not refused its size. Of those
 //     that were lost with the connection, the largest is. So connections that are lost for another reason change
 //     nothing, as a rule.
-//   - Groups under which a connection was lost are not sent in that size again: the bound is half of it, but no less
-//     than leastGroup. With groups of one, thousands of callers of servers far away would wait for minutes.
+//   - Groups under which a connection was lost are not sent in that size again: the bound is half of it. It is less
+//     than leastGroup only if connections were lost under such groups tooOften, without an answer to one as large: with groups
+//     of one, thousands of callers of servers far away wait for minutes. Servers work with a limit of 512 bytes, too.
 //     When a request of one caller was cut tooOften, it is refused, and so are others of at least its size:
 //     each repetition would cost all callers of the session their connection.
 //   - That is forgotten step by step: after a pause the bounds double. The connection may have been lost for
@@ -50,16 +51,18 @@ type proof struct {
 	lost     int    // guarded by mu; the size of the largest request that was lost with it; 0: none was
 	blamed   bool   // guarded by mu; a group was taken to be at fault for that
 	before   int64  // guarded by mu; the size of groups before that
+	few      int    // guarded by mu; how many connections in succession were lost under groups of at most leastGroup
+	fewest   int    // guarded by mu; the size of the smallest of these; an answer to a request as large ends the succession
 	cut      int    // guarded by mu; the size of the smallest request of one caller that was cut since one as large was answered
 	cuts     int    // guarded by mu; how many such requests were cut
 }
 
 const (
-	// leastRefused is the size of the smallest request that may be refused: no server with locks has a
-	// lower limit.
+	// leastRefused is the size of the smallest request that may be refused. Smaller ones are those of ordinary locks, which a
+	// network that cuts connections must not end.
 	leastRefused = 4 << 10
 
-	leastGroup = 2 << 10 // such groups are sent to any server
+	leastGroup = 2 << 10 // smaller groups need several lost connections
 
 	tooOften      = 3
 	firstForget   = time.Minute
@@ -152,11 +155,11 @@ func (b *bounds) refuses(size int, set *Settings) error {
 }
 
 // cutUnder notes that a connection was lost under requests of at most that size, of which one was a group. before was
-// the size of groups.
-func (b *bounds) cutUnder(before int64, size, answered int) {
+// the size of groups. The bound is least or more.
+func (b *bounds) cutUnder(before int64, size, least int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	half := int64(max(size/2, answered, leastGroup))
+	half := int64(max(size/2, least))
 	if before > 0 {
 		half = min(half, before)
 	}
@@ -217,6 +220,9 @@ func (b *bounds) note(p *proof, gen uint64, group, size int, err error) {
 		if size >= p.cut {
 			p.cut, p.cuts = 0, 0
 		}
+		if size >= p.fewest {
+			p.few, p.fewest = 0, 0
+		}
 	case size > answered && group == 1 && size >= leastRefused:
 		if suspect = true; p.cuts == 0 || size < p.cut {
 			p.cut = size
@@ -231,11 +237,20 @@ func (b *bounds) note(p *proof, gen uint64, group, size int, err error) {
 	cut := lost && size > answered && (group > 1 && !p.blamed || largest && p.blamed)
 	if cut && !p.blamed {
 		p.blamed, p.before = true, b.group.Load()
+		if p.few++; p.few == 1 || size < p.fewest {
+			p.fewest = size
+		}
 	}
-	most, before := p.lost, p.before
+	most, before, least := p.lost, p.before, max(answered, leastGroup)
+	switch {
+	case most > leastGroup:
+		p.few, p.fewest = 0, 0
+	case p.few >= tooOften:
+		least = answered
+	}
 	p.mu.Unlock()
 	if cut {
-		b.cutUnder(before, most, answered)
+		b.cutUnder(before, most, least)
 	}
 	if suspect {
 		b.suspect()

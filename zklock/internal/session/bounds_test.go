@@ -47,7 +47,7 @@ func request(size int) []driver.Op {
 
 // A client that does not know its servers' limit learns it from few lost connections, for good.
 func TestGroupsLearnTheServersLimit(t *testing.T) {
-	for _, limit := range []int{maxGroupBytes + 8, 40_000, 20_000, 5_000, leastGroup + 8} {
+	for _, limit := range []int{maxGroupBytes + 8, 40_000, 20_000, 5_000, leastGroup + 8, 1_000, 500} {
 		synctest.Test(t, func(t *testing.T) {
 			ds := &limited{limit: limit}
 			ds.generation = 1
@@ -126,6 +126,27 @@ func TestLargestOfTheLostRequestsIsToBlame(t *testing.T) {
 		}
 		if got := b.group.Load(); got != c.want {
 			t.Errorf("requests of %v bytes, with %v members, were lost: groups have %d bytes, want %d", c.sizes, c.group, got, c.want)
+		}
+	}
+}
+
+// One lost connection makes no groups smaller than leastGroup, nor do several if the servers read as large a request in
+// between. So a network that cuts connections leaves groups as they are.
+func TestSmallGroupsNeedSeveralLostConnections(t *testing.T) {
+	for between, want := range map[int]int64{0: 600, 1199: 1199, 1200: leastGroup} {
+		var b bounds
+		var p proof
+		for gen := range uint64(tooOften) {
+			b.note(&p, gen+1, 2, 1200, driver.ErrConnLoss)
+			if got := b.group.Load(); gen+1 < tooOften && got != leastGroup {
+				t.Errorf("after %d lost connections: groups have %d bytes, want %d", gen+1, got, leastGroup)
+			}
+			if between > 0 && gen+1 < tooOften {
+				b.note(&p, gen+2, 1, between, nil)
+			}
+		}
+		if got := b.group.Load(); got != want {
+			t.Errorf("with answers to requests of %d bytes: groups have %d bytes, want %d", between, got, want)
 		}
 	}
 }

@@ -58,6 +58,15 @@ var _ = []mutant.Mutant{
 		By:     "zklock/internal/session",
 	},
 	{
+		Name:   "one-cut-makes-groups-of-one",
+		Breaks: "one lost connection makes groups of one or two members, and thousands of callers of servers far away wait for a minute",
+		In:     (*bounds).note,
+		Find:   "p.few >= tooOften",
+		Put:    "p.few >= 1",
+		Tests:  []string{"TestSmallGroupsNeedSeveralLostConnections"},
+		By:     "zklock/internal/session",
+	},
+	{
 		Name:   "groups-beyond-what-servers-read",
 		Breaks: "after a large request was cut, a group of the usual size costs a session far away one more connection, and its lease",
 		In:     (*bounds).note,
