@@ -104,13 +104,15 @@ func (r *run) fault(ctx context.Context, f fault.Fault) error {
 	return nil
 }
 
-// fadeOut makes the links of all clients slow, and cuts them then.
+// fadeOut makes the links of all clients slow, and cuts one after the other then, in equal steps: what a client was about to send when it
+// was cut off is another thing each time.
 func (r *run) fadeOut(ctx context.Context, f fault.Fault) {
 	for _, s := range r.slots {
 		s.link.Slow(f.Delay)
 	}
-	pause(ctx, r.config.TTL/2)
+	pause(ctx, r.config.TTL/4)
 	for _, s := range r.slots {
+		pause(ctx, r.config.TTL/2/time.Duration(len(r.slots)))
 		s.link.Break(fault.CutClient)
 	}
 	pause(ctx, f.Lasts)

@@ -23,8 +23,8 @@ const (
 	SlowClient  Kind = "client's link slow"        // bytes take a sixteenth of the TTL longer in either direction
 )
 
-// FadeOut strikes all clients at once: for half of the TTL bytes take [Fault.Delay] longer in either direction, then none passes. So
-// as many sessions expire as there are clients. No schedule of a [Plan] has it.
+// FadeOut strikes all clients: bytes take [Fault.Delay] longer in either direction, and from some moment in the middle of the next TTL on,
+// which differs from client to client, none passes. So as many sessions expire as there are clients. No schedule of a [Plan] has it.
 const FadeOut Kind = "clients fade out"
 
 // The faults of servers.
