@@ -93,6 +93,7 @@ func testLogs(t *testing.T, compression string) {
 	if err := s.AwaitServing(); err != nil {
 		t.Fatal(err)
 	}
+	eventually(t, "the session is connected", func() bool { return conn.State() == zk.StateHasSession }) // requests fail before that
 	changes("two")
 	same(t, conn, logged(t, s.Data(), began))
 
