@@ -55,7 +55,9 @@ func Start(dir string) (*Tree, error) {
 const gz = "gz"
 
 // UnreadableError is the error of a folder whose logs go on from a snapshot in a form that is not read.
-type UnreadableError struct{ Path string }
+type UnreadableError struct {
+	Path string // of the snapshot
+}
 
 // Error implements error.
 func (e *UnreadableError) Error() string {
