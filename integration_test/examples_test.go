@@ -53,6 +53,7 @@ var commands = map[string]string{
 	"zklock elect --observe billing":                       "TestElectObservesTheLeaders",
 	"zklock page":                                          "TestPageServesTheLocks",
 	"zklock history --log zk1 orders/42":                   "TestHistoryIsWhatItsClientsSaw",
+	"zklock history --log zk1 -o bars orders/42":           "TestHistoryIsWhatItsClientsSaw",
 	"zklock history --log zk1 --log zk2 --log zk3 -o json": "TestHistoryIsWhatItsClientsSaw",
 	"zklock top":                                           "TestTopShowsTheNamesAndLeavesTheTerminal",
 	"zklock doctor":                                        "TestCommandsOfTheDocsWork",

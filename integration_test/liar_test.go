@@ -20,6 +20,7 @@ const (
 	honest  = ""
 	tooSoon = "a grant one place too early"
 	tooOld  = "a token that is one too small"
+	tooLate = "a renewal that counts from its reply"
 )
 
 // liarRoot is the znode of the names.
@@ -63,6 +64,9 @@ func (l *liar) renew() {
 	for l.life.Err() == nil {
 		sent := time.Now()
 		if _, err := l.conn.Set(liarRoot, nil, -1); err == nil {
+			if l.Lie == tooLate {
+				sent = time.Now()
+			}
 			l.mu.Lock()
 			l.session, l.until = l.conn.SessionID(), sent.Add(time.Duration((1+l.Longer)*float64(l.timeout)))
 			l.mu.Unlock()

@@ -2,6 +2,7 @@ package integration_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -19,20 +20,36 @@ import (
 )
 
 // The logs and snapshots of a server, read while it runs, after a kill, and after a restart, have the znodes that it
-// shows.
+// shows, whether the server compresses its snapshots or not. Those that are not read have an error that says what to do.
 func TestTransactionLogsHaveTheTree(t *testing.T) {
 	t.Parallel()
 	ensemble.Require(t)
-	e := ensemble.Start(t, ensemble.Config{})
+	for _, compression := range []string{uncompressed, "gz", "snappy"} {
+		t.Run(compression, func(t *testing.T) {
+			t.Parallel()
+			testLogs(t, compression)
+		})
+	}
+}
+
+// uncompressed stands for no compression.
+const uncompressed = "plain"
+
+func testLogs(t *testing.T, compression string) {
+	c := ensemble.Config{}
+	if compression != uncompressed {
+		c.JavaOptions = []string{"-Dzookeeper.snapshot.compression.method=" + compression}
+	}
+	e := ensemble.Start(t, c)
 	s := e.Server(0)
 	began := time.Now().Truncate(time.Millisecond)
-	c := dial(t, e.Hosts(), quick())
+	client := dial(t, e.Hosts(), quick())
 	conn := dialRaw(t, e.Hosts(), 10*time.Second)
 	acl := zk.WorldACL(zk.PermAll)
 	changes := func(root string) {
-		held := acquire(t, c.Mutex(root+"/held"))
+		held := acquire(t, client.Mutex(root+"/held"))
 		_ = held // until the client is closed
-		release(t, acquire(t, c.Mutex(root+"/released")))
+		release(t, acquire(t, client.Mutex(root+"/released")))
 		ended := dialRaw(t, e.Hosts(), 10*time.Second)
 		for _, op := range []func() error{
 			func() error { _, err := conn.Create("/"+root, []byte("data"), 0, acl); return err },
@@ -76,6 +93,7 @@ func TestTransactionLogsHaveTheTree(t *testing.T) {
 	if err := s.AwaitServing(); err != nil {
 		t.Fatal(err)
 	}
+	eventually(t, "the session is connected", func() bool { return conn.State() == zk.StateHasSession }) // requests fail before that
 	changes("two")
 	same(t, conn, logged(t, s.Data(), began))
 
@@ -94,7 +112,30 @@ func TestTransactionLogsHaveTheTree(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	same(t, conn, logged(t, purged, began))
+	snapshots, err := filepath.Glob(filepath.Join(purged, "version-2", "snapshot.*"))
+	if err != nil || len(snapshots) == 0 {
+		t.Fatalf("%d snapshots, error %v", len(snapshots), err)
+	}
+	if compression != uncompressed && !strings.HasSuffix(snapshots[0], "."+compression) {
+		t.Skipf("%s is not compressed: servers have done that since 3.6", snapshots[0])
+	}
+	if compression != "snappy" {
+		same(t, conn, logged(t, purged, began))
+		return
+	}
+	_, err = txnlog.Start(purged)
+	var unreadable *txnlog.UnreadableError
+	if !errors.As(err, &unreadable) || !slices.Contains(snapshots, unreadable.Path) || !strings.Contains(err.Error(), "copy the folder without it") {
+		t.Fatalf("error %v", err)
+	}
+	for _, path := range snapshots {
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if tree := logged(t, purged, began); tree.At("/two") == nil || tree.At("/one") != nil {
+		t.Errorf("without snapshots: %+v, and before the logs %+v", tree.At("/two"), tree.At("/one"))
+	}
 }
 
 // logged returns the tree that the files of a folder have. Each transaction is one that a leader made since began.

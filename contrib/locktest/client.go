@@ -142,7 +142,7 @@ func (c *client) work(ctx context.Context, p *process, l *lock, hold time.Durati
 	c.run.registers.access(history.Read, p, l)
 	step := min(hold/2+1, c.run.config.TTL/4)
 	if hold > math.MaxInt64/2 {
-		step = c.run.config.TTL / 40
+		step = min(c.run.config.TTL/40, mostOften)
 	}
 	for ; hold > 0; hold -= step {
 		if !pause(ctx, min(step, hold)) || !c.holds(ctx, p, l) {
@@ -163,6 +163,10 @@ func (c *client) work(ctx context.Context, p *process, l *lock, hold time.Durati
 	refused := c.run.registers.access(kind, p, l)
 	return !refused || !c.run.config.Recheck || c.holds(ctx, p, l)
 }
+
+// mostOften is the longest pause between two checks of a lock that is held as long as it can be. It is the resolution of
+// judge.Servers.Least.
+const mostOften = 100 * time.Millisecond
 
 // holds asks the worker whether it holds the lock. An answer that took long is old: then it asks again, so
 // that a write follows a check at once, as it does in a program that looks before it writes.

@@ -39,7 +39,7 @@ type Config struct {
 	// Workers is the number of processes at a time; 0: 3.
 	Workers int
 
-	// Clients is how many acquisitions are under way in a process at a time; 0: 2.
+	// Clients is how many acquisitions are under way in a process at a time; 0: 2, and none with Alone.
 	Clients int
 
 	// Names are the names of the locks; nil: a, b and c. A name for each worker, or fewer, makes
@@ -53,6 +53,10 @@ type Config struct {
 	// Long are locks that are held as long as they can be: process n has the n-th until it loses it or the faults are over, and the
 	// others wait for it and then have it for a moment. A client of each process more does that. Recover does not count it.
 	Long []string
+
+	// Alone has no process wait for a lock of Long that another process has. Then a process sends what its library sends to keep its
+	// session, and nothing else that would prolong it.
+	Alone bool
 
 	// TTL is the time after which the locks of a dead client are free, as the workers are asked to set
 	// it; 0: 4s.
@@ -177,7 +181,9 @@ func (c Config) withDefaults() (Config, error) {
 		}
 	}
 	def(&c.Workers, defaultWorkers)
-	def(&c.Clients, 2)
+	if !c.Alone {
+		def(&c.Clients, 2)
+	}
 	if c.Names == nil {
 		c.Names = []string{"a", "b", "c"}
 	}

@@ -41,6 +41,12 @@ func (r *run) fault(ctx context.Context, f fault.Fault) error {
 		defer r.history.Note(history.Event{Kind: history.Healed})
 		return own(ctx)
 	}
+	if f.Kind == fault.FadeOut {
+		begin()
+		defer r.history.Note(history.Event{Kind: history.Healed})
+		r.fadeOut(ctx, f)
+		return nil
+	}
 	if f.Kind.OfServer() {
 		victim, err := r.victim(ctx, f)
 		if err != nil {
@@ -96,6 +102,23 @@ func (r *run) fault(ctx context.Context, f fault.Fault) error {
 		s.link.Heal()
 	}
 	return nil
+}
+
+// fadeOut makes the links of all clients slow, and cuts one after the other then, in equal steps: what a client was about to send when it
+// was cut off is another thing each time.
+func (r *run) fadeOut(ctx context.Context, f fault.Fault) {
+	for _, s := range r.slots {
+		s.link.Slow(f.Delay)
+	}
+	pause(ctx, r.config.TTL/4)
+	for _, s := range r.slots {
+		pause(ctx, r.config.TTL/2/time.Duration(len(r.slots)))
+		s.link.Break(fault.CutClient)
+	}
+	pause(ctx, f.Lasts)
+	for _, s := range r.slots {
+		s.link.Heal()
+	}
 }
 
 // holdUpWrite waits until a client of a process is about to write, and holds that write up until the

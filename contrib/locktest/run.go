@@ -97,6 +97,9 @@ func Run(ctx context.Context, c Config) ([]history.Event, error) {
 			working.Go(func() { client.serve(ctx) })
 		}
 		for i, name := range c.Long {
+			if c.Alone && i%c.Workers != w {
+				continue
+			}
 			client := &client{run: r, slot: s, rng: rand.New(rand.NewPCG(c.Seed, uint64(i)<<32+uint64(w))), long: name, keeps: i%c.Workers == w}
 			working.Go(func() { client.serve(ctx) })
 		}

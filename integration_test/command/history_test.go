@@ -57,8 +57,12 @@ func TestHistoryIsWhatItsClientsSaw(t *testing.T) {
 			t.Fatalf("%s: %d, %s", line, code, p.stderr.String())
 		}
 		if !strings.Contains(line, "json") {
-			if got := strings.Count(p.stdout.String(), "  released  "); got != runs {
-				t.Errorf("%s: %d released:\n%s", line, got, p.stdout.String())
+			shows := "  released  "
+			if strings.Contains(line, "bars") {
+				shows = "  run-"
+			}
+			if got := strings.Count(p.stdout.String(), shows); got != runs {
+				t.Errorf("%s: %d rows with %q:\n%s", line, got, shows, p.stdout.String())
 			}
 			continue
 		}

@@ -22,6 +22,15 @@ var _ = []mutant.Mutant{
 		Tests:  []string{"TestReadsAreNotOlderThanReplies"},
 	},
 	{
+		Name:   "wire-older-server",
+		Breaks: "a reconnect does not say what replies have shown, so the next server shows older states",
+		In:     (*session).lastSeen,
+		Find:   "s.zxid.$newest()",
+		Put:    "0",
+		Tests:  []string{"TestSimulationOfTheWire"},
+		By:     "zklock/internal/simulation",
+	},
+	{
 		Name:   "wire-reconnect-unnoticed",
 		Breaks: "a reconnect looks like the same connection",
 		In:     (*session).establish,

@@ -278,6 +278,54 @@ func TestSASLExchangeThatStops(t *testing.T) {
 	})
 }
 
+// A user with the right password authenticates on each connection, in the round trips of the exchange, and another one is refused. A server
+// that stops before its proof is passed by.
+func TestSASLExchangeOverTheWire(t *testing.T) {
+	const user, password = "alice", "open sesame"
+	url := func(n *wire.Network, password string) driver.URL {
+		u := n.URL()
+		u.User, u.Password = user, driver.NewSecret(password)
+		u.Params.Set("sasl", "digest-md5")
+		return u
+	}
+	bubble(t, func(t *testing.T, e *memdriver.Ensemble, n *wire.Network) {
+		n.Authenticate(user, password)
+		n.Stop(0, wire.SASLHello, true)
+		const way = 50 * time.Millisecond
+		for server := range 3 {
+			n.Distance(server, way, way, 0)
+		}
+		c := open(t, url(n, password))
+		passed := 0
+		for range 3 {
+			began := time.Now()
+			s, err := c.Connect(t.Context(), 10*time.Second)
+			if err != nil {
+				t.Fatal(err)
+			}
+			switch took := time.Since(began); {
+			case s.Server() == wire.Addr(0) || took > 6*time.Second:
+				t.Errorf("a session of %s after %v", s.Server(), took)
+			case took == 8*way: // the connection, the handshake, the challenge, the proof
+				passed++
+			}
+			if _, err := s.Create(t.Context(), "/a", nil, driver.Ephemeral, driver.OpenACL(driver.PermAll)); err != nil {
+				t.Error(err)
+			}
+			e.KillConnection(s.ID())
+			generation(t, s, 2)
+			if err := s.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+		if passed == 0 {
+			t.Error("no session took four round trips")
+		}
+		_, err := open(t, url(n, "another")).Connect(within(t, 20*time.Second), 10*time.Second)
+		matches(t, err, driver.ErrAuthFailed)
+	})
+}
+
 // A session never shows an older state than a reply has shown before: a server that is behind is passed
 // by until it has caught up, also if there is no other.
 func TestReadsAreNotOlderThanReplies(t *testing.T) {

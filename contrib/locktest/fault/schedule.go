@@ -23,6 +23,10 @@ const (
 	SlowClient  Kind = "client's link slow"        // bytes take a sixteenth of the TTL longer in either direction
 )
 
+// FadeOut strikes all clients: bytes take [Fault.Delay] longer in either direction, and from some moment in the middle of the next TTL on,
+// which differs from client to client, none passes. So as many sessions expire as there are clients. No schedule of a [Plan] has it.
+const FadeOut Kind = "clients fade out"
+
 // The faults of servers.
 const (
 	KillServer   Kind = "server killed"       // SIGKILL; it starts again when the fault is over
@@ -61,7 +65,7 @@ func (k Kind) OfServer() bool {
 // OfNetwork reports whether the fault needs proxies between clients and servers.
 func (k Kind) OfNetwork() bool {
 	switch k {
-	case CutClient, HalfUp, HalfDown, ResetClient, SlowClient, DropRoute, Blink:
+	case CutClient, HalfUp, HalfDown, ResetClient, SlowClient, FadeOut, DropRoute, Blink:
 		return true
 	}
 	return false
@@ -80,6 +84,9 @@ type Fault struct {
 
 	// Victim is the index of the client or the server.
 	Victim int
+
+	// Delay is how much longer bytes take in either direction before the clients of a FadeOut are cut off; 0: no longer.
+	Delay time.Duration
 
 	// Confined is the number of a client, from 1, that can reach no server but the one that a fault of a server strikes, until that
 	// begins, or until it is over if a follower is cut off; 0: each client can reach all. Meanwhile the next client cannot

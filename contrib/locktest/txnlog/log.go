@@ -30,6 +30,8 @@ const (
 type file struct {
 	path string
 	zxid int64 // in its name: of the first transaction of a log, of the last one before a snapshot began
+
+	compression string // the end of a snapshot's name: gz or snappy; "": none
 }
 
 // files returns the files of a folder whose names begin with a prefix, in the order of their zxids. The folder is a
@@ -45,8 +47,9 @@ func files(dir, prefix string) ([]file, error) {
 	var found []file
 	for _, e := range entries {
 		digits, ok := strings.CutPrefix(e.Name(), prefix)
+		digits, compression, _ := strings.Cut(digits, ".")
 		if zxid, err := strconv.ParseUint(digits, 16, 63); ok && err == nil {
-			found = append(found, file{filepath.Join(dir, e.Name()), int64(zxid)})
+			found = append(found, file{filepath.Join(dir, e.Name()), int64(zxid), compression})
 		}
 	}
 	slices.SortFunc(found, func(a, b file) int { return cmp.Compare(a.zxid, b.zxid) })

@@ -2,6 +2,7 @@ package txnlog
 
 import (
 	"bufio"
+	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
@@ -12,8 +13,8 @@ import (
 // Start returns the tree with which the logs of a server's folder begin: that of the oldest snapshot from which they go on,
 // or an empty one if there is none. Then a znode that is older than the logs is missing in it. The folder is the server's
 // dataDir; if its logs are elsewhere, copy both into one folder. A snapshot is written while transactions go on, so the
-// tree may have some that are newer than its Zxid; they change nothing when they are applied again. Compressed snapshots
-// are not read.
+// tree may have some that are newer than its Zxid; they change nothing when they are applied again. A snapshot that is
+// compressed with snappy is not read. If there is no other one, the error is an [*UnreadableError].
 func Start(dir string) (*Tree, error) {
 	first := int64(0)
 	for t, err := range Transactions(dir, 0) {
@@ -27,8 +28,16 @@ func Start(dir string) (*Tree, error) {
 	if err != nil {
 		return nil, err
 	}
+	if first <= 1 {
+		return new(Tree), nil // nothing is older
+	}
+	var unreadable error
 	for _, s := range all {
 		if s.zxid+1 < first {
+			continue
+		}
+		if s.compression != "" && s.compression != gz {
+			unreadable = &UnreadableError{s.path}
 			continue
 		}
 		t, err := s.tree()
@@ -36,7 +45,23 @@ func Start(dir string) (*Tree, error) {
 			return t, err
 		}
 	}
+	if unreadable != nil {
+		return nil, unreadable
+	}
 	return &Tree{Zxid: max(first-1, 0)}, nil
+}
+
+// gz is how the names of snapshots end that a server has compressed with gzip, for snapshot.compression.method=gz.
+const gz = "gz"
+
+// UnreadableError is the error of a folder whose logs go on from a snapshot in a form that is not read.
+type UnreadableError struct {
+	Path string // of the snapshot
+}
+
+// Error implements error.
+func (e *UnreadableError) Error() string {
+	return fmt.Sprintf("%s is compressed, and not with gzip: copy the folder without it, and znodes that are older than the logs are missing; or set snapshot.compression.method=gz on the server, and copy its files after its next snapshot", e.Path)
 }
 
 // tree reads a snapshot.
@@ -47,6 +72,13 @@ func (s file) tree() (*Tree, error) {
 	}
 	defer f.Close()
 	in := bufio.NewReaderSize(f, 1<<16)
+	if s.compression == gz {
+		plain, err := gzip.NewReader(in)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", s.path, cut(err))
+		}
+		in = bufio.NewReaderSize(plain, 1<<16)
+	}
 	if err := readHeader(in, snapshotMagic); err != nil {
 		return nil, fmt.Errorf("%s: %w", s.path, err)
 	}

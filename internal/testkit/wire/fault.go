@@ -13,8 +13,9 @@ type Stage int
 
 // At these stages a server can stop answering.
 const (
-	TLSHello Stage = iota // of the TLS handshake
-	Hello                 // of ZooKeeper's
+	TLSHello  Stage = iota // of the TLS handshake
+	Hello                  // of ZooKeeper's
+	SASLHello              // the server's challenge comes, and its proof does not
 )
 
 // Strike is when a connection breaks.
@@ -63,6 +64,9 @@ func (n *Network) Seed(seed uint64) {
 
 // Serve makes the servers speak TLS.
 func (n *Network) Serve(config *tls.Config) { n.tls = config }
+
+// Authenticate makes the servers authenticate a user with the SASL mechanism DIGEST-MD5. Without it they stop at SASLHello.
+func (n *Network) Authenticate(user, password string) { n.user, n.password = user, password }
 
 // Tear makes frames arrive in pieces, or ends that.
 func (n *Network) Tear(torn bool) {

@@ -41,6 +41,8 @@ type Network struct {
 	serving sync.WaitGroup
 	tls     *tls.Config
 
+	user, password string // see Authenticate
+
 	mu     sync.Mutex
 	rng    *rand.Rand        // guarded by mu
 	hosts  []*host           // their fields are guarded by mu
@@ -109,11 +111,15 @@ func (n *Network) URL(hosts ...string) driver.URL {
 	return driver.URL{Scheme: "zk", Hosts: hosts, Options: []any{&client{n}}, Params: url.Values{}}
 }
 
-// Connector opens a connector of zkdriver, which authenticates if user is not "". It panics if zkdriver
+// Connector opens a connector of zkdriver, which authenticates if user is not "", and as the user of Authenticate, if there is one. It panics if zkdriver
 // refuses the hosts.
 func (n *Network) Connector(user string, hosts ...string) driver.Connector {
 	u := n.URL(hosts...)
-	if user != "" {
+	switch {
+	case n.user != "":
+		u.User, u.Password = n.user, driver.NewSecret(n.password)
+		u.Params.Set("sasl", "digest-md5")
+	case user != "":
 		u.User, u.Password = user, driver.NewSecret("open sesame")
 		u.Params.Set("auth_plaintext", "true")
 	}

@@ -91,7 +91,7 @@ func (c *Conn) receive(frame []byte) (goOn bool) {
 	f := &fields{b: frame}
 	r := request{xid: f.int32(), op: f.int32()}
 	if r.op == opSASL {
-		return c.answerSASL(r.xid)
+		return c.authenticate(r.xid, f.string())
 	}
 	var known bool
 	r.Request, known = f.request(r.op)
@@ -177,13 +177,6 @@ func header(xid int32, zxid int64, code int32) []byte {
 	b := binary.BigEndian.AppendUint32(nil, uint32(xid))
 	b = binary.BigEndian.AppendUint64(b, uint64(zxid))
 	return binary.BigEndian.AppendUint32(b, uint32(code))
-}
-
-// answerSASL stops half way: the challenge is one that no client can answer before the server says more.
-func (c *Conn) answerSASL(xid int32) bool {
-	c.send(text(header(xid, 0, 0), `realm="zk-sasl-md5",nonce="n",qop="auth",charset=utf-8,algorithm=md5-sess`))
-	c.idle()
-	return false
 }
 
 // fourLetters is the error of read for a four-letter word.

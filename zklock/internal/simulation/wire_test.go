@@ -25,6 +25,7 @@ type wired struct {
 	torn  bool
 	up    time.Duration
 	down  time.Duration
+	sasl  bool // clients authenticate on each connection
 }
 
 // layWire puts the protocol between clients and servers. It draws from a generator of its own.
@@ -33,9 +34,12 @@ func (w *world) layWire() {
 	w.faults = append(slices.Clone(breakages), wireBreakages...)
 	w.net = wire.New(w.ensemble)
 	w.net.Seed(w.seed)
-	w.wired = wired{rng.IntN(3) == 0, rng.IntN(2) == 0, w.p.latency, w.p.latency / time.Duration(1+rng.IntN(3))}
+	w.wired = wired{rng.IntN(3) == 0, rng.IntN(2) == 0, w.p.latency, w.p.latency / time.Duration(1+rng.IntN(3)), rng.IntN(4) == 0}
 	w.trace.note("wire %+v", w.wired)
 	w.net.Tear(w.wired.torn)
+	if w.wired.sasl {
+		w.net.Authenticate("alice", "open sesame")
+	}
 	w.serveNames()
 	for i := range w.p.servers {
 		w.near(i)
@@ -173,10 +177,13 @@ var wireBreakages = []breakage{
 		return w.cutServer("machine gone", n, func() { w.net.Gone(n, false) })
 	}},
 	{kind: "handshakes hang", weight: 2, do: func(w *world, p *process) string {
-		n := w.rng.IntN(w.p.servers)
-		w.net.Stop(n, wire.Hello, true)
+		n, stage := w.rng.IntN(w.p.servers), wire.Hello
+		if w.wired.sasl && w.rng.IntN(2) == 0 {
+			stage = wire.SASLHello
+		}
+		w.net.Stop(n, stage, true)
 		w.ensemble.KillConnection(p.session.Load())
-		return fmt.Sprint("server ", n) + w.lasting("handshakes hang", nil, func() { w.net.Stop(n, wire.Hello, false) })
+		return fmt.Sprintf("server %d, stage %d", n, stage) + w.lasting("handshakes hang", nil, func() { w.net.Stop(n, stage, false) })
 	}},
 	{kind: "handshakes late", weight: 3, do: func(w *world, p *process) string {
 		n, d := w.rng.IntN(w.p.servers), w.between(time.Millisecond, 2*simTimeout)

@@ -34,8 +34,11 @@ ASKED, HELD and UNTIL are times of the leader's clock, in the zone of this machi
 a queue. A process may have passed its lock from one of its goroutines to the next in between: then LABEL
 is that of the newest that it has shown. END says how the entry ended: the client has released it or given
 up its wait, its session was closed or has expired, or another session has deleted it, as zklock release
-does. TOKEN is the beginning of the fencing token.`,
-		Example: "  zklock history --log /var/lib/zookeeper orders/42\n  zklock history --log a --log b --log c -o json | jq '.[] | select(.end == \"session expired\")'",
+does. TOKEN is the beginning of the fencing token.
+
+-o bars draws a line of time: an entry waits in the cells with a dot, and holds in those with a #. One
+that ends with > was still there when the files end.`,
+		Example: "  zklock history --log /var/lib/zookeeper orders/42\n  zklock history --log /var/lib/zookeeper -o bars orders/42\n  zklock history --log a --log b --log c -o json | jq '.[] | select(.end == \"session expired\")'",
 		Args:    names(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(logs) == 0 {
@@ -61,7 +64,7 @@ does. TOKEN is the beginning of the fencing token.`,
 			return nil
 		},
 	}
-	f.addTo(cmd, formatTable, formatWide, formatJSON)
+	f.addTo(cmd, formatTable, formatWide, formatBars, formatJSON)
 	cmd.Flags().StringArrayVar(&logs, "log", nil, "a server's folder of transaction logs; may be repeated")
 	_ = cmd.MarkFlagDirname("log")
 	return cmd
@@ -109,8 +112,11 @@ func (p past) write(w io.Writer, f format, name []string) (n int, err error) {
 			rows = append(rows, entryOf(s))
 		}
 	}
-	if f == formatJSON {
+	switch f {
+	case formatJSON:
 		return len(rows), writeJSON(w, rows)
+	case formatBars:
+		return len(rows), writeBars(w, rows, operator.MillisOf(p.to))
 	}
 	title := []string{"NAME", "MODE", "CLIENT", "LABEL", "ASKED", "HELD", "UNTIL", "END", "TOKEN"}
 	if f == formatWide {
@@ -118,8 +124,7 @@ func (p past) write(w io.Writer, f format, name []string) (n int, err error) {
 	}
 	t := newTable(w, title...)
 	for _, e := range rows {
-		client := owner(zklock.Contender{Host: e.Host, PID: e.PID, Foreign: e.Host == "" && e.PID == 0})
-		row := []string{operator.Escape(e.Name), e.Mode, client, dash(e.Label), instant(e.Asked), instant(e.Held), instant(e.Until), dash(e.End), e.Token}
+		row := []string{operator.Escape(e.Name), e.Mode, e.client(), dash(e.Label), instant(e.Asked), instant(e.Held), instant(e.Until), dash(e.End), e.Token}
 		if f == formatWide {
 			row = append(row, dash(e.Trace), e.Session, operator.Escape(e.Path))
 		}
@@ -150,6 +155,11 @@ type entry struct {
 	Token   string          `json:"token"`
 	Session string          `json:"session"`
 	Path    string          `json:"path"`
+}
+
+// client names the process of an entry.
+func (e entry) client() string {
+	return owner(zklock.Contender{Host: e.Host, PID: e.PID, Foreign: e.Host == "" && e.PID == 0})
 }
 
 // entryOf returns the row of an entry of a queue.

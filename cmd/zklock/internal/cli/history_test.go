@@ -39,6 +39,46 @@ func TestHistoryShowsWhoHeldAndWaited(t *testing.T) {
 	}
 }
 
+func TestHistoryDrawsALineOfTime(t *testing.T) {
+	e := memdriver.New()
+	defer e.Close()
+	code, out, _ := command(t, e, "history", "--log", serverFiles, "-o", "bars", "orders/42")
+	lines := strings.Split(out, "\n")
+	if code != 0 || len(lines) != 4 {
+		t.Fatalf("%d, %s", code, out)
+	}
+	// web-1 holds from the first cell on, web-2 begins to wait after 0.7 s of 3.4 s, and holds for the last 54 ms.
+	at := strings.Index(lines[1], "#")
+	if got, want := lines[1][at:], strings.Repeat("#", 60); got[:59] != want[:59] || !strings.Contains(lines[1], "  web-1  0s") || !strings.Contains(lines[1], "  3.316s  ") {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got, want := lines[2][at:], strings.Repeat(" ", 12)+strings.Repeat(".", 47)+"#"; got != want || !strings.Contains(lines[2], "  2.62s   54ms") {
+		t.Errorf("%q, want %q", lines[2], want)
+	}
+}
+
+// Entries that never held, and those that are there at the end of the files. A hold that is shorter than a cell shows.
+func TestBars(t *testing.T) {
+	dots, held := strings.Repeat(".", 59), strings.Repeat("#", 59)
+	for _, c := range []struct {
+		entry
+		want string
+	}{
+		{entry{Asked: 1000, Until: 7000}, dots + "."},
+		{entry{Asked: 1000}, dots + ">"},
+		{entry{Asked: 1000, Held: 1000}, held + ">"},
+		{entry{Asked: 1000, Held: 3000, Until: 3001}, strings.Repeat(".", 20) + "#"},
+		{entry{Asked: 3000, Held: 3000, Until: 3000}, strings.Repeat(" ", 20) + "#"},
+	} {
+		if got := c.bar(1000, 7000, 7000); got != c.want {
+			t.Errorf("%+v: %q, want %q", c.entry, got, c.want)
+		}
+	}
+	if got := (entry{Asked: 1, Held: 1, Until: 1}).bar(1, 1, 1); got != "#" {
+		t.Errorf("a line without a length: %q", got)
+	}
+}
+
 func TestHistorySaysWhatTheFilesLack(t *testing.T) {
 	e := memdriver.New()
 	defer e.Close()

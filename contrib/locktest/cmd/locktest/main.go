@@ -47,7 +47,7 @@ func main() {
 type options struct {
 	library, worker, backend, addrs, logs, faults, history, check string
 	servers, explain                                              int
-	schedule, silent                                              bool
+	schedule, silent, fade                                        bool
 	philosophers                                                  time.Duration
 	config                                                        locktest.Config
 	comparison                                                    comparison
@@ -97,6 +97,7 @@ func parse(args []string) (o options, err error) {
 	f.DurationVar(&o.config.Beat, "beat", 0, "-kills: a holder is killed at a random moment of such a time, that between two heartbeats; 0: a third of the ttl")
 	f.BoolVar(&o.config.Restart, "restart", false, "-kills: no process waits; the next one is started after a kill")
 	f.BoolVar(&o.silent, "silent", false, "one process holds twelve locks, and the server that it is at falls silent: servers of ZooKeeper with ticks of 2 s; without -ttl 10 s")
+	f.BoolVar(&o.fade, "fade", false, "each process holds a lock of its own until all clients are cut off, and their sessions expire: servers of ZooKeeper with ticks of 2 s, or of a quarter of the ttl if that is less")
 	f.DurationVar(&o.config.For, "for", 30*time.Second, "the length of the workload; up to a minute is added until all names are free")
 	if err := f.Parse(args); err != nil {
 		return o, err
@@ -118,6 +119,9 @@ func parse(args []string) (o options, err error) {
 	}
 	if *names < 1 || o.servers < 1 || o.config.Workers < 1 || o.config.Clients < 1 || o.config.TTL <= 0 {
 		return o, errors.New("-names, -servers, -workers, -clients and -ttl must be above 0")
+	}
+	if o.fade {
+		o.fadeOut(f)
 	}
 	for i := range *names {
 		name := fmt.Sprintf("lock-%d", i+1)
@@ -152,8 +156,11 @@ func (o options) numberOfServers() int {
 
 // plan is the schedule of faults of some kinds.
 func (o options) plan(kinds []fault.Kind) []fault.Fault {
-	if o.silent {
+	switch {
+	case o.silent:
 		return silentPlan(kinds, o.config.TTL)
+	case o.fade:
+		return fadePlan(o.config.TTL)
 	}
 	return fault.Plan{
 		Seed: o.config.Seed, Kinds: kinds, For: o.config.For, TTL: o.config.TTL,
@@ -340,8 +347,11 @@ func (o options) start(ctx context.Context, dir string, faults []fault.Fault) (*
 		return nil, err
 	}
 	options := servers.Options{Clocks: slices.ContainsFunc(faults, func(f fault.Fault) bool { return f.Kind == fault.JumpServer })}
-	if o.silent {
+	switch {
+	case o.silent:
 		options.Tick = silentTick
+	case o.fade:
+		options.Tick = fadeTick(o.config.TTL)
 	}
 	return backend.Run(ctx, dir, o.servers, options)
 }
