@@ -28,7 +28,7 @@ func summary(all []sum, cells []cell, picture string) string {
 	line("change a value. Meanwhile a program killed, stopped and cut off processes and servers, about %d times for each library, and at the", faults)
 	line("same moments for all of them. It counted what a lock is there to prevent.")
 	line("")
-	line("| | two holders at once | changes lost | locks that nobody got any more | deadlocks that ended by themselves | locks lost when one of three servers fell silent | when that was their leader |")
+	line("| | two holders at once | changes lost | locks that stayed stuck | deadlocks that ended by themselves | locks lost when one of three servers fell silent | when that was their leader |")
 	line("|---|---:|---:|---:|---:|---:|---:|")
 	for _, s := range all {
 		lost := s.total.Verdict.Lost - s.lostInWrites()
@@ -41,7 +41,7 @@ func summary(all []sum, cells []cell, picture string) string {
 	line("One thing no lock prevents: a process is stopped just before it writes, and writes when it goes on, after another one got its lock.")
 	line("That cost %d changes here.", inWrites)
 	if len(tokens) > 0 {
-			line("%s gives a token with each lock. A store that refuses tokens older than the newest that it has seen lost %d.", strings.Join(tokens, " or "), afterToken)
+		line("%s gives a token with each lock. A store that refuses tokens older than the newest that it has seen lost %d.", strings.Join(tokens, " or "), afterToken)
 	}
 	line("")
 	line("After the kill of a process its lock goes to the next one when that time is over, with each of the libraries:")
