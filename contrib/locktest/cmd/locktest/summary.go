@@ -41,7 +41,7 @@ func summary(all []sum, cells []cell, picture string) string {
 	line("One thing no lock prevents: a process is stopped just before it writes, and writes when it goes on, after another one got its lock.")
 	line("That cost %d changes here.", inWrites)
 	if len(tokens) > 0 {
-		line("%s gives a token with each lock. A store that refuses tokens older than the newest that it has seen lost %d.", strings.Join(tokens, " or "), afterToken)
+		line("A token helps, which each lock of %s has: a store that refuses tokens older than the newest that it has seen lost %d.", strings.Join(tokens, " and "), afterToken)
 	}
 	line("")
 	line("After the kill of a process its lock goes to the next one when that time is over, with each of the libraries:")
