@@ -22,6 +22,7 @@ func writeDocument(path string, cells []cell) error {
 		return cmp.Or(now, before)
 	}
 	sections := section(silentHead, silentSection(cells)) + section(philosophersHead, philosophersSection(cells))
+	every := cells
 	cells = slices.DeleteFunc(slices.Clone(cells), func(c cell) bool { return c.Fault == philosophers || c.Silence != nil })
 	all := sums(cells)
 	if len(all) == 0 {
@@ -52,6 +53,9 @@ func writeDocument(path string, cells []cell) error {
 	length := slices.MinFunc(cells, func(x, y cell) int { return cmp.Compare(x.For, y.For) }).For // that of kills is three times that
 	least, most := slices.Min(slices.Collect(maps.Values(runs))), slices.Max(slices.Collect(maps.Values(runs)))
 	line("# Lock libraries under the same faults")
+	line("")
+	b.WriteString(summary(all, every, filepath.Base(picture)))
+	line("## What was done")
 	line("")
 	line("[contrib/locktest](../contrib/locktest/README.md) ran the workers of %d libraries, and broke them and their servers. The target `comparison` of the", len(all))
 	line("Makefile wrote this page from the results; do not edit it. The runs are %s, take %.0f minutes in all, and are by the tool at %s.", days(first.At, last.At), seconds/60, strings.Join(tools, " and "))
@@ -99,8 +103,6 @@ func writeDocument(path string, cells []cell) error {
 	line("A client that was stopped goes on, and may say for a moment that it holds its lock, until the library has noticed the end of its session.")
 	line("A library that compares the time with its lease before it says that it holds has no such moment. Runs of other libraries, and other")
 	line("programs, used the machine at the same time, so times and rates are rough.")
-	line("")
-	line("![the time from the kill of a holder until the next grant](%s)", filepath.Base(picture))
 	line("")
 	line("## The libraries")
 	for _, s := range all {

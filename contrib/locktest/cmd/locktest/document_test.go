@@ -44,6 +44,7 @@ func TestDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
+		"| zk.Lock | 0 | 0 | 0 | - | - | - |", "| redsync | 2 | 2 | 1 | - | - | - |", "That cost 4 changes here.",
 		"| zk.Lock | 0 | no tokens | 0 | 0 | no tokens | no tokens | 0 | 2 | 3.21s | 3.21s | 32 (30 to 34) |",
 		"| redsync | 2 in one run, by 5 grants | no tokens | 2 in one run | 4 in one run | no tokens | no tokens | 1 in one run | 0 | - | - |",
 		"**zk.Lock** v1 and v2,", "(3 times): `release \"NAME\" after N tries`", "| client killed | 0 (4) | 2 overlapped holds, 2 lost updates, 1 stuck name (3) |",
