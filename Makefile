@@ -218,19 +218,19 @@ integration: install ## the tests that need a real ZooKeeper, one by one, also t
 .PHONY: simulate
 simulate: ## RUNS simulated runs and every small case with any two faults; a table of the faults
 	$(call heading,with the race detector)
-	ZKLOCK_RUNS=500 $(RACE) -count=1 -timeout=20m -run='^TestSimulation$$' ./zklock/internal/simulation
+	ZKLOCK_RUNS=500 $(RACE) -count=1 -timeout=60m -run='^TestSimulation$$' ./zklock/internal/simulation
 	$(call heading,simulation and small cases)
-	@ZKLOCK_PAIRS=all $(GO) test -count=1 -timeout=20m -run='^TestEvery' ./zklock/internal/simulation & cases=$$!; \
+	@ZKLOCK_PAIRS=all $(GO) test -count=1 -timeout=60m -run='^TestEvery' ./zklock/internal/simulation & cases=$$!; \
 	ZKLOCK_LONG=1 ZKLOCK_RUNS=$(RUNS) $(GO) test -count=1 -timeout=90m -run='^TestSimulation|^TestJudge$$' -skip='^TestSimulation(RepeatsItself|OfTheWire)$$' -v ./zklock/internal/simulation; \
 	wait $$cases
 	$(call heading,over the protocol of ZooKeeper: a twenty-fifth as many runs)
-	ZKLOCK_RUNS=$$((($(RUNS) + 24) / 25)) $(GO) test -count=1 -timeout=20m -run='^TestSimulationOfTheWire$$' -v ./zklock/internal/simulation
+	ZKLOCK_RUNS=$$((($(RUNS) + 24) / 25)) $(GO) test -count=1 -timeout=60m -run='^TestSimulationOfTheWire$$' -v ./zklock/internal/simulation
 	$(call heading,runs repeated: with nothing else that takes the processor from one of them)
-	ZKLOCK_LONG=1 $(GO) test -count=1 -timeout=20m -run='^TestSimulationRepeatsItself$$' -v ./zklock/internal/simulation
+	ZKLOCK_LONG=1 $(GO) test -count=1 -timeout=60m -run='^TestSimulationRepeatsItself$$' -v ./zklock/internal/simulation
 	$(call heading,losses$(comma) and nested acquisitions: a tenth as many runs)
-	ZKLOCK_RUNS=$$((($(RUNS) + 9) / 10)) $(GO) test -count=1 -timeout=20m -run='^TestSimulated' -v ./zklock/internal/simulation
+	ZKLOCK_RUNS=$$((($(RUNS) + 9) / 10)) $(GO) test -count=1 -timeout=60m -run='^TestSimulated' -v ./zklock/internal/simulation
 	$(call heading,elections)
-	ZKLOCK_RUNS=$$((($(RUNS) + 99) / 100)) $(GO) test -count=1 -timeout=20m -run='^TestSimulatedElections$$' -v ./zklock/election | grep -v -- '=== RUN\|--- PASS: .*/'
+	ZKLOCK_RUNS=$$((($(RUNS) + 99) / 100)) $(GO) test -count=1 -timeout=60m -run='^TestSimulatedElections$$' -v ./zklock/election | grep -v -- '=== RUN\|--- PASS: .*/'
 
 .PHONY: bench
 bench: install ## Go benchmarks (BENCH=regexp), and zklock next to others on a real ZooKeeper

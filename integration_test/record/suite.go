@@ -61,6 +61,15 @@ var tested = []suite{
 		figures: simulated,
 	},
 	{
+		name: "simulation as shipped", share: 15, seeded: true,
+		what:   "the same with the default settings, on servers with ticks of 2 s, at distances of 0 to 250 ms one way",
+		titles: map[column]string{cases: "schedules"},
+		command: func(length time.Duration, seed int64) []string {
+			return test("./zklock/internal/simulation", "^TestSimulation$", variable("ZKLOCK_SHIPPED", 1), variable("ZKLOCK_FOR", length), random(seed))
+		},
+		figures: simulated,
+	},
+	{
 		name: "simulation of the wire", share: 10, seeded: true,
 		what:   "the same with clients that speak ZooKeeper's protocol, over connections with faults of their own; a judge compares each answer with the servers' log",
 		titles: map[column]string{cases: "schedules"},

@@ -30,15 +30,16 @@ type spot struct {
 	zxid int64
 }
 
-// learnsIn is more than a client needs to learn of an event, with a request before or after it.
-const learnsIn = 25 * time.Millisecond
+// learnsIn is more than a client needs to learn of an event, with a request before or after it: of a server next to it, and at a
+// distance four ways more, which are those from the leader to the client's server, on to the client, and of the request.
+func (p *profile) learnsIn() time.Duration { return 25*time.Millisecond + 4*p.latency }
 
 // deadline returns until when locks of the place may last. If other faults keep the client from
 // learning of the deletion, its lease ends.
 func (b *breakup) deadline(p *profile) time.Time {
 	due := corekit.Later(b.at, b.granted.Add(simTimeout/6))
 	if p.quiet {
-		return due.Add(learnsIn)
+		return due.Add(p.learnsIn())
 	}
 	return due.Add(2 * simTimeout)
 }

@@ -115,7 +115,7 @@ func (m *model) crowdLocked(tx *memcontrol.Transaction) {
 // queue, and counts those that are there then.
 func (m *model) leftLocked(dir string, at time.Time) {
 	for _, n := range m.dirs[dir] {
-		if n.crowd == 1 && (!m.w.p.quiet || at.Sub(n.born) < learnsIn) {
+		if n.crowd == 1 && (!m.w.p.quiet || at.Sub(n.born) < m.w.p.learnsIn()) {
 			n.crowd = 0
 		}
 	}

@@ -31,7 +31,7 @@ func (p *process) reopen(t *testing.T) {
 	w := p.w
 	cfg := zklock.Config{
 		Connector:      faultcontrol.Control(w.connector(), p.decide),
-		SessionTimeout: simTimeout, TickTime: simTick, ConnectTimeout: 3 * time.Second,
+		SessionTimeout: simTimeout, TickTime: simClient, ConnectTimeout: simConnect,
 		PoolMaxSessions: w.p.pool, PoolMaxLifetime: w.p.lifetime,
 		HandoverTime: cmp.Or(w.p.handover, -1), Dialect: w.p.dialect, Keep: w.p.keep,
 		MaxContenders: w.p.limit,

@@ -87,6 +87,13 @@ func (p *profile) beSlow() {
 	p.slow, p.names, p.syncLimit, p.breaks, p.length = true, 1, 25, 6, p.length+simTimeout
 }
 
+// travel puts the servers at a distance from the clients and from each other, and gives the run time for its longer
+// sessions.
+func (p *profile) travel(rng *rand.Rand) {
+	p.latency = []time.Duration{0, 5, 25, 100, 250}[rng.IntN(5)] * time.Millisecond
+	p.length = 2*p.length + simTimeout/2
+}
+
 func (p profile) String() string {
 	return fmt.Sprintf("dialect=%s clients=%dx%d names=%d servers=%d syncLimit=%d latency=%v pool=%d handover=%v lifetime=%v keep=%v operator=%v breaker=%v quiet=%v limit=%d rate=%v breaks=%d%% loses=%v slow=%v dawdling=%v length=%v",
 		p.dialect, p.clients, p.workers, p.names, p.servers, p.syncLimit, p.latency, p.pool, p.handover, p.lifetime, p.keep, p.operator, p.breaker, p.quiet, p.limit, p.rate, p.breaks, p.loses, p.slow, p.dawdling, p.length)

@@ -15,15 +15,28 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// Session timeout and tick of all simulated runs. Only their proportion matters, and that
-// is the one of a usual installation.
-// Some runs of the wire have longer ones, since zkdriver's own times do not grow with them.
+// Settings of a run. In most runs only their proportion matters: sessions are short, so that more happens. The others
+// have what users have: see asShipped.
 const usualTimeout = 2 * time.Second
 
 var (
 	simTimeout = usualTimeout
-	simTick    = simTimeout / 10
+	simTick    = simTimeout / 10 // of the servers
+	simClient  = simTick         // tick_time; 0: the default
+	simConnect = 3 * time.Second // connect_timeout
 )
+
+// lasting gives the next run other times, until the function that it returns is called.
+func lasting(timeout, tick, client, connect time.Duration) (restore func()) {
+	t, k, c, n := simTimeout, simTick, simClient, simConnect
+	simTimeout, simTick, simClient, simConnect = timeout, tick, client, connect
+	return func() { simTimeout, simTick, simClient, simConnect = t, k, c, n }
+}
+
+// asShipped gives the next run the settings that a user has who sets none, with servers of ZooKeeper's usual tick.
+func asShipped() (restore func()) {
+	return lasting(30*time.Second, 2*time.Second, 0, 10*time.Second)
+}
 
 // world is one simulated run: clients of the real library on a model ensemble,
 // in a synctest bubble, and the controller, which is the goroutine of the test.
@@ -75,6 +88,9 @@ func newWorld(t *testing.T, seed uint64, tally *tally, o options) *world {
 		w.p.trusting, w.p.operator, w.p.breaker, w.p.quiet, w.p.dialect = true, false, false, false, "zklock"
 		w.p.servers = 3
 		w.p.beSlow() // only such runs can show the mistake
+	}
+	if o.shipped {
+		w.p.travel(rng)
 	}
 	w.p.loses = seed%5 == 2 && !w.p.operator && !w.p.breaker && w.p.limit == 0 && !w.p.trusting // not drawn: the other runs stay what they are
 	w.trace.note("%+v", w.p)
