@@ -151,6 +151,7 @@ func tests(t *testing.T, pkg string) string {
 func TestFiguresAreRead(t *testing.T) {
 	want := map[string][columns]int{
 		"simulation":             {cases: 10000, faults: 140419, held: 129924, lost: 12160},
+		"simulation as shipped":  {cases: 400, faults: 33892, held: 4573, lost: 817},
 		"simulation of the wire": {cases: 120, faults: 1921, held: 1447, lost: 222},
 		"nested simulation":      {cases: 40, held: 3449, deadlocks: 929},
 		"philosophers":           {cases: 79, faults: 3, deadlocks: 9},

@@ -67,7 +67,8 @@ func TestSilentSection(t *testing.T) {
 		if strings.Count(text, row) != 1 || at < 0 || at > other || other > next || strings.Contains(text, "7777") {
 			t.Errorf("%s, the document is:\n%s", what, text)
 		}
-		if before, _, after := cutSection(text, silentHead); !strings.HasPrefix(after, philosophersHead) || !strings.HasPrefix(first, before) {
+		_, text, _ := strings.Cut(text, "## What was done") // the half page before that has a column of them
+		if before, _, after := cutSection(text, silentHead); !strings.HasPrefix(after, philosophersHead) || !strings.Contains(first, before) {
 			t.Errorf("%s, the section has changed others:\n%s", what, text)
 		}
 	}
