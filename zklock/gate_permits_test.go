@@ -98,7 +98,7 @@ func TestCallerForFewerPermitsIsNotPassedAtTheGate(t *testing.T) {
 	}
 }
 
-// The callers of a process replace each other's permits, beside one that asks for fewer. Another process, which waits for
+// The callers of a process replace each other's permits while one asks for fewer. Another process, which waits for
 // fewer, has its turn before them, although the count of children would grant them.
 func TestReplacedPermitBesideAnotherNumberLooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -33,7 +33,7 @@ func lasting(timeout, tick, client, connect time.Duration) (restore func()) {
 	return func() { simTimeout, simTick, simClient, simConnect = t, k, c, n }
 }
 
-// asShipped gives the next run the settings that a user has who sets none, with servers of ZooKeeper's usual tick.
+// asShipped gives the next run the settings of a user that sets none, with servers of ZooKeeper's usual tick.
 func asShipped() (restore func()) {
 	return lasting(30*time.Second, 2*time.Second, 0, 10*time.Second)
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/zklock/go-zklock/contrib/locktest/judge"
 )
 
-// summary is the half page with which the document begins: for readers who choose a library, and do not read on.
+// summary is the half page with which the document begins. It is for readers that choose a library, and do not read on.
 func summary(all []sum, cells []cell, picture string) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
