@@ -41,8 +41,8 @@ func TestFreshNamesOfCallersThatGaveUpAreNotSent(t *testing.T) {
 		}
 		wg.Wait()
 		mustRelease(t, mustLock(t)(c.Mutex("next").Acquire(t.Context(), zklock.WithWait(time.Minute))))
-		if n := m.multis.Load(); n != limit+1 && n != limit { // a heartbeat may be one of those under way
-			t.Errorf("%d transactions with a container, want %d of callers that gave up, or one less, and one more", n, limit)
+		if n := m.multis.Load(); n != limit+1 && n != limit { // one may be dropped while it takes its turn
+			t.Errorf("%d transactions with a container, want %d of callers that gave up, of which one may be dropped while it takes its turn, and one more", n, limit)
 		}
 		time.Sleep(time.Minute)
 		if n := nodes(e); n != 0 {
