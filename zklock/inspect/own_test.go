@@ -49,8 +49,8 @@ func TestClientThatAcquiresNothingShowsIt(t *testing.T) {
 	})
 }
 
-// An open page learns that its client acquires nothing.
-func TestFaultOfTheClientIsAnEvent(t *testing.T) {
+// An open page shows that its client acquires nothing, once it knows.
+func TestOpenPageShowsTheFaultOfItsClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		restore := memcontrol.Of(w.ensemble).Backup()
