@@ -4,7 +4,6 @@ package zklock_test
 
 import (
 	"context"
-	"errors"
 	"hash/maphash"
 	"math"
 	"os"
@@ -279,50 +278,6 @@ func separateWaiters(t *testing.T, kind string, n int64) {
 	if each > maxSeparate {
 		t.Errorf("one of %d waiters takes %d bytes, want at most %d", n, each, maxSeparate)
 	}
-}
-
-// Waiters share lists of a queue. If all waiters leave while one list is being read and another one
-// is wanted, the client forgets both. It keeps nothing of names that it has used once.
-func TestListsThatAreNotNeededAreForgotten(t *testing.T) {
-	many := long.Count(t, "ZKLOCK_NAMES", 200, 1000)
-	synctest.Test(t, func(t *testing.T) {
-		e := memdriver.New(memdriver.WithLatency(100 * time.Millisecond))
-		holder, c := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
-		least := int64(math.MaxInt64)
-		for round := range 3 {
-			before := memory()
-			for i := range many {
-				name := strconv.Itoa(round) + "/" + strconv.Itoa(i)
-				held := mustLock(t)(holder.Semaphore(name, 1).Acquire(t.Context()))
-				lists := memcontrol.Of(e).Ops().Children
-				var left sync.WaitGroup
-				var leave [3]context.CancelFunc
-				for i := range leave {
-					ctx, cancel := context.WithCancel(t.Context())
-					leave[i] = cancel
-					left.Go(func() {
-						if _, err := c.Semaphore(name, 1).Acquire(ctx); !errors.Is(err, context.Canceled) {
-							t.Errorf("a waiter that left: %v", err)
-						}
-					})
-				}
-				for memcontrol.Of(e).Ops().Children == lists { // one of them lists: maybe the first that leaves, maybe the last
-					time.Sleep(time.Millisecond)
-				}
-				for _, cancel := range leave {
-					cancel()
-					synctest.Wait()
-				}
-				left.Wait()
-				mustRelease(t, held)
-			}
-			time.Sleep(10 * time.Minute) // until the clients have forgotten the names
-			least = min(least, memory().minus(before).heap/int64(many))
-		}
-		if least > 32 {
-			t.Errorf("%d bytes of each name stay", least)
-		}
-	})
 }
 
 // nodesAlone returns the memory that the ensemble needs for that many queue nodes, each with a
