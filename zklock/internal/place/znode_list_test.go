@@ -33,8 +33,8 @@ func TestNodesOfASessionThatIsOverAreNoStrays(t *testing.T) {
 	})
 }
 
-// A session remembers a list only while it is under way: whoever gives up, and when, and whatever is
-// listed, no list stays behind. It would hold up the next waiter of that queue for ever, and take memory.
+// A session remembers a list only while it is under way, whichever waiter gives up, and when. If a list
+// stayed, it would hold up the next waiter of that queue for ever, and take memory.
 func TestListsThatAreNotNeededAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pool, s := openSession(t)
@@ -56,7 +56,7 @@ func TestListsThatAreNotNeededAreForgotten(t *testing.T) {
 			}
 		}
 		waiters.Wait()
-		time.Sleep(time.Second) // until the last answers have come, to nobody
+		time.Sleep(time.Second) // until the last answers have come; no waiter wants them
 		if lists := s.Desk.Lists(); lists != 0 {
 			t.Errorf("lists of %d queues are remembered after all waiters have left", lists)
 		}
