@@ -101,7 +101,8 @@ func (c *chaos) judge(events []past.Event, znode, journal string) {
 		r.turn = max(r.turn, time.Duration(h.Ended-h.Asked))
 	}
 	c.judgeJournal(events, znode, journal, counts)
-	c.t.Logf("slowest acquire: %.2fs", slowest.Seconds())
+	longest := slices.MaxFunc(judge.Holds(ours), func(a, b judge.Hold) int { return len(a.Name) - len(b.Name) }).Name
+	c.t.Logf("slowest acquire: %.2fs\n%v", slowest.Seconds(), c.servers.Settings(chaosSession, chaosWorkers, longest))
 	c.print(rows, counts, f)
 }
 

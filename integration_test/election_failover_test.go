@@ -198,6 +198,7 @@ func TestLeaderBehindACutFollowerStopsFirst(t *testing.T) {
 		}
 		t.Logf("%d of %d leaders stopped before the next one led, in %d cuts", done, leaders, round+1)
 	}
+	t.Log(e.Settings(shortSession, 2*perCut, fmt.Sprint("billing/0/", perCut)))
 }
 
 // cutLeaders cuts off the server of n leaders.

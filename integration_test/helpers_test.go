@@ -31,9 +31,12 @@ func keys(kv ...string) url.Values {
 	return v
 }
 
+// quickSession is the session timeout of quick.
+const quickSession = 10 * time.Second
+
 // quick returns URL parameters for ensembles with these tests' usual tick of 500ms.
 func quick(kv ...string) url.Values {
-	return keys(append([]string{"session_timeout", "10s", "tick_time", "500ms"}, kv...)...)
+	return keys(append([]string{"session_timeout", quickSession.String(), "tick_time", "500ms"}, kv...)...)
 }
 
 // roots are the roots in use, by test.

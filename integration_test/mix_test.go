@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -198,7 +199,8 @@ func TestProcessesMixLocksOfAllKinds(t *testing.T) {
 			t.Errorf("%s: the register counted %d, want %d, the number of writers: updates were lost", name, got, writes)
 		}
 	}
-	t.Logf("%v, names held by mode: %v; the register accepted %d accesses and refused %d", length, cycles, register.accesses, register.refused)
+	t.Logf("%v, names held by mode: %v; the register accepted %d accesses and refused %d\n%v", length, cycles, register.accesses, register.refused,
+		zk.Settings(quickSession, len(workers), slices.Max(slices.Collect(maps.Keys(byName)))))
 	if len(cycles) != 3 {
 		t.Errorf("not all modes were held: %v", cycles)
 	}

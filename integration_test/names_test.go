@@ -71,8 +71,8 @@ func TestNamesUsedOnceLeaveTheRootAsItWas(t *testing.T) {
 	most := stat(t, raw, root)
 	eventually(t, "the root has no more children than before", func() bool { return stat(t, raw, root).NumChildren <= before.NumChildren })
 	after := stat(t, raw, root)
-	t.Logf("the root's children and cversion: before %d and %d; after %d names, in %v, %d and %d; %v later %d and %d", before.NumChildren, before.Cversion,
-		n, took, most.NumChildren, most.Cversion, time.Since(began)-took, after.NumChildren, after.Cversion)
+	t.Logf("the root's children and cversion: before %d and %d; after %d names, in %v, %d and %d; %v later %d and %d\n%v", before.NumChildren, before.Cversion,
+		n, took, most.NumChildren, most.Cversion, time.Since(began)-took, after.NumChildren, after.Cversion, server.Settings(quickSession, 1, fmt.Sprint("name-", n-1)))
 	if after.NumChildren != before.NumChildren || after.Version != before.Version || after.Czxid != before.Czxid {
 		t.Errorf("the root was %+v, is %+v", before, after)
 	}

@@ -23,6 +23,7 @@ import (
 func TestSlotsRunOnce(t *testing.T) {
 	t.Parallel()
 	ensemble.Require(t)
+	const session = 3 * time.Second
 	processes, slots, apart, deaths := 4, long.Count(t, "ZKLOCK_SLOTS", 10, 20), 3*time.Second, 0.05
 	if os.Getenv("ZKLOCK_SLOTS") != "" {
 		processes, apart, deaths = 20, time.Minute, 0.02
@@ -33,12 +34,12 @@ func TestSlotsRunOnce(t *testing.T) {
 	if err := os.WriteFile(k.Journal, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	f := &fleet{t: t, task: k, url: zk.URL(rootOf(t), quick("session_timeout", "3s", "pool_max_sessions", "1")), apart: apart, processes: make([]*life, processes)}
+	f := &fleet{t: t, task: k, url: zk.URL(rootOf(t), quick("session_timeout", session.String(), "pool_max_sessions", "1")), apart: apart, processes: make([]*life, processes)}
 	ended := f.run()
 	h := readHistory(t, k.Journal)
 	h.check(t, slots)
 	t.Logf("%d processes, %d lives, %d ended by kills from outside; clocks up to %v apart", processes, ended, f.killed, apart)
-	t.Log(h.summary())
+	t.Logf("%s\n%v", h.summary(), zk.Settings(session, processes, "job"))
 	if last := len(h.of[slots-1]); last == 0 {
 		t.Error("the last slot has not run")
 	}

@@ -73,7 +73,7 @@ func TestPhilosophers(t *testing.T) {
 	if table.ended == 0 {
 		t.Error("no circle was judged, so the run proves nothing")
 	}
-	t.Log(table.summary(<-cuts))
+	t.Logf("%s\n%v", table.summary(<-cuts), zk.Settings(timeout, len(all), "a"))
 }
 
 // cutFollowers cuts a follower off from the leader for some seconds, and pauses, again and again until done.

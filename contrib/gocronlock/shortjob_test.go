@@ -190,7 +190,7 @@ func TestShortJobEverySecond(t *testing.T) {
 		return runs, all, unanswered
 	}
 	runs, all, unanswered := count("/slots", "slots", *slots)
-	t.Logf("with slots: %d runs in %d slots", all, *slots)
+	t.Logf("with slots: %d runs in %d slots\n%v", all, *slots, e.Settings(5*time.Second, 5, "short"))
 	for i := range *slots {
 		slot := strconv.Itoa(i)
 		if n := runs[slot]; n > 1 || n == 0 && !unanswered[slot] {

@@ -260,7 +260,7 @@ func TestCommandIsDeadBeforeTheNextStarts(t *testing.T) {
 					s.pairs = startPairs(t, n, watch, first, second, f.traits, flags...)
 				})
 			}
-			t.Logf("%d runs, overlaps %d; the first runs ended with %v", found.runs, found.overlaps, found.codes)
+			t.Logf("%d runs, overlaps %d; the first runs ended with %v\n%v", found.runs, found.overlaps, found.codes, e.Settings(longTimeout, 2*atATime, newName(t)))
 			if found.runs != runs {
 				t.Errorf("%d runs were judged, want %d", found.runs, runs)
 			}

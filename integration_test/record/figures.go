@@ -54,10 +54,15 @@ type outcome struct {
 	counts [columns]int
 	has    [columns]bool // the suite has a figure there
 	failed string        // why the run does not count, if that is not a test that failed
+
+	settings string // the cells of the census, as package census prints them
 }
 
 // notDone is what go run prints if the judge of contrib/locktest could not do its run.
 const notDone = "\nexit status 2\n"
+
+// settings is the line of package census.
+var settings = regexp.MustCompile(`(?m)^ *settings: (.+)$`)
 
 // failure is the line of a test that failed. Its subtests have their lines behind spaces.
 var failure = regexp.MustCompile(`(?m)^--- FAIL: `)
@@ -83,6 +88,11 @@ func judge(s suite, output string, took time.Duration, err error) outcome {
 		if o.counts[f.in] == 0 && f.in < lost { // a short run may lose nothing
 			o.failed = "it has not printed its " + s.title(f.in)
 		}
+	}
+	if all := settings.FindAllStringSubmatch(output, -1); all != nil {
+		o.settings = all[len(all)-1][1]
+	} else if !s.varied {
+		o.failed = "it has not printed its settings"
 	}
 	o.counts[violations] += len(failure.FindAllString(output, -1))
 	switch {

@@ -25,8 +25,9 @@ type entry struct {
 	Minutes float64        `json:"minutes"`
 	Seeds   []int64        `json:"seeds,omitempty"`
 	Figures map[string]int `json:"figures,omitempty"`
-	Void    []string       `json:"void,omitempty"` // why runs do not count
-	Note    string         `json:"note,omitempty"` // written by hand: what the violations were
+	Void    []string       `json:"void,omitempty"`     // why runs do not count
+	Under   string         `json:"settings,omitempty"` // of the newest run: the cells of a row, as package census prints them
+	Note    string         `json:"note,omitempty"`     // written by hand: what the violations were
 }
 
 // same reports whether both are about the same suite, day, commit and machine.
@@ -40,6 +41,7 @@ func (e *entry) add(f entry) {
 	e.Minutes = rounded(e.Minutes + f.Minutes)
 	e.Seeds = append(e.Seeds, f.Seeds...)
 	e.Void = append(e.Void, f.Void...)
+	e.Under = cmp.Or(f.Under, e.Under)
 	for name, n := range f.Figures {
 		if e.Figures == nil {
 			e.Figures = make(map[string]int)
@@ -58,6 +60,7 @@ func entryOf(o outcome, commit, machine string, seed int64) entry {
 		e.Void = []string{o.failed}
 		return e
 	}
+	e.Under = o.settings
 	e.Runs, e.Minutes, e.Figures = 1, rounded(o.took.Minutes()), make(map[string]int)
 	if o.suite.seeded {
 		e.Seeds = []int64{seed}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	_ "embed"
 	"fmt"
 	"io"
@@ -31,6 +32,18 @@ const outro = `Hours are added up run by run, from the start of a command to its
 same time, so less time has passed by the clock, and other programs may have used the machine. A violation is a test that failed, a
 deliberate bug that no test found, or what the judge counts as a failure. The locks were lost to faults.
 
+`
+
+// under begins the table of settings.
+const under = `
+## Under which settings
+
+Each suite prints the settings of its runs. A user who sets none has a session_timeout of 30s, on servers with ticks of 2s. The suites that
+have short times are fast because of it: in the same minutes more happens, and where only their proportion matters nothing is lost. The
+distance is one way, and 0s stands for processes of one machine. Suites without a row have no servers, or tests with settings of their own.
+
+| suite | ticks | session_timeout | servers | distance | clients | bytes of a name |
+|---|---|---|---|---|---|---|
 `
 
 // machine describes the machine.
@@ -99,7 +112,24 @@ func writeTo(w io.Writer, entries []entry) {
 			fmt.Fprintf(w, "- %s, %s at %s: a run does not count: %s.\n", e.Day, e.Suite, e.Commit, why)
 		}
 	}
+	writeSettings(w, entries)
 	fmt.Fprintf(w, "\n## Found and mended\n\n%s", found)
+}
+
+// writeSettings writes under which settings each suite has run last.
+func writeSettings(w io.Writer, entries []entry) {
+	fmt.Fprint(w, under)
+	for _, s := range suites {
+		cells := ""
+		for _, e := range entries {
+			if e.Suite == s.name {
+				cells = cmp.Or(e.Under, cells)
+			}
+		}
+		if cells != "" {
+			fmt.Fprintf(w, "| %s | %s |\n", s.name, cells)
+		}
+	}
 }
 
 // distinct returns the different texts, in the order in which they appear.

@@ -186,7 +186,7 @@ func TestFiguresAreRead(t *testing.T) {
 // A suite that fails, or that does not print a figure, must not pass for one without violations:
 // each failed test is a violation, and a run without a figure has failed.
 func TestFailuresAreViolations(t *testing.T) {
-	s := suite{name: "x", figures: []figure{{cases, `(\d+) runs`}}}
+	s := suite{name: "x", varied: true, figures: []figure{{cases, `(\d+) runs`}}}
 	for output, want := range map[string]struct {
 		err        error
 		violations int
@@ -250,7 +250,7 @@ func TestJudgesTableIsRead(t *testing.T) {
 // suiteOf is a suite for tests, whose run prints a figure.
 func suiteOf(name string, share int) suite {
 	return suite{
-		name: name, share: share, seeded: true, figures: []figure{{cases, `(\d+) runs`}},
+		name: name, share: share, seeded: true, varied: true, figures: []figure{{cases, `(\d+) runs`}},
 		command: func(_ time.Duration, seed int64) []string {
 			return []string{variable("A", seed), "sh", "-c", "echo 3 runs of $A"}
 		},
@@ -383,7 +383,7 @@ func TestFailedRunsKeepTheirHistory(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for seed, wrong := range map[int64]int{7: 0, 8: 2} {
 		s := judgeOf("keep", "")
-		s.figures = []figure{{held, `held (\d+)`}, {violations, `wrong (\d+)`}}
+		s.varied, s.figures = true, []figure{{held, `held (\d+)`}, {violations, `wrong (\d+)`}}
 		s.command = func(length time.Duration, seed int64) []string {
 			words := judgeOf("keep", "").command(length, seed)
 			history := strings.TrimPrefix(words[slices.IndexFunc(words, func(w string) bool { return strings.HasPrefix(w, "-history=") })], "-history=")

@@ -18,6 +18,7 @@ type suite struct {
 	seeded bool // the seed decides what a run does
 	peers  bool // other libraries run along, whose lost updates end the command with an error
 	once   bool // it does the same each time, so once a commit is enough
+	varied bool // it has no settings, or its tests have many
 
 	// command returns what to run for about that long, if the suite has no length of its own: assignments to
 	// environment variables, and then the command.
@@ -119,7 +120,7 @@ var tested = []suite{
 		},
 	},
 	{
-		name: "model of the lease", share: 2, once: true,
+		name: "model of the lease", share: 2, once: true, varied: true,
 		what: "every state of a [small model](../zklock/internal/model/README.md) of the lease, also without each part of its rule",
 		command: func(length time.Duration, _ int64) []string {
 			return test("./zklock/internal/model", ".", variable("ZKLOCK_MODEL", length))
@@ -127,7 +128,7 @@ var tested = []suite{
 		figures: []figure{{states, `: (\d+) states, \d+ steps`}, {bugs, `(a counter-example of) \d+ steps`}},
 	},
 	{
-		name: "deliberate bugs", share: 4, once: true,
+		name: "deliberate bugs", share: 4, once: true, varied: true,
 		what: "mistakes put into the code, one at a time; a test must find each",
 		command: func(time.Duration, int64) []string {
 			return []string{"go", "run", "./integration_test/mutants", "-run=."}
@@ -135,7 +136,7 @@ var tested = []suite{
 		figures: []figure{{bugs, `\d+ mutants in .*: (\d+) caught`}, {violations, `caught.*; (\d+) survive`}},
 	},
 	{
-		name: "fuzzing", share: 7,
+		name: "fuzzing", share: 7, varied: true,
 		what:   "random inputs for parsers and rules, and a hostile server",
 		titles: map[column]string{cases: "inputs"},
 		command: func(length time.Duration, _ int64) []string {
@@ -155,7 +156,7 @@ var tested = []suite{
 		},
 	},
 	{
-		name: "releases of ZooKeeper", share: 10,
+		name: "releases of ZooKeeper", share: 10, varied: true,
 		what:   "the tests on real servers, release after release",
 		titles: map[column]string{cases: "tests"},
 		command: func(length time.Duration, _ int64) []string {

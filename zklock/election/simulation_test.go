@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/internal/memcontrol"
+	"github.com/zklock/go-zklock/internal/testkit/census"
+	"github.com/zklock/go-zklock/internal/testkit/corekit"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/election"
 	"github.com/zklock/go-zklock/zklock/memdriver"
@@ -25,7 +27,9 @@ const (
 	simObservers  = 2
 	simRounds     = 4
 	simServers    = 3
-	simCalm       = 3 * time.Minute // longer than an outage lasts, and the longest pause
+	simTick       = 2 * time.Second
+	simDistance   = time.Millisecond // one way
+	simCalm       = 3 * time.Minute  // longer than an outage lasts, and the longest pause
 )
 
 // runsEnv has the number of runs; without it there are fewRuns. seedEnv has the seed of the first one; without it
@@ -52,7 +56,8 @@ func TestSimulatedElections(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { sum.add(simulate(t, uint64(seed))) })
 		})
 	}
-	t.Logf("%d runs: %+v", runs, sum)
+	t.Logf("%d runs: %+v\n%v", runs, sum, census.Of(census.Settings{Tick: simTick, Session: corekit.SessionTimeout, Servers: simServers,
+		Distance: simDistance, Clients: simCandidates + simObservers + 1, Name: len("x")}))
 	if runs >= fewRuns && (sum.Lost < runs || sum.Terms < 10*runs || sum.Unknown == 0 || sum.None == 0) {
 		t.Errorf("%d runs had %+v: the faults hardly struck", runs, sum)
 	}
@@ -91,7 +96,7 @@ type simulation struct {
 
 func simulate(t *testing.T, seed uint64) tally {
 	s := &simulation{t: t, rng: rand.New(rand.NewPCG(seed, 1)), leaders: map[*election.Term]context.Context{},
-		ensemble: memdriver.New(memdriver.WithServers(simServers), memdriver.WithLatency(time.Millisecond))}
+		ensemble: memdriver.New(memdriver.WithServers(simServers), memdriver.WithTickTime(simTick), memdriver.WithLatency(simDistance))}
 	ctx, cancel := context.WithCancel(t.Context())
 	var all sync.WaitGroup
 	for i := range simCandidates {

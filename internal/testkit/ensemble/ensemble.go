@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/zklock/go-zklock/internal/testkit/census"
 )
 
 // attempts is how often New tries to start an ensemble if ports collide. Each attempt uses
@@ -54,6 +56,12 @@ func Start(t testing.TB, c Config) *Ensemble {
 		}
 	})
 	return e
+}
+
+// Settings returns those of a test of the ensemble, for the ledger: session is the timeout of the clients' sessions, and name the
+// longest of the names.
+func (e *Ensemble) Settings(session time.Duration, clients int, name string) *census.Census {
+	return census.Of(census.Settings{Tick: e.config.TickTime, Session: session, Servers: len(e.Servers()), Clients: clients, Name: len(name)})
 }
 
 // New starts an ensemble and returns when it serves. On an error no server is left

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/testkit/census"
 	"github.com/zklock/go-zklock/internal/testkit/corekit"
 	"github.com/zklock/go-zklock/internal/testkit/long"
 	"github.com/zklock/go-zklock/zklock"
@@ -166,7 +167,7 @@ func TestEveryRequestMayBeLost(t *testing.T) {
 			if runs < 5*len(kinds) {
 				t.Errorf("only %d runs met a fault", runs)
 			}
-			t.Logf("%d runs", runs)
+			t.Logf("%d runs\n%v", runs, census.Of(caseSettings))
 		})
 	}
 }
@@ -204,14 +205,17 @@ func TestEveryTwoRequestsMayBeLost(t *testing.T) {
 					}
 				}
 			}
-			t.Logf("%d runs", runs)
+			t.Logf("%d runs\n%v", runs, census.Of(caseSettings))
 		})
 	}
 }
 
+// caseSettings are those of all scenarios, of which each has one name.
+var caseSettings = census.Settings{Tick: 2 * time.Second, Session: corekit.SessionTimeout, Servers: 1, Distance: time.Millisecond, Clients: 2, Name: len("x")}
+
 func lose(t *testing.T, room int, run func(in *corekit.Section, a, b *zklock.Client), faults faultdriver.Injector) {
 	t.Helper()
-	e := memdriver.New(memdriver.WithLatency(time.Millisecond))
+	e := memdriver.New(memdriver.WithTickTime(caseSettings.Tick), memdriver.WithLatency(caseSettings.Distance))
 	a := corekit.Connect(t, faultdriver.Wrap(e.Connector(), faults), nil)
 	b := corekit.Connect(t, e.Connector(), nil)
 	in := &corekit.Section{Room: room}

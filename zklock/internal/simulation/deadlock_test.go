@@ -16,6 +16,7 @@ import (
 
 	"github.com/zklock/go-zklock/internal/faultcontrol"
 	"github.com/zklock/go-zklock/internal/memcontrol"
+	"github.com/zklock/go-zklock/internal/testkit/census"
 	"github.com/zklock/go-zklock/internal/testkit/corekit"
 	"github.com/zklock/go-zklock/internal/testkit/long"
 	"github.com/zklock/go-zklock/zklock"
@@ -45,15 +46,16 @@ func TestSimulatedDeadlocks(t *testing.T) {
 	runs = fromEnvironment(t, "ZKLOCK_RUNS", runs)
 	defer corekit.SingleProcessor()()
 	var sum circleCounts
+	var settings census.Census
 	began := time.Now()
 	for seed := first; seed < first+runs && !t.Failed(); seed++ {
-		synctest.Test(t, func(t *testing.T) { sum.add(simulateDeadlocks(t, uint64(seed))) })
+		synctest.Test(t, func(t *testing.T) { sum.add(simulateDeadlocks(t, uint64(seed), &settings)) })
 		if seed%16 == 0 {
 			runtime.GC() // it does not run by itself here
 		}
 	}
-	t.Logf("%d runs from seed %d in %v: %d nested acquisitions, %d victims, the longest circle had %d waits; excepted because of faults: %d circles that had ended just before, %d with a registration that outlasted its wait; %d circles with a victim of another circle",
-		runs, first, time.Since(began).Round(time.Millisecond), sum.nested, sum.victims, sum.longest, sum.late, sum.stays, sum.overlap)
+	t.Logf("%d runs from seed %d in %v: %d nested acquisitions, %d victims, the longest circle had %d waits; excepted because of faults: %d circles that had ended just before, %d with a registration that outlasted its wait; %d circles with a victim of another circle\n%v",
+		runs, first, time.Since(began).Round(time.Millisecond), sum.nested, sum.victims, sum.longest, sum.late, sum.stays, sum.overlap, &settings)
 	if sum.victims < runs {
 		t.Errorf("%d victims in %d runs: too few to prove anything", sum.victims, runs)
 	}
@@ -81,7 +83,7 @@ type nesting struct {
 	tasks   sync.WaitGroup
 }
 
-func simulateDeadlocks(t *testing.T, seed uint64) circleCounts {
+func simulateDeadlocks(t *testing.T, seed uint64, settings *census.Census) circleCounts {
 	rng := rand.New(rand.NewPCG(seed, 0xdead))
 	n := &nesting{seed: seed, judge: newCircleJudge(), servers: []int{1, 3, 3}[rng.IntN(3)], names: 3 + rng.IntN(4), depth: 2 + rng.IntN(3)}
 	n.rates = rand.New(rand.NewPCG(seed, 0xfa17))
@@ -89,9 +91,10 @@ func simulateDeadlocks(t *testing.T, seed uint64) circleCounts {
 	if broken {
 		n.rate = []float64{0, 0.005, 0.02}[rng.IntN(3)]
 	}
-	n.e = memdriver.New(memdriver.WithServers(n.servers), memdriver.WithTickTime(simTick), memdriver.WithSyncLimit([]int{5, 25}[rng.IntN(2)]),
-		memdriver.WithLatency(time.Duration(200+rng.IntN(2000))*time.Microsecond))
+	syncLimit, latency := []int{5, 25}[rng.IntN(2)], time.Duration(200+rng.IntN(2000))*time.Microsecond
+	n.e = memdriver.New(memdriver.WithServers(n.servers), memdriver.WithTickTime(simTick), memdriver.WithSyncLimit(syncLimit), memdriver.WithLatency(latency))
 	n.session = make([]atomic.Int64, 2+rng.IntN(3))
+	settings.Add(census.Settings{Tick: simTick, Session: simTimeout, Servers: n.servers, Distance: latency, Clients: len(n.session), Name: len(n.name(0))})
 	keep := []time.Duration{0, 0, 100 * time.Millisecond, 2 * time.Second}[rng.IntN(4)]
 	for i := range n.session {
 		n.open(t, i, keep, []time.Duration{-1, 20 * time.Millisecond, 400 * time.Millisecond}[rng.IntN(3)])
@@ -241,11 +244,13 @@ func (n *nesting) heal() {
 	}
 }
 
+func (n *nesting) name(i int) string { return fmt.Sprint("n", i) }
+
 // choose returns an acquisition of names that are not carried, and its modes; nil if there are none.
 func (n *nesting) choose(rng *rand.Rand, c *zklock.Client, carried []*seenHold) (zklock.Acquirer, map[string]zklock.Mode) {
 	var free []string
 	for i := range n.names {
-		name := fmt.Sprint("n", i)
+		name := n.name(i)
 		if !slices.ContainsFunc(carried, func(h *seenHold) bool { return h.modes[name] != 0 }) {
 			free = append(free, name)
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/internal/memcontrol"
+	"github.com/zklock/go-zklock/internal/testkit/census"
 	"github.com/zklock/go-zklock/internal/testkit/corekit"
 	"github.com/zklock/go-zklock/internal/testkit/crowd"
 	"github.com/zklock/go-zklock/internal/testkit/long"
@@ -163,6 +164,7 @@ func TestSimulatedMassLosses(t *testing.T) {
 	}
 	runs = fromEnvironment(t, "ZKLOCK_RUNS", runs)
 	lost := 0
+	var settings census.Census
 	for seed := first; seed < first+runs; seed++ {
 		rng := rand.New(rand.NewPCG(uint64(seed), 0x1055))
 		n := crowd.Crowd{Held: 50 + rng.IntN(250), Queued: rng.IntN(150), Local: rng.IntN(300), Rivals: 50}
@@ -171,12 +173,14 @@ func TestSimulatedMassLosses(t *testing.T) {
 		hookTime := []time.Duration{0, time.Second, 10 * time.Second}[rng.IntN(3)]
 		what := fmt.Sprintf("seed %d: %+v, %s, latency %v, hooks take %v", seed, n, how.name, latency, hookTime)
 		synctest.Test(t, func(t *testing.T) {
-			e := memdriver.New(memdriver.WithServers(1+2*rng.IntN(2)), memdriver.WithTickTime(500*time.Millisecond), memdriver.WithLatency(latency))
+			servers, tick, session := 1+2*rng.IntN(2), 500*time.Millisecond, 6*time.Second
+			settings.Add(census.Settings{Tick: tick, Session: session, Servers: servers, Distance: latency, Clients: 3, Name: len("own/0")})
+			e := memdriver.New(memdriver.WithServers(servers), memdriver.WithTickTime(tick), memdriver.WithLatency(latency))
 			slow := zklock.Hooks{
 				Session: func(zklock.SessionEvent) { time.Sleep(hookTime) },
 				Lost:    func(context.Context, zklock.LostEvent) { time.Sleep(hookTime / 1000) },
 			}
-			loses(t, e, map[string]string{"session_timeout": "6s"}, n, how.how, zklock.WithHooks(slow))
+			loses(t, e, map[string]string{"session_timeout": session.String()}, n, how.how, zklock.WithHooks(slow))
 			time.Sleep(15 * time.Second)
 			if left := corekit.Nodes(e); left > 0 {
 				t.Errorf("%d queue nodes stay behind", left)
@@ -187,5 +191,5 @@ func TestSimulatedMassLosses(t *testing.T) {
 		}
 		lost += n.Held
 	}
-	t.Logf("%d runs, %d locks lost, no context was live while the next client held the lock", runs, lost)
+	t.Logf("%d runs, %d locks lost, no context was live while the next client held the lock\n%v", runs, lost, &settings)
 }

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/testkit/census"
 	"github.com/zklock/go-zklock/internal/testkit/corekit"
 )
 
@@ -127,6 +128,7 @@ func play(t *testing.T, seed uint64, table *tally, o options) *world {
 	var w *world
 	synctest.Test(t, func(t *testing.T) {
 		w = newWorld(t, seed, table, o)
+		table.settings.Add(census.Settings{Tick: simTick, Session: simTimeout, Servers: w.p.servers, Distance: w.p.latency, Clients: w.p.clients, Name: len(w.name(0))})
 		w.run(w.began.Add(w.p.length), nil)
 		if len(w.recent) == 0 { // no fault so far, and every run has one
 			w.inject()

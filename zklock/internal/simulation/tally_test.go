@@ -6,16 +6,19 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/zklock/go-zklock/internal/testkit/census"
 )
 
 // tally counts the faults of all runs, by kind, and their consequences. A lock that is
 // lost, or an overlap, counts for the fault that struck last.
 type tally struct {
 	acquired  int
-	kept      int      // releases that kept the place
-	labelled  int      // labels that were confirmed
-	refused   int      // acquisitions that max_contenders refused
-	regressed int      // clients that found that tokens went back
+	kept      int // releases that kept the place
+	labelled  int // labels that were confirmed
+	refused   int // acquisitions that max_contenders refused
+	regressed int // clients that found that tokens went back
+	settings  census.Census
 	stale     int      // grants of broken places with a token less than another client's
 	kinds     []string // in the order of the table
 	rows      map[string]*row
@@ -86,6 +89,7 @@ func (t *tally) String() string {
 		sum.slowest = max(sum.slowest, r.slowest)
 	}
 	fmt.Fprintf(&b, "%-26s %9d %7d %9d %10v\n", "all", sum.injected, sum.lost, sum.overlaps, sum.slowest.Round(time.Millisecond))
+	fmt.Fprintln(&b, &t.settings)
 	return b.String()
 }
 
