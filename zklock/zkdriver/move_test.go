@@ -301,6 +301,41 @@ func TestSilentLeaderCostsNoLockAtAnyInstant(t *testing.T) {
 	}
 }
 
+// A call that begins while the servers elect a leader costs no session, and so no place of a waiter that rests: what is left
+// of the lease, which no place needed for long, is shorter then than the election.
+func TestCallInAnElectionCostsNoSession(t *testing.T) {
+	for _, timeout := range []time.Duration{30 * time.Second, 40 * time.Second} {
+		for phase := range 20 {
+			synctest.Test(t, func(t *testing.T) {
+				w := newTriad(t, 2*time.Second)
+				var waits sync.WaitGroup
+				t.Cleanup(waits.Wait)
+				ctx, cancel := context.WithCancel(context.Background())
+				t.Cleanup(cancel)
+				var client *zklock.Client
+				for range 3 { // the first holds, the second is the first in line, and the third rests
+					client, _ = w.open(t, timeout, 0, zklock.Hooks{})
+					waits.Go(func() { _, _ = client.Mutex("queue").Acquire(ctx) })
+					<-time.After(time.Second)
+				}
+				<-time.After(timeout/2 + time.Duration(phase)*timeout/80)
+				w.stop(w.e.Leader())
+				began := time.Now()
+				l, err := client.Mutex("used").Acquire(ctx)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if outage := time.Since(began); outage < 8*time.Second { // see TestSilentLeaderCostsNoLockAtAnyInstant
+					t.Errorf("phase %d: the call took %v, so no leader was silent", phase, outage)
+				}
+				if n := client.Stats().SessionsLost; n > 0 || !l.Valid() {
+					t.Errorf("session_timeout %v, phase %d: %d sessions lost, want none", timeout, phase, n)
+				}
+			})
+		}
+	}
+}
+
 // A session tries the server that is silent while the others refuse connections, as they may in an election. It does not
 // wait there for the end of the attempt: it asks the others until one answers.
 func TestSilentServerIsNotWaitedForAfterAnElection(t *testing.T) {
