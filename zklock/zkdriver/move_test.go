@@ -535,6 +535,44 @@ func TestAddressesChangeOneByOne(t *testing.T) {
 	})
 }
 
+// The addresses of the other servers have changed since the session made its connection. When its server falls silent, it asks
+// the servers that there are now.
+func TestSilentServerIsLeftForANewAddress(t *testing.T) {
+	for what, hosts := range map[string][]string{"one name": {"zk.shop", "zk.shop"}, "a name each": {"zk-0", "zk-1"}} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newTriad(t, 2*time.Second)
+				a, b, next := (w.e.Leader()+1)%3, (w.e.Leader()+2)%3, w.e.Leader()
+				name := func(b int) {
+					if hosts[0] == hosts[1] {
+						w.n.Name(hosts[0], time.Millisecond, a, b)
+						return
+					}
+					w.n.Name(hosts[0], time.Millisecond, a)
+					w.n.Name(hosts[1], time.Millisecond, b)
+				}
+				name(b)
+				w.n.Off(b, true) // so the session is at a
+				c := w.n.Connector("", slices.Compact(slices.Clone(hosts))...)
+				s, err := c.Connect(within(t, 10*time.Second), 20*time.Second)
+				if err != nil {
+					t.Fatal(err)
+				}
+				name(next)
+				<-time.After(time.Minute)
+				w.stop(a)
+				began := time.Now()
+				syncs(s)
+				if took := time.Since(began); took > 2*time.Second {
+					t.Errorf("the session is at %s after %v, want another server after 2s at most", s.Server(), took)
+				}
+				shut(s)
+				_ = c.Close()
+			})
+		})
+	}
+}
+
 // A server that pauses for a second, is far away, or needs a second for its disk, is not left: with the default settings
 // sessions stay where they are, whatever they do.
 func TestSlowServersKeepTheirSessions(t *testing.T) {

@@ -84,6 +84,13 @@ func (n *names) all(life context.Context, wg *sync.WaitGroup) []string {
 	return n.now()
 }
 
+// refresh begins the lookups that are due, and does not wait for them.
+func (n *names) refresh(life context.Context, wg *sync.WaitGroup) {
+	for _, server := range n.servers {
+		n.look(life, wg, server)
+	}
+}
+
 // look begins a lookup, unless the server of the URL is an address or was looked up just now. It returns a channel that is closed
 // at the end of the lookup that is under way, and whether addresses are known already.
 func (n *names) look(life context.Context, wg *sync.WaitGroup, server string) (done <-chan struct{}, known bool) {
