@@ -504,6 +504,38 @@ func TestLookupIsNoServer(t *testing.T) {
 	}
 }
 
+// The name server says nothing of one host of the URL, and never has. The other hosts do not wait for that.
+func TestNameWithoutAnAddressHoldsUpNoOther(t *testing.T) {
+	for unnamed := range 3 {
+		synctest.Test(t, func(t *testing.T) {
+			w := newTriad(t, 2*time.Second)
+			var hosts []string
+			for i := range 3 {
+				hosts = append(hosts, fmt.Sprint("zk-", i))
+				w.n.Name(hosts[i], time.Millisecond, i)
+			}
+			w.n.Name(hosts[unnamed], time.Hour)
+			c := w.n.Connector("", hosts...)
+			s, err := c.Connect(within(t, 5*time.Second), 10*time.Second)
+			if err != nil {
+				t.Fatal(err)
+			}
+			<-time.After(time.Minute)
+			if at := slices.IndexFunc(hosts, func(host string) bool { return strings.HasPrefix(s.Server(), host) }); at != w.e.Leader() {
+				w.stop(at)
+				began := time.Now()
+				syncs(s)
+				// Two attempts wait a quarter of a second for lookups, and the one without an address for 0.4 s more.
+				if took := time.Since(began); took > 2400*time.Millisecond {
+					t.Errorf("%s is silent, and the session is at %s after %v, want 2.4s at most", hosts[at], s.Server(), took)
+				}
+			}
+			shut(s)
+			_ = c.Close()
+		})
+	}
+}
+
 // Servers are replaced one by one, as Kubernetes does it, and the addresses of a name with them.
 func TestAddressesChangeOneByOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
