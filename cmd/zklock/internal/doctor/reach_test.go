@@ -112,7 +112,7 @@ func TestServersThatWaitAreNotBlamed(t *testing.T) {
 	}
 }
 
-// A leader that runs and commits nothing is what has to be seen to, and not its followers or the number of servers.
+// Of three servers that open no session, the advice is about the leader, which runs and commits nothing.
 func TestLeaderThatCommitsNothingIsBlamed(t *testing.T) {
 	says := func(name, mode string) server {
 		host := answering(t, "Zookeeper version: 3.8.0\nMode: "+mode+"\n")
