@@ -123,7 +123,7 @@ func TestReplacedPermitBesideAnotherNumberLooks(t *testing.T) {
 	})
 }
 
-// While one that asks for two permits holds beside one that asks for three, those of its client that ask for three wait at the gate.
+// While one that asks for two permits and one that asks for three hold, those of its client that ask for three wait at the gate.
 // When it has left, three hold.
 func TestGateWidensWhenFewerPermitsAreGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

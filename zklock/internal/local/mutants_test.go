@@ -504,8 +504,8 @@ var _ = []mutant.Mutant{
 		By:     "zklock",
 	},
 	{
-		Name:   "replaced-beside-fewer-by-count",
-		Breaks: "a permit that replaces one beside a smaller number is granted by the count, before another client's turn",
+		Name:   "replaced-near-fewer-by-count",
+		Breaks: "a permit that replaces one, while another asks for fewer, is granted by the count, before another client's turn",
 		In:     (*gate).pass,
 		Find:   "h.place.$LooksNext()",
 		Put:    "",
