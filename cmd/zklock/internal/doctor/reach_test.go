@@ -111,7 +111,7 @@ func TestServersThatWaitAreNotBlamed(t *testing.T) {
 	}
 }
 
-// ClickHouse Keeper, which allow_keeper lets a program use, is shown as what it is, and is no server of a version of ZooKeeper.
+// ClickHouse Keeper, which allow_keeper lets a program use, is shown by its name, and not as a version of ZooKeeper.
 func TestKeeperThatIsAllowedIsShown(t *testing.T) {
 	var r Report
 	srvr := fields("ClickHouse Keeper version: v24.8.4.13-lts\nLatency min/avg/max: 0/0/2\nConnections: 1\nMode: leader\n", ":")
