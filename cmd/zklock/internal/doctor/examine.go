@@ -69,6 +69,8 @@ func (r *Report) reach(p Patient, servers []server) {
 			r.warn("server", text, "see to "+strings.Join(down, " and ")+" first: this server may only lack a leader or a quorum")
 		case s.err != nil:
 			r.toDo("server", text, adviceOn(p, s))
+		case s.srvr[keeperVersion] != "": // with allow_keeper; else it gives out no session
+			r.warn("server", fmt.Sprintf("%s is ClickHouse Keeper %s: a lost connection loses all locks, and two clients may hold one lock", s.host, s.srvr[keeperVersion]), "use ZooKeeper")
 		case s.srvr["mode"] == "":
 			r.ok("server", "%s gives out sessions, %v for one", s.host, s.took.Round(time.Millisecond))
 			r.unknown("version", "%s: its version is not known, because it does not answer srvr", s.host)
