@@ -28,8 +28,9 @@ func TestFreshNamesOfCallersThatGaveUpAreNotSent(t *testing.T) {
 		e := memdriver.New(memdriver.WithLatency(50 * time.Millisecond))
 		m := &makers{Connector: e.Connector()}
 		c := connect(t, m, nil)
-		grow(t, e, c)
-		m.multis.Store(0)
+		if err := c.Ping(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 		var wg sync.WaitGroup
 		for _, name := range names(count) {
 			wg.Go(func() {
@@ -119,7 +120,9 @@ func TestFreshNamesThatExistTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
 		c, other := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
-		grow(t, e, c)
+		if err := c.Ping(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 		var l *zklock.Lock
 		all := func(c *zklock.Client, names ...string) func() {
 			var list []zklock.Acquirer
@@ -209,8 +212,9 @@ func TestManyFreshNamesAtOnceShareTransactions(t *testing.T) {
 		e := memdriver.New(memdriver.WithLatency(50 * time.Millisecond))
 		m := &makers{Connector: e.Connector()}
 		c := connect(t, m, nil)
-		grow(t, e, c)
-		m.multis.Store(0)
+		if err := c.Ping(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 		var wg sync.WaitGroup
 		for _, name := range names(count) {
 			wg.Go(func() { mustLock(t)(c.Mutex(name).Acquire(t.Context())) })

@@ -313,7 +313,6 @@ func TestFreshNamesShareTransactionsOnceTheyWork(t *testing.T) {
 			return s.Multi(ctx, ops)
 		}}
 		c, other := connect(t, m, nil), connect(t, e.Connector(), nil)
-		grow(t, e, c)
 		burst := func(from, to int) {
 			t.Helper()
 			clear(sizes)

@@ -82,8 +82,8 @@ func TestManyCallersWhileDistantServersAreAsked(t *testing.T) {
 		extra       int // sessions that are opened for questions
 	}{
 		{1 << 20, 1, 0},
-		{1 << 16, 4, 3},
-		{1 << 15, 1, 3},
+		{1 << 16, 4, 2},
+		{1 << 15, 1, 2},
 	} {
 		t.Run(fmt.Sprint(c.limit, " bytes"), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

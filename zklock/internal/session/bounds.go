@@ -89,14 +89,11 @@ func (b *bounds) limit(set *Settings) int {
 // nextLimit returns a limit to ask about, which may follow another one. It is limit itself if there is no larger one. The steps
 // are large until the servers have refused one: callers wait for each.
 func (b *bounds) nextLimit(limit int, set *Settings) int {
-	next, lone := max(4*limit, firstAsked), int(b.lone.Load())
-	if lone > 0 {
-		next = max(2*limit, leastAsked)
+	times := 4
+	if b.lone.Load() > 0 {
+		times = 2
 	}
-	if lone > askWith(lowAsked) {
-		next = max(next, lowAsked)
-	}
-	return min(next, set.maxBuffer())
+	return min(times*limit, set.maxBuffer())
 }
 
 // hoped returns the jute.maxbuffer that the servers have as far as it is known: less than the settings say only if
@@ -171,11 +168,11 @@ func (b *bounds) cutUnder(before int64, size, least int) {
 }
 
 // suspect notes that a connection was lost under a request of one caller that may be too large: groups have no more than servers
-// are known to read, or most servers do. A cut more may cost a session far away its lease.
+// are known to read. A cut more may cost a session far away its lease.
 func (b *bounds) suspect() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	most := max(lowAsked, b.proven.Load())
+	most := max(trusted, b.proven.Load())
 	if group := b.group.Load(); group == 0 || group > most {
 		b.group.Store(most)
 	}
@@ -187,7 +184,7 @@ func (b *bounds) refuse(size int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.lone.Store(int64(size))
-	if proven := int(b.proven.Load()); proven > 0 && askWith(proven) >= size { // an operator has lowered the limit since
+	if proven := int(b.proven.Load()); askWith(proven) >= size { // an operator has lowered the limit since
 		b.proven.Store(int64(size / 2))
 	}
 	if half, group := int64(size/2), b.group.Load(); group == 0 || group > half {

@@ -34,18 +34,15 @@ const defaultMaxBuffer = 0xfffff
 func (c *Settings) maxBuffer() int { return cmp.Or(c.JuteMaxbuffer, defaultMaxBuffer) }
 
 // The settings may say more than is so: a jute.maxbuffer that an operator has lowered does not show before a request is
-// cut, and the creates of a session with many nodes are all small. So a session that is to have more than servers with any
-// limit can read at its end, which have an extra size of 1 KiB at least, asks first whether they read a larger request: see grow.
+// cut, and the creates of a session with many nodes are all small. So a session that is to have more than a small part
+// asks the servers first whether they read a request of that size: see grow.
 const (
-	trusted    = 1 << 10       // a limit that servers are not asked about
-	firstAsked = 128 << 10     // the limit of the first question: most clients need no other one
-	lowAsked   = 32 << 10      // that of the first one to servers that have refused another
-	leastAsked = leastRefused  // that of the smallest one
-	mostAsked  = 1<<20 - 8<<10 // the largest request to ask with: no driver sends one that is much larger
+	trusted   = 32 << 10      // a limit that servers are not asked about
+	mostAsked = 1<<20 - 8<<10 // the largest request to ask with: no driver sends one that is much larger
 )
 
-// askWith returns the size of the request that shows whether the servers have a limit. It may be refused: see leastRefused.
-func askWith(limit int) int { return min(max(limit/16*15, leastRefused), mostAsked) }
+// askWith returns the size of the request that shows whether the servers have a limit.
+func askWith(limit int) int { return min(limit/16*15, mostAsked) }
 
 // ephemerals returns how many bytes the ephemeral znodes of a session have at most with a jute.maxbuffer: seven
 // eighths of it.

@@ -20,7 +20,7 @@ const (
 	asksLess   = 8 << 10 // the driver sends nothing larger than mostAsked less this
 
 	// trusted is a jute.maxbuffer that clients do not ask servers about.
-	trusted = 1 << 10
+	trusted = 32 << 10
 )
 
 // asks returns the size of the request that shows whether a server has a limit: clients ask with the same.
