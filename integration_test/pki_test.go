@@ -51,12 +51,18 @@ func newAuthority(t testing.TB, name string) *authority {
 // hosts. It expires after life. A negative life makes an expired certificate.
 func (a *authority) issue(life time.Duration, name string, hosts ...string) issued {
 	a.t.Helper()
+	return a.issueFor([]x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}, life, name, hosts...)
+}
+
+// issueFor is issue for a certificate with that extended key usage.
+func (a *authority) issueFor(usage []x509.ExtKeyUsage, life time.Duration, name string, hosts ...string) issued {
+	a.t.Helper()
 	key := newKey(a.t)
 	template := &x509.Certificate{
 		SerialNumber: serial(a.t), Subject: pkix.Name{CommonName: name}, DNSNames: hosts,
 		NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: time.Now().Add(life),
 		KeyUsage:    x509.KeyUsageDigitalSignature,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		ExtKeyUsage: usage,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, key.Public(), a.key)
 	if err != nil {

@@ -2,6 +2,8 @@ package integration_test
 
 import (
 	"context"
+	"crypto/x509"
+	"encoding/pem"
 	"fmt"
 	"os"
 	"os/exec"
@@ -84,6 +86,8 @@ func TestDocumentedErrorsOfTLS(t *testing.T) {
 	}
 	named := byName(t, demands.SecureHosts())
 	mine := client("mine", ours.issue(time.Hour, "client"))
+	forServers := ours.issueFor([]x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, time.Hour, "server")
+	locked := issued{cert: good.cert, key: pem.EncodeToMemory(&pem.Block{Type: "ENCRYPTED PRIVATE KEY", Bytes: []byte("secret")})}
 	areDocumented(t, []situation{
 		{"no `tls_ca`, and the authority is your own", url("zks://", named), nil, `set the key "tls_ca" to a file with its certificate`, 78},
 		{"`tls_ca` has another authority", url("zks://", named, "tls_ca", files.write("other.pem", other.pem)), nil, `the file of the key "tls_ca" lacks the authority of the server's certificate`, 78},
@@ -92,6 +96,8 @@ func TestDocumentedErrorsOfTLS(t *testing.T) {
 		{"the server demands a certificate, and the URL has none", url("zks://", named, ca...), nil, `set the keys "tls_cert" and "tls_key"`, 78},
 		{"the client's certificate is of an authority that the servers do not trust", url("zks://", named, client("strange", other.issue(time.Hour, "client"))...), nil, `the server refuses the client certificate of the key "tls_cert", which "CN=other" has issued`, 78},
 		{"the client's certificate has expired", url("zks://", named, client("late", ours.issue(-time.Minute, "client"))...), nil, `the server refuses the client certificate of the key "tls_cert", which is valid from`, 78},
+		{"the client's certificate is one for servers only", url("zks://", named, client("server", forServers)...), nil, "whose extended key usage lacks clientAuth", 78},
+		{"the file of `tls_key` has a passphrase", url("zks://", named, client("locked", locked)...), nil, "the file is encrypted", 78},
 		{"`tls_cert`, and the servers have `ssl.clientAuth=none`", url("zks://", byName(t, asksNone.SecureHosts()), append(mine, "tls_insecure_skip_verify", "true")...), nil, "the server has not asked for a client certificate", 78},
 		{"no cipher suite in common", url("zks://", byName(t, picky.SecureHosts()), ca...), nil, "no TLS version or no cipher suite in common", 78},
 		{"`zk://` to a port of TLS", url("zk://", demands.SecureHosts()), nil, "it expects TLS: use zks:// instead of zk://", 78},

@@ -8,20 +8,61 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/zklock/go-zklock/internal/testkit/ensemble"
+	"github.com/zklock/go-zklock/internal/testkit/wait"
 	"github.com/zklock/go-zklock/zklock"
 )
 
-// TestServerForTryingServesUntilItIsInterrupted runs the command of make server.
-func TestServerForTryingServesUntilItIsInterrupted(t *testing.T) {
-	t.Parallel()
+// buildServer returns the program of make server.
+func buildServer(t *testing.T) string {
+	t.Helper()
 	ensemble.Require(t)
 	program := filepath.Join(t.TempDir(), "server")
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./server").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
+	return program
+}
+
+// On a busy machine a server may take a minute until it serves. A TERM ends it before that, with its data.
+func TestServerForTryingEndsWhileItStarts(t *testing.T) {
+	t.Parallel()
+	program, data := buildServer(t), t.TempDir()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, "-port", "0")
+	cmd.Env = append(os.Environ(), "TMPDIR="+data)
+	var out strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	files := func() []string {
+		all, err := filepath.Glob(filepath.Join(data, "*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return all
+	}
+	wait.Until(t, "its data", func() bool { return len(files()) > 0 })
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err == nil || !strings.Contains(out.String(), "stopped before it did serve") {
+		t.Errorf("it ended with %v after a TERM at its start, and printed %q", err, out.String())
+	}
+	if left := files(); len(left) > 0 {
+		t.Errorf("it left %q", left)
+	}
+}
+
+// TestServerForTryingServesUntilItIsInterrupted runs the command of make server.
+func TestServerForTryingServesUntilItIsInterrupted(t *testing.T) {
+	t.Parallel()
+	program := buildServer(t)
 	port := strconv.Itoa(ensemble.FreePort(t)) // no other test gets it until the server listens
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()

@@ -35,6 +35,16 @@ func TestAllNamesWhatIsHeld(t *testing.T) {
 			_, err := all.TryAcquire(zklock.ContextWithCallerLocks(t.Context(), called("a/3", "a/1", "a/3")...))
 			return err
 		},
+		`holds "a/2" until`: func() error { // a reader of the caller's keeps a writer out, and no reader
+			reader := zklock.CallerLock{Name: "a/2", Mode: zklock.Shared, Token: own.Token()}
+			if l, err := zklock.All(c.RWMutex("a/2").Reader(), c.Mutex("a/3")).TryAcquire(zklock.ContextWithCallerLocks(t.Context(), reader)); err != nil {
+				return err
+			} else if err := l.Release(t.Context()); err != nil {
+				return err
+			}
+			_, err := zklock.All(c.RWMutex("a/2").Writer(), c.Mutex("a/3")).Acquire(zklock.ContextWithCallerLocks(t.Context(), reader))
+			return err
+		},
 		"a caller of this request holds this lock until": func() error {
 			_, err := c.Mutex("a/2").Acquire(zklock.ContextWithCallerLocks(t.Context(), called("a/2")...))
 			return err

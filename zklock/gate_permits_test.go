@@ -2,6 +2,7 @@ package zklock_test
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -119,5 +120,80 @@ func TestReplacedPermitBesideAnotherNumberLooks(t *testing.T) {
 		mustRelease(t, beside)
 		mustRelease(t, l)
 		mustRelease(t, soon(t, "the next", next))
+	})
+}
+
+// While one that asks for two permits and one that asks for three hold, those of its client that ask for three wait at the gate.
+// When it has left, three hold.
+func TestGateWidensWhenFewerPermitsAreGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		c := connect(t, e.Connector(), nil)
+		held := []*zklock.Lock{mustLock(t)(c.Semaphore("s", 3).Acquire(t.Context()))}
+		two := mustLock(t)(c.Semaphore("s", 2).Acquire(t.Context()))
+		var three []chan *zklock.Lock
+		for range 3 {
+			three = append(three, acquiring(t, c.Semaphore("s", 3), t.Context()))
+			synctest.Wait()
+		}
+		if n := nodes(e); n != 2 {
+			t.Errorf("%d nodes while two hold, and one of them asks for two, want 2", n)
+		}
+		mustRelease(t, two)
+		for _, got := range three[:2] {
+			held = append(held, soon(t, "one that asks for three, when the one for two has left", got))
+		}
+		none(t, "a fourth of three permits", three[2])
+		for _, l := range held {
+			mustRelease(t, l)
+		}
+		mustRelease(t, soon(t, "the last", three[2]))
+	})
+}
+
+// Callers for three permits leave while they wait in ZooKeeper's queue. The next at the gate asks for two: it does not go on with
+// their places, whose nodes say three. As many behind it as there are places go on with them, and no more pass it.
+func TestPlaceLeftGoesToNoOtherNumber(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		c, d := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		var held []*zklock.Lock
+		for range 3 {
+			held = append(held, mustLock(t)(d.Semaphore("s", 3).Acquire(t.Context())))
+		}
+		for range 3 {
+			go func() { _, _ = c.Semaphore("s", 3).Acquire(ctx) }()
+			synctest.Wait()
+		}
+		two := acquiring(t, c.Semaphore("s", 2), t.Context())
+		synctest.Wait()
+		var three []chan *zklock.Lock
+		for range 4 {
+			three = append(three, acquiring(t, c.Semaphore("s", 3), t.Context()))
+			synctest.Wait()
+		}
+		cancel()
+		time.Sleep(time.Second)
+		for i, l := range held {
+			mustRelease(t, l)
+			held[i] = soon(t, "one that asks for three, with a place that was left", three[i])
+		}
+		mustRelease(t, held[0])
+		none(t, "one that asks for two, while two hold,", two)
+		mustRelease(t, held[1])
+		l := soon(t, "one that asks for two, while one holds,", two)
+		infos, err := d.Contenders(t.Context(), "s")
+		if err != nil || len(infos) != 2 || !strings.Contains(infos[1].Node, "PERM2") || infos[1].Zxid != l.Token().Zxid {
+			t.Errorf("%v, %v; want a node for three permits, and that of %v for two", infos, err, l.Token())
+		}
+		none(t, "the last that asks for three, while one that asks for two holds,", three[3])
+		mustRelease(t, l)
+		mustRelease(t, soon(t, "the last that asks for three", three[3]))
+		mustRelease(t, held[2])
+		synctest.Wait()
+		if nodes(e) != 0 {
+			t.Errorf("left behind:\n%s", e.Dump())
+		}
 	})
 }

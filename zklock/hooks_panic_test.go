@@ -3,6 +3,7 @@ package zklock_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -20,11 +21,44 @@ func recovered(f func()) (v any) {
 }
 
 // A panic in a hook goes on to the caller, which recovers from it, as servers do. No lock stays held, no queue entry stays,
-// and other goroutines of the client get the lock.
+// and other goroutines of the client get the lock. So it is if the hook ends its goroutine, as the end of a test does.
 func TestPanicInAHookGivesTheLockBack(t *testing.T) {
+	kinds := map[string]struct {
+		of   func(c *zklock.Client) zklock.Acquirer
+		opts []zklock.AcquireOption
+	}{
+		"mutex":    {of: func(c *zklock.Client) zklock.Acquirer { return c.Mutex("x") }},
+		"readers":  {of: func(c *zklock.Client) zklock.Acquirer { return c.RWMutex("x").Reader() }},
+		"a permit": {of: func(c *zklock.Client) zklock.Acquirer { return c.Semaphore("x", 1) }},
+		"names":    {of: func(c *zklock.Client) zklock.Acquirer { return zklock.All(c.Mutex("x"), c.Mutex("y")) }},
+		"candidates": {of: func(c *zklock.Client) zklock.Acquirer { return c.Mutex("x") },
+			opts: []zklock.AcquireOption{zklock.WithCandidacy()}},
+		"tries": {of: func(c *zklock.Client) zklock.Acquirer { return c.Mutex("x") },
+			opts: []zklock.AcquireOption{zklock.WithWait(0)}},
+		"releases that do not wait": {of: func(c *zklock.Client) zklock.Acquirer { return c.Mutex("x") },
+			opts: []zklock.AcquireOption{zklock.WithAsyncRelease()}},
+	}
+	for kind, k := range kinds {
+		for how, end := range map[string]func(){"panics": func() { panic("no") }, "ends": runtime.Goexit} {
+			t.Run(kind+" "+how, func(t *testing.T) { panicInHooks(t, k.of, k.opts, end, kind == "mutex") })
+		}
+	}
+}
+
+// panicInHooks is TestPanicInAHookGivesTheLockBack for a kind of lock, and for how a hook ends. always says that each of the
+// hooks is called.
+func panicInHooks(t *testing.T, of func(*zklock.Client) zklock.Acquirer, opts []zklock.AcquireOption, end func(), always bool) {
 	acquire := func(ctx context.Context, a *zklock.Client) {
-		if l, err := a.Mutex("x").Acquire(ctx, zklock.WithWait(time.Minute)); err == nil {
+		if l, err := of(a).Acquire(ctx, append([]zklock.AcquireOption{zklock.WithWait(time.Minute)}, opts...)...); err == nil {
 			_ = l.Release(ctx)
+		}
+	}
+	holds := func(c *zklock.Client) zklock.Acquirer { // what all kinds wait for
+		switch a := of(c).(type) {
+		case *zklock.Reader:
+			return c.RWMutex("x").Writer()
+		default:
+			return a
 		}
 	}
 	for name, c := range map[string]struct {
@@ -100,10 +134,11 @@ func TestPanicInAHookGivesTheLockBack(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				e := memdriver.New()
 				var armed atomic.Bool
-				panicked := 0
+				panicked, fired := 0, 0
 				a := connect(t, e.Connector(), c.keys, zklock.WithHooks(c.hooks(func() {
 					if armed.CompareAndSwap(true, false) {
-						panic("no")
+						fired++
+						end()
 					}
 				})))
 				b := connect(t, e.Connector(), nil)
@@ -116,7 +151,11 @@ func TestPanicInAHookGivesTheLockBack(t *testing.T) {
 				armed.Store(true)
 				ended := make(chan any, 3)
 				begin := func(f func()) {
-					go func() { ended <- recovered(f) }()
+					go func() {
+						v := any("no") // unless it returns
+						defer func() { ended <- v }()
+						v = recovered(f)
+					}()
 					synctest.Wait()
 				}
 				holder, began := b, 0
@@ -126,7 +165,7 @@ func TestPanicInAHookGivesTheLockBack(t *testing.T) {
 				if c.keys == nil {
 					gate := make(chan struct{})
 					begin(func() {
-						_ = zklock.Do(t.Context(), holder.Mutex("x"), func(context.Context, *zklock.Lock) error { <-gate; return nil })
+						_ = zklock.Do(t.Context(), holds(holder), func(context.Context, *zklock.Lock) error { <-gate; return nil })
 					})
 					ctx, cancel := context.WithCancel(t.Context())
 					if c.third {
@@ -156,15 +195,16 @@ func TestPanicInAHookGivesTheLockBack(t *testing.T) {
 						t.Errorf("an acquisition has not returned after 30s")
 					}
 				}
-				if panicked != 1 {
-					t.Errorf("%d callers have recovered from the panic, want 1", panicked)
+				armed.Store(false)
+				if panicked != fired || always && fired != 1 {
+					t.Errorf("%d callers have recovered from %d panics, want 1", panicked, fired)
 				}
 				synctest.Wait()
 				if s := a.Stats(); s.Held != 0 || s.Waiting != 0 || s.Acquiring != 0 {
 					t.Errorf("after the panic %d locks are held, %d acquisitions wait and %d are under way, want none", s.Held, s.Waiting, s.Acquiring)
 				}
 				for who, client := range map[string]*zklock.Client{"the client": a, "another client": b} {
-					l, err := client.Mutex("x").Acquire(t.Context(), zklock.WithWait(10*time.Second))
+					l, err := of(client).Acquire(t.Context(), zklock.WithWait(10*time.Second))
 					if err != nil {
 						t.Errorf("after the panic %s: %v", who, err)
 						continue

@@ -87,3 +87,26 @@ func TestMaxHoldOfWorkThatEnds(t *testing.T) {
 		}
 	})
 }
+
+// The time of WithMaxHold begins with the grant of its own call: not with that of the caller before, whose place it has, and not
+// with the wait. So it does for an All.
+func TestMaxHoldBeginsWithTheGrant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := connect(t, memdriver.New().Connector(), nil)
+		for what, a := range map[string]zklock.Acquirer{"a mutex": c.Mutex("x"), "a permit": c.Semaphore("s", 1), "an All": allOf(c, "a", "b")} {
+			first := mustLock(t)(a.Acquire(t.Context()))
+			next := acquiring(t, a, t.Context(), zklock.WithMaxHold(time.Minute))
+			time.Sleep(10 * time.Minute)
+			mustRelease(t, first)
+			l := soon(t, what, next)
+			began := time.Now()
+			ctx, cancel := l.Context(t.Context())
+			<-ctx.Done()
+			cancel()
+			if held := time.Since(began); held != time.Minute || context.Cause(ctx) != zklock.ErrMaxHold || !l.Valid() {
+				t.Errorf("%s: the context ended after %v with the cause %v, valid: %v; want ErrMaxHold after a minute of the hold", what, held, context.Cause(ctx), l.Valid())
+			}
+			mustRelease(t, l)
+		}
+	})
+}

@@ -15,6 +15,9 @@ import (
 // deployment: the limit of a contender is the least number that it and those ahead of it ask
 // for. So at any moment no more hold than any of the holders has asked for.
 //
+// A call takes one permit. A job that needs several acquires a mutex first, then one after
+// another, and releases the mutex: so no two that have some wait for each other.
+//
 // All clients have to use no other kind of lock for the name. A contender that finds another
 // kind ahead of it in the queue fails with [ErrConflict].
 type Semaphore struct{ lockable }

@@ -308,3 +308,50 @@ func TestMutexAtTheFrontFindsThePermitBehind(t *testing.T) {
 		mustRelease(t, l)
 	})
 }
+
+// A job that needs several permits takes them one after another, under a mutex. Jobs of all sizes end, the largest with those that came
+// when it did.
+func TestSeveralPermitsUnderAMutex(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const permits, jobs = 4, 40
+		e := memdriver.New(memdriver.WithLatency(time.Millisecond))
+		room := &corekit.Section{Room: permits}
+		var wg sync.WaitGroup
+		longest := time.Duration(0)
+		var mu sync.Mutex
+		for i := range jobs {
+			c, needs := connect(t, e.Connector(), nil), 1+i%permits
+			wg.Go(func() {
+				began := time.Now()
+				var held []*zklock.Lock
+				release := func() {}
+				if needs > 1 {
+					first := mustLock(t)(c.Mutex("several").Acquire(t.Context(), zklock.WithWait(time.Hour)))
+					release = func() { mustRelease(t, first) }
+				}
+				for range needs {
+					held = append(held, mustLock(t)(c.Semaphore("s", permits).Acquire(t.Context(), zklock.WithWait(time.Hour))))
+				}
+				release()
+				mu.Lock()
+				longest = max(longest, time.Since(began))
+				mu.Unlock()
+				for range held {
+					room.Enter()
+				}
+				time.Sleep(10 * time.Millisecond)
+				for _, l := range held {
+					room.Leave()
+					mustRelease(t, l)
+				}
+			})
+		}
+		wg.Wait()
+		for _, f := range room.Faults {
+			t.Error(f)
+		}
+		if longest > jobs*30*time.Millisecond {
+			t.Errorf("a job has waited for %v", longest)
+		}
+	})
+}

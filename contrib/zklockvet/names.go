@@ -69,9 +69,10 @@ func releases(info *types.Info, call *ast.CallExpr) bool {
 	return calls(info, call, "(*"+core+".Lock).Release", "(*"+election+".Term).Resign")
 }
 
-// endless reports whether an expression is a context that never ends. Tests may use one: they end with their client.
+// endless reports whether an expression is a context that never ends, or a variable that is set to one, and never again. Tests
+// may use one: they end with their client.
 func (b *bindings) endless(x ast.Expr) bool {
-	call, ok := ast.Unparen(x).(*ast.CallExpr)
+	call, ok := b.value(x).(*ast.CallExpr)
 	return ok && calls(b.info, call, "context.Background", "context.TODO") && !inTest(b.files.File(x.Pos()).Name())
 }
 

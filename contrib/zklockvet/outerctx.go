@@ -126,7 +126,11 @@ func (at section) innerText() string {
 // derived from another one, or has another name there.
 func (s *sections) useInner(at section, found []ast.Expr, i int) []analysis.SuggestedFix {
 	x := found[i]
-	if s.endless(x) {
+	v := s.variable(x)
+	if v != nil && within(at.fn, v.Pos()) {
+		return nil // without this use, the variable may be one that is not used
+	}
+	if v == nil && s.endless(x) {
 		if at.param == nil || at.param.Name == "_" || s.lookup(at.param.Name, x.Pos()) != at.inner {
 			return nil
 		}
@@ -135,7 +139,6 @@ func (s *sections) useInner(at section, found []ast.Expr, i int) []analysis.Sugg
 	if _, literal := at.fn.(*ast.FuncLit); !literal || at.passed == nil || at.param == nil || types.ExprString(ast.Unparen(at.passed)) != types.ExprString(x) {
 		return nil
 	}
-	v := s.variable(x)
 	if v != nil && v != s.variable(ast.Unparen(at.passed)) {
 		return nil
 	}

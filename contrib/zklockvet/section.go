@@ -138,7 +138,7 @@ func (s *sections) outer(at section, x ast.Expr) bool {
 	switch x := x.(type) {
 	case *ast.Ident:
 		v := s.variable(x)
-		return v != nil && !within(at.fn, v.Pos()) && len(assignedIn(s.bindings, at.body, v)) == 0
+		return s.endless(x) || v != nil && !within(at.fn, v.Pos()) && len(assignedIn(s.bindings, at.body, v)) == 0
 	case *ast.SelectorExpr:
 		return s.outside(at, x.X)
 	case *ast.CallExpr:

@@ -1,7 +1,9 @@
 package inspect_test
 
 import (
+	"context"
 	"encoding/json"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -49,8 +51,8 @@ func TestClientThatAcquiresNothingShowsIt(t *testing.T) {
 	})
 }
 
-// An open page shows that its client acquires nothing, once it knows.
-func TestOpenPageShowsTheFaultOfItsClient(t *testing.T) {
+// An open page gets an event when its client fails, although each name is as before.
+func TestFaultOfTheClientIsAnEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		restore := memcontrol.Of(w.ensemble).Backup()
@@ -59,19 +61,31 @@ func TestOpenPageShowsTheFaultOfItsClient(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		page := followed(t, w.web, "prefix=")
+		h, events := inspect.Handler(w.web), httptest.NewRecorder()
+		ctx, leave := context.WithCancel(t.Context())
+		left := make(chan struct{})
+		go func() {
+			defer close(left)
+			h.ServeHTTP(events, httptest.NewRequest("GET", "/api/events?prefix=", nil).WithContext(ctx))
+		}()
 		time.Sleep(time.Second)
-		if text := page(); strings.Contains(text, "acquires no lock") {
-			t.Errorf("before:\n%s", text)
+		synctest.Wait()
+		page, before := get(t, h, "/?prefix=").Body.String(), events.Body.Len()
+		if strings.Contains(page, "acquires no lock") {
+			t.Errorf("before:\n%s", page)
 		}
 		restore(time.Second)
 		time.Sleep(5 * time.Minute)
 		if _, err := w.web.Mutex("x").Acquire(t.Context()); zklock.Reason(err) != "token_regression" {
 			t.Fatalf("%v, want the reason token_regression", err)
 		}
-		time.Sleep(time.Minute)
-		if text := page(); !strings.Contains(text, "acquires no lock: ") || !strings.Contains(text, "went backwards") {
-			t.Errorf("afterwards:\n%s", text)
+		if page = get(t, h, "/?prefix=").Body.String(); !strings.Contains(page, "acquires no lock: ") || !strings.Contains(page, "went backwards") {
+			t.Errorf("afterwards:\n%s", page)
+		}
+		leave()
+		<-left
+		if later := "\n\n" + events.Body.String()[before:]; !strings.Contains(later, "\n\ndata: ") {
+			t.Errorf("after the fault, the page got no event but those of the silence: %q", later)
 		}
 	})
 }

@@ -301,6 +301,41 @@ func TestSilentLeaderCostsNoLockAtAnyInstant(t *testing.T) {
 	}
 }
 
+// A call that begins while the servers elect a leader costs no session, and so no place of a waiter that rests: what is left
+// of the lease, which no place needed for long, is shorter then than the election.
+func TestCallInAnElectionCostsNoSession(t *testing.T) {
+	for _, timeout := range []time.Duration{30 * time.Second, 40 * time.Second} {
+		for phase := range 20 {
+			synctest.Test(t, func(t *testing.T) {
+				w := newTriad(t, 2*time.Second)
+				var waits sync.WaitGroup
+				t.Cleanup(waits.Wait)
+				ctx, cancel := context.WithCancel(context.Background())
+				t.Cleanup(cancel)
+				var client *zklock.Client
+				for range 3 { // the first holds, the second is the first in line, and the third rests
+					client, _ = w.open(t, timeout, 0, zklock.Hooks{})
+					waits.Go(func() { _, _ = client.Mutex("queue").Acquire(ctx) })
+					<-time.After(time.Second)
+				}
+				<-time.After(timeout/2 + time.Duration(phase)*timeout/80)
+				w.stop(w.e.Leader())
+				began := time.Now()
+				l, err := client.Mutex("used").Acquire(ctx)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if outage := time.Since(began); outage < 8*time.Second { // see TestSilentLeaderCostsNoLockAtAnyInstant
+					t.Errorf("phase %d: the call took %v, so no leader was silent", phase, outage)
+				}
+				if n := client.Stats().SessionsLost; n > 0 || !l.Valid() {
+					t.Errorf("session_timeout %v, phase %d: %d sessions lost, want none", timeout, phase, n)
+				}
+			})
+		}
+	}
+}
+
 // A session tries the server that is silent while the others refuse connections, as they may in an election. It does not
 // wait there for the end of the attempt: it asks the others until one answers.
 func TestSilentServerIsNotWaitedForAfterAnElection(t *testing.T) {
@@ -469,6 +504,38 @@ func TestLookupIsNoServer(t *testing.T) {
 	}
 }
 
+// The name server says nothing of one host of the URL, and never has. The other hosts do not wait for that.
+func TestNameWithoutAnAddressHoldsUpNoOther(t *testing.T) {
+	for unnamed := range 3 {
+		synctest.Test(t, func(t *testing.T) {
+			w := newTriad(t, 2*time.Second)
+			var hosts []string
+			for i := range 3 {
+				hosts = append(hosts, fmt.Sprint("zk-", i))
+				w.n.Name(hosts[i], time.Millisecond, i)
+			}
+			w.n.Name(hosts[unnamed], time.Hour)
+			c := w.n.Connector("", hosts...)
+			s, err := c.Connect(within(t, 5*time.Second), 10*time.Second)
+			if err != nil {
+				t.Fatal(err)
+			}
+			<-time.After(time.Minute)
+			if at := slices.IndexFunc(hosts, func(host string) bool { return strings.HasPrefix(s.Server(), host) }); at != w.e.Leader() {
+				w.stop(at)
+				began := time.Now()
+				syncs(s)
+				// Two attempts wait a quarter of a second for lookups, and the one without an address for 0.4 s more.
+				if took := time.Since(began); took > 2400*time.Millisecond {
+					t.Errorf("%s is silent, and the session is at %s after %v, want 2.4s at most", hosts[at], s.Server(), took)
+				}
+			}
+			shut(s)
+			_ = c.Close()
+		})
+	}
+}
+
 // Servers are replaced one by one, as Kubernetes does it, and the addresses of a name with them.
 func TestAddressesChangeOneByOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -498,6 +565,44 @@ func TestAddressesChangeOneByOne(t *testing.T) {
 		shut(s)
 		_ = c.Close()
 	})
+}
+
+// The addresses of the other servers have changed since the session made its connection. When its server falls silent, it asks
+// the servers that there are now.
+func TestSilentServerIsLeftForANewAddress(t *testing.T) {
+	for what, hosts := range map[string][]string{"one name": {"zk.shop", "zk.shop"}, "a name each": {"zk-0", "zk-1"}} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newTriad(t, 2*time.Second)
+				a, b, next := (w.e.Leader()+1)%3, (w.e.Leader()+2)%3, w.e.Leader()
+				name := func(b int) {
+					if hosts[0] == hosts[1] {
+						w.n.Name(hosts[0], time.Millisecond, a, b)
+						return
+					}
+					w.n.Name(hosts[0], time.Millisecond, a)
+					w.n.Name(hosts[1], time.Millisecond, b)
+				}
+				name(b)
+				w.n.Off(b, true) // so the session is at a
+				c := w.n.Connector("", slices.Compact(slices.Clone(hosts))...)
+				s, err := c.Connect(within(t, 10*time.Second), 20*time.Second)
+				if err != nil {
+					t.Fatal(err)
+				}
+				name(next)
+				<-time.After(time.Minute)
+				w.stop(a)
+				began := time.Now()
+				syncs(s)
+				if took := time.Since(began); took > 2*time.Second {
+					t.Errorf("the session is at %s after %v, want another server after 2s at most", s.Server(), took)
+				}
+				shut(s)
+				_ = c.Close()
+			})
+		})
+	}
 }
 
 // A server that pauses for a second, is far away, or needs a second for its disk, is not left: with the default settings

@@ -215,7 +215,7 @@ var _ = []mutant.Mutant{
 		Name:   "others-asked-once",
 		Breaks: "the other servers are asked once, and what they are after an election is not heard",
 		In:     (*session).doubt,
-		Find:   "!found && (mute == 0 || time.Since(begun) >= 2*round)",
+		Find:   "!found && (mute == 0 && len(others()) == 0 || time.Since(begun) >= 2*round)",
 		Put:    "begun.IsZero() || round == 0 || mute < 0",
 		Tests:  []string{"TestSilentServerIsLeftAfterAnElection"},
 	},
@@ -315,6 +315,14 @@ var _ = []mutant.Mutant{
 		Find:   "len(found) < 2",
 		Put:    "len(found) >= 0",
 		Tests:  []string{"TestEachAddressOfANameIsAServer"},
+	},
+	{
+		Name:   "addresses-of-the-last-connection",
+		Breaks: "a session whose server falls silent asks the others at addresses that they had when it connected, and stays",
+		In:     (*session).doubt,
+		Find:   "names.$refresh(s.dialer.life, &s.dialer.watching)",
+		Put:    "",
+		Tests:  []string{"TestSilentServerIsLeftForANewAddress"},
 	},
 	{
 		Name:   "lookup-that-fails-is-believed",

@@ -112,6 +112,15 @@ var _ = []mutant.Mutant{
 		By:     "zklock/internal/simulation",
 	},
 	{
+		Name:   "wire-silent-server-kept",
+		Breaks: "a silent server is left only when the client of go-zookeeper gives the connection up, and leases run out before",
+		In:     (*session).watchdog,
+		Find:   "!s.doubting.Swap(true)",
+		Put:    "false",
+		Tests:  []string{"TestSimulationOfTheWire"},
+		By:     "zklock/internal/simulation",
+	},
+	{
 		Name:   "no-attempt-ends",
 		Breaks: "a handshake may take as long as the client waits for it",
 		In:     (*conn).SetReadDeadline,

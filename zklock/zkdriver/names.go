@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	// lookupWait is how long an attempt waits for addresses that are known from an earlier lookup.
+	// lookupWait is how long an attempt waits for lookups, if the address of any server is known.
 	lookupWait = 250 * time.Millisecond
 
-	// firstLookupWait is the same for a name without known addresses. The lookup goes on after that.
+	// firstLookupWait is the same if none is. The lookups go on after that.
 	firstLookupWait = time.Second
 
 	// lookupLimit bounds a lookup, and lookupPause is the time from the beginning of one to the next of the same name.
@@ -52,36 +52,39 @@ func newNames(servers []string, network netcontrol.Network) *names {
 	return n
 }
 
-// all returns all servers, each once. Before that it looks names up, and waits a little for the answers. Lookups run
-// on goroutines of wg, and end with life.
+// all returns all servers, each once. Before that it looks names up, and waits a little for the answers: less if there are
+// servers with known addresses. Lookups run on goroutines of wg, and end with life.
 func (n *names) all(life context.Context, wg *sync.WaitGroup) []string {
-	limit := time.NewTimer(firstLookupWait)
-	defer limit.Stop()
-	short := time.NewTimer(lookupWait)
-	defer short.Stop()
+	var under []<-chan struct{}
+	wait := firstLookupWait
 	for _, server := range n.servers {
 		done, known := n.look(life, wg, server)
-		if done == nil {
-			continue
-		}
 		if known {
-			select {
-			case <-done:
-				continue
-			case <-short.C:
-				short.Reset(0) // for the others
-			case <-life.Done():
-			}
-			continue
+			wait = lookupWait
 		}
-		select {
-		case <-done:
-		case <-limit.C:
-			limit.Reset(0)
-		case <-life.Done():
+		if done != nil {
+			under = append(under, done)
 		}
 	}
+	limit := time.NewTimer(wait)
+	defer limit.Stop()
+	for _, done := range under {
+		select {
+		case <-done:
+			continue
+		case <-limit.C:
+		case <-life.Done():
+		}
+		break
+	}
 	return n.now()
+}
+
+// refresh begins the lookups that are due, and does not wait for them.
+func (n *names) refresh(life context.Context, wg *sync.WaitGroup) {
+	for _, server := range n.servers {
+		n.look(life, wg, server)
+	}
 }
 
 // look begins a lookup, unless the server of the URL is an address or was looked up just now. It returns a channel that is closed

@@ -10,20 +10,20 @@ import (
 	"time"
 )
 
-// ask asks a server whether it serves clients, on connections of their own. It reports whether the server answers at
+// ask asks the server at an address whether it serves clients, on connections of their own; its certificate is for name. It reports whether the server answers at
 // all, and whether it serves, as far as it says. It sends nothing secret.
 //
 // A server answers srvr from its memory, without its quorum. All versions execute srvr unless an operator has turned
 // it off. Then the server is asked to resume a session that does not exist: one that serves refuses that at once,
 // and another one closes the connection.
-func (d *dialer) ask(ctx context.Context, server string) (answers, serves bool) {
+func (d *dialer) ask(ctx context.Context, at, name string) (answers, serves bool) {
 	var status []byte
-	answers = d.exchange(ctx, server, []byte("srvr"), func(c net.Conn) {
+	answers = d.exchange(ctx, at, name, []byte("srvr"), func(c net.Conn) {
 		status, _ = io.ReadAll(io.LimitReader(c, maxStatus)) // the server closes the connection behind its answer
 	})
 	switch {
 	case bytes.HasPrefix(status, notExecuted):
-		d.exchange(ctx, server, noSession(), func(c net.Conn) {
+		d.exchange(ctx, at, name, noSession(), func(c net.Conn) {
 			_, resp, err := readHandshake(bufio.NewReader(c))
 			serves = err == nil && resp.sessionID == 0
 		})
@@ -35,8 +35,8 @@ func (d *dialer) ask(ctx context.Context, server string) (answers, serves bool) 
 
 // exchange makes a connection to a server, sends it a message and calls read, until ctx ends. It reports whether
 // something behind the server's port has answered in TLS: without TLS, only the answer to the message shows that.
-func (d *dialer) exchange(ctx context.Context, server string, message []byte, read func(net.Conn)) (answers bool) {
-	raw, err := d.config.dialTCP(ctx, server)
+func (d *dialer) exchange(ctx context.Context, at, name string, message []byte, read func(net.Conn)) (answers bool) {
+	raw, err := d.config.dialTCP(ctx, at)
 	if err != nil {
 		return false
 	}
@@ -44,7 +44,7 @@ func (d *dialer) exchange(ctx context.Context, server string, message []byte, re
 	defer context.AfterFunc(ctx, func() { _ = raw.SetDeadline(time.Unix(1, 0)) })()
 	c := raw
 	if d.config.tls != nil {
-		if c, err = d.config.tls.wrap(ctx, raw, d.config.names.name(server)); err != nil {
+		if c, err = d.config.tls.wrap(ctx, raw, name); err != nil {
 			return isAlert(err)
 		}
 	}

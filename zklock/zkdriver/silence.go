@@ -110,26 +110,37 @@ type word struct {
 // one, if nothing is acknowledged on it, or if nothing has arrived on it for long: see mayRemake.
 func (s *session) doubt(c *conn, since time.Time) {
 	defer s.doubting.Store(false)
-	servers := s.dialer.turns.all()
-	if _, may := s.mayRemake(c); len(servers) == 1 && !may {
+	names := s.dialer.config.names
+	names.refresh(s.dialer.life, &s.dialer.watching) // the others may have other addresses than at the last attempt
+	if _, may := s.mayRemake(c); len(names.now()) == 1 && !may {
 		return // no answer would change anything
 	}
 	limit, begun := s.limit(), time.Now()
 	round := patience(s.Timeout())
 	ctx, cancel := context.WithCancel(s.life)
 	defer cancel()
-	heard := make(chan word, len(servers))
+	heard := make(chan word)
+	asked := make(map[string]bool)
 	ask := func(server string) {
+		asked[server] = true
 		s.dialer.watching.Go(func() {
 			w := word{own: server == c.server, asked: time.Now()}
-			w.answers, w.serves = s.dialer.ask(ctx, server)
-			heard <- w
+			at := server
+			if w.own { // its name may have another address by now
+				at = c.raw.RemoteAddr().String()
+			}
+			w.answers, w.serves = s.dialer.ask(ctx, at, names.name(server))
+			select {
+			case heard <- w:
+			case <-ctx.Done():
+			}
 		})
 	}
-	others := slices.DeleteFunc(slices.Clone(servers), func(server string) bool { return server == c.server })
-	rand.Shuffle(len(others), func(i, j int) { others[i], others[j] = others[j], others[i] })
+	others := func() []string { // that were not asked
+		return slices.DeleteFunc(names.now(), func(server string) bool { return asked[server] })
+	}
 	ask(c.server)
-	mute := len(others) // without a word so far
+	mute := 0 // others that were asked, without a word so far
 	// All clients of a server may have begun to wait at the same instant.
 	next, leave, end := time.NewTimer(nextServer/2+rand.N(round/4)), time.NewTimer(time.Hour), time.NewTimer(round)
 	defer next.Stop()
@@ -159,10 +170,12 @@ func (s *session) doubt(c *conn, since time.Time) {
 				leave.Reset(max(time.Until(until), time.Until(since.Add(limit))))
 			}
 		case <-next.C:
-			if len(others) > 0 && !found {
-				ask(others[0])
-				others = others[1:]
-				next.Reset(nextServer)
+			if left := others(); !found && len(left) > 0 {
+				ask(left[rand.N(len(left))])
+				mute++
+			}
+			if !found {
+				next.Reset(nextServer) // a lookup may end meanwhile
 			}
 		case <-leave.C:
 			if at, waits := c.silent(); waits && at.Equal(since) {
@@ -171,7 +184,7 @@ func (s *session) doubt(c *conn, since time.Time) {
 			}
 			return
 		case <-end.C:
-			if !found && (mute == 0 || time.Since(begun) >= 2*round) {
+			if !found && (mute == 0 && len(others()) == 0 || time.Since(begun) >= 2*round) {
 				return // the next doubt asks them again
 			}
 			end.Reset(round)

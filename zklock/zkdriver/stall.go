@@ -73,10 +73,10 @@ func (d *dialer) watch(a *attempt, server string) {
 			// The others may have no quorum yet. Attempts on them end at once, and this server has its next turn soon. In an
 			// election they may refuse connections for a while.
 			at := asked
-			answers, _ := d.ask(ctx, s)
+			answers, _ := d.ask(ctx, s, d.config.names.name(s))
 			for !answers && s != server && sleep(ctx, stallTime) {
 				at = time.Now()
-				answers, _ = d.ask(ctx, s)
+				answers, _ = d.ask(ctx, s, d.config.names.name(s))
 			}
 			switch {
 			case s == server && answers:

@@ -1,6 +1,7 @@
 package zkdriver
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -73,6 +74,9 @@ func (f *tlsFiles) config(host string) (*tls.Config, error) {
 			return nil, err
 		}
 		pair, err := tls.X509KeyPair(cert, key)
+		if err != nil && bytes.Contains(key, []byte("ENCRYPTED")) {
+			return nil, fmt.Errorf("zkdriver: key %q: the file is encrypted, and no key of the URL has its passphrase: decrypt it, as with openssl pkey", keyTLSKey)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("zkdriver: keys %q and %q: %w", keyTLSCert, keyTLSKey, err)
 		}

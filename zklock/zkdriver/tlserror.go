@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"time"
 )
@@ -46,6 +47,8 @@ func (p presentation) hint(err error) string {
 		return fmt.Sprintf("the file of the key %q lacks the authority of the server's certificate%s", keyTLSCA, issuer(unknown.Cert))
 	case errors.As(err, &name):
 		return fmt.Sprintf("the server's certificate is not for %s: use a host that it names (%s), or set the key %q to one", p.host, strings.Join(name.Certificate.DNSNames, ", "), keyTLSServerName)
+	case errors.As(err, &invalid) && invalid.Reason == x509.IncompatibleUsage:
+		return "the server's certificate is not one for servers: give the server one whose extended key usage has serverAuth"
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
 		return fmt.Sprintf("the server's certificate is valid from %s to %s: renew it, or set the clock of this machine", date(invalid.Cert.NotBefore), date(invalid.Cert.NotAfter))
 	case !isAlert(err):
@@ -53,13 +56,20 @@ func (p presentation) hint(err error) string {
 	case p.asked && p.shown == nil:
 		return fmt.Sprintf("the server demands a client certificate, and the URL has none: set the keys %q and %q", keyTLSCert, keyTLSKey)
 	case p.asked && (time.Now().After(p.shown.NotAfter) || time.Now().Before(p.shown.NotBefore)):
-		return fmt.Sprintf("the server refuses the client certificate of the key %q, which is valid from %s to %s: renew it", keyTLSCert, date(p.shown.NotBefore), date(p.shown.NotAfter))
+		return fmt.Sprintf("the server refuses the client certificate of the key %q, which is valid from %s to %s: renew it, or set the clock of this machine", keyTLSCert, date(p.shown.NotBefore), date(p.shown.NotAfter))
+	case p.asked && !isForClients(p.shown):
+		return fmt.Sprintf("the server refuses the client certificate of the key %q, whose extended key usage lacks clientAuth: use one for clients", keyTLSCert)
 	case p.asked:
 		return fmt.Sprintf("the server refuses the client certificate of the key %q%s: compare that with the servers' ssl.trustStore, and their clocks", keyTLSCert, issuer(p.shown))
 	case alertOf(err, alertHandshakeFailure), alertOf(err, alertProtocolVersion), alertOf(err, alertInsufficientSecurity):
 		return "this client and the server have no TLS version or no cipher suite in common: compare the servers' ssl.protocol, ssl.enabledProtocols and ssl.ciphersuites; this client speaks TLS 1.2 and 1.3"
 	}
 	return ""
+}
+
+// isForClients reports whether the extended key usage of a certificate, if it has one, allows clients.
+func isForClients(c *x509.Certificate) bool {
+	return len(c.ExtKeyUsage)+len(c.UnknownExtKeyUsage) == 0 || slices.Contains(c.ExtKeyUsage, x509.ExtKeyUsageClientAuth) || slices.Contains(c.ExtKeyUsage, x509.ExtKeyUsageAny)
 }
 
 // issuer returns the name of the issuer of a certificate, as far as that is known.

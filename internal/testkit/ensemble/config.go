@@ -69,6 +69,9 @@ type Config struct {
 
 	// StartTimeout bounds every wait of this package for servers; 0 means one minute.
 	StartTimeout time.Duration
+
+	// Stop ends the waits of this package for servers when it is closed; nil means that nothing does.
+	Stop <-chan struct{}
 }
 
 // TLS configures the servers' TLS ports. The files are PEM.

@@ -311,10 +311,16 @@ func (e *Ensemble) await(what string, holds func() bool) error {
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
 	for {
+		select {
+		case <-e.config.Stop:
+			return fmt.Errorf("ensemble: stopped before it did %s", what)
+		default:
+		}
 		if holds() {
 			return nil
 		}
 		select {
+		case <-e.config.Stop:
 		case <-tick.C:
 		case <-deadline.C:
 			var logs strings.Builder

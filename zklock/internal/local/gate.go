@@ -15,8 +15,9 @@ import (
 // names at once, and those without hand-over. The gate lets through as many requests as can hold at a time: one for
 // each name that is wanted alone, and as many as there are permits. The rest waits in the process, in the order of
 // the calls. Where callers ask for different numbers of permits, the limit is as in ZooKeeper's queues, the least number of
-// the one that waits, what was let through, and what waits ahead: see isFull. A contender that waited in ZooKeeper's queue behind another of its own client would get the
-// lock no earlier, and if its caller gave up, its node would have to be deleted again, in front of the next.
+// the one that waits, what was let through, and what waits ahead: see isFull. A contender that waited in ZooKeeper's queue
+// behind another of its own client would get the lock no earlier, and if its caller gave up, its node would have to be
+// deleted again, in front of the next.
 //
 // Readers hold together, so they take no room. But a reader waits while something that excludes it was let through:
 // behind that, in ZooKeeper's queue, it would wait, too. And while callers give up, few readers are under way at a
@@ -37,8 +38,8 @@ import (
 //   - The gate lets the first request that waits for a name through first, unless that request waits for another name,
 //     too, or its caller is likely to leave during its work: see patience. A request that was passed over maxPassed
 //     times goes through although there is no room, and waits in ZooKeeper's queues. So no request starves.
-//   - A request for more permits does not pass one for fewer that waits: while the first in line has no room, none behind it has.
-//     Requests for several names are the exception: they may wait for another name, so no request waits behind them.
+//   - A request for more permits does not pass one for fewer that waits: where one has no room, none behind it has. Only an agent's
+//     place, which was in ZooKeeper's queue before, goes to one behind: it wants the same.
 type gate struct {
 	client gateClient
 	long   time.Duration // a candidate that waits for so long has a node

@@ -84,11 +84,10 @@ func (s *separate) limit(w *place.Want, end *ticket) int {
 	return n
 }
 
-// lowers returns the limit of those that wait behind a ticket, if it was n before. One for several names may wait for another of
-// them, so it keeps none out.
+// lowers returns the limit of those that wait behind a ticket, if it was n before. One that wants several names wants permits of none.
 func (tk *ticket) lowers(n int) int {
-	if w := &tk.r.Wants[0]; len(tk.r.Wants) == 1 && w.Kind.Permits > 0 {
-		n = min(n, w.Kind.Permits)
+	if permits := tk.r.Wants[0].Kind.Permits; permits > 0 {
+		n = min(n, permits)
 	}
 	return n
 }

@@ -132,7 +132,7 @@ func (g *gate) nextLocked(q *separate, instead *Hold) *ticket {
 	if yields && c.several == c.line.Len() {
 		return nil
 	}
-	limit := math.MaxInt // of those that wait behind what fits has seen
+	limit := math.MaxInt // of permits, for those that wait behind what fits has seen
 	fits := func(tk *ticket) bool {
 		if w := &tk.r.Wants[0]; len(tk.r.Wants) == 1 {
 			room := q.hasRoom(w, instead, min(limit, max(w.Kind.Permits, 1)))
@@ -143,7 +143,7 @@ func (g *gate) nextLocked(q *separate, instead *Hold) *ticket {
 			return false
 		}
 		for i, o := range g.names(new(few)[:0], tk.r.Wants) {
-			if w := &tk.r.Wants[i]; !o.hasRoom(w, instead, o.limit(w, tk)) && tk.passed <= maxPassed {
+			if w := &tk.r.Wants[i]; !o.hasRoom(w, instead, 1) && tk.passed <= maxPassed {
 				return false
 			}
 		}
@@ -154,7 +154,6 @@ func (g *gate) nextLocked(q *separate, instead *Hold) *ticket {
 		if tk := nextOf(&c.line, true, func(tk *ticket) bool { return takes(tk.r.Wants) != readers && fits(tk) }); tk != nil {
 			return tk
 		}
-		limit = math.MaxInt
 	}
 	return nextOf(&c.line, true, fits)
 }
@@ -255,10 +254,8 @@ func (g *gate) pass(h *Hold) (taken bool) {
 	if tk == nil || !wantSame(tk.r.Wants, h.wants) {
 		return false
 	}
-	for i, s := range names {
-		if s != nil && int(s.permits) < h.wants[i].Kind.Permits {
-			h.place.LooksNext()
-		}
+	if int(first.permits) < h.wants[0].Kind.Permits {
+		h.place.LooksNext()
 	}
 	g.admitLocked(tk, h)
 	return true

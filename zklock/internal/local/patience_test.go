@@ -7,6 +7,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/zklock/go-zklock/zklock/internal/place"
+	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
 // An agent that is about to grant a place to a ticket has reserved it, and no other one gets that ticket.
@@ -211,6 +214,44 @@ func TestAgentGoesOnForTheCallerItHasChosen(t *testing.T) {
 		defer c.Unlock()
 		if !c.ended {
 			t.Error("the agent goes on for a caller that has left")
+		}
+	})
+}
+
+// At the gate, the first of those that ask for three permits is about to give up, so it is passed over. The next asks for two, and
+// two were let through. The one behind that asks for three, and does not pass it: so the first has its turn.
+func TestOnePassedOverOpensNoWayAroundFewerPermits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &gate{byPath: map[string]*separate{}}
+		request := func(permits int) *Request {
+			want := place.Want{Name: "s", Path: "/s", Kind: queue.Kind{Mode: queue.Permit, Permits: permits}}
+			return requestOf(place.Request{Ctx: t.Context(), Mode: queue.Permit, Wants: []place.Want{want}}, nil)
+		}
+		enter := func(permits int) (*Request, *ticket) {
+			r := request(permits)
+			tk, err := g.enter(r, time.Time{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return r, tk
+		}
+		var through *Request
+		for range 3 {
+			r, tk := enter(3)
+			if through = r; tk != nil {
+				t.Fatal("one of three permits waits at the gate")
+			}
+		}
+		_, first := enter(3)
+		_, two := enter(2)
+		_, last := enter(3)
+		p := first.patience
+		p.leftLocked(&Request{ctx: t.Context()}, time.Now(), time.Now())
+		p.workedLocked(time.Now().Add(-time.Second))
+		first.deadline = time.Now().Add(time.Millisecond)
+		g.leaveLocked(g.names(nil, through.Wants), through.Wants, func(e *entry) bool { return e.r == through })
+		if first.at != nil || two.at == nil || last.at == nil {
+			t.Errorf("let through: the first %t, the one for two %t, the last %t; want the first alone", first.at == nil, two.at == nil, last.at == nil)
 		}
 	})
 }

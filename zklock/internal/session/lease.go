@@ -93,13 +93,16 @@ func (s *life) Stir() {
 
 // tallyLocked changes the number of places, and of those that need the lease. The lease counts
 // from the first of these to the last, if enough of it is left. With less the session might end
-// before a heartbeat could be answered: then it counts from the next committed write. mu is held.
+// before a heartbeat could be answered: then it counts from the next committed write. For a new place, which its own
+// write proves, that is what a lock has left at least: with less an election would end the session, and the places that rest. mu is held.
 func (s *life) tallyLocked(places, needing int) {
 	before := s.needing
 	s.work, s.needing = s.work+places, s.needing+needing
 	switch {
 	case before == 0 && s.needing > 0:
-		if s.over == nil && s.lease.Lasts(lease.Now()) {
+		now := lease.Now()
+		scrap := places > 0 && s.lease.Until.Sub(now) < s.lease.LeastKept()
+		if s.over == nil && !scrap && s.lease.Lasts(now) {
 			s.countLocked()
 		}
 		Poke(s.rouse) // from now on exchanges are due more often

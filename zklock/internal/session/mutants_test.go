@@ -219,6 +219,15 @@ var _ = []mutant.Mutant{
 		By:     "zklock",
 	},
 	{
+		Name:   "scrap-of-an-old-lease-counts",
+		Breaks: "a session whose waiters rest ends with what is left of an old lease, if a call begins while the servers elect a leader",
+		In:     (*life).tallyLocked,
+		Find:   "places > 0 && s.lease.Until.Sub(now) < s.lease.$keeps()",
+		Put:    "false",
+		Tests:  []string{"TestCallInAnElectionCostsNoSession"},
+		By:     "zklock/zkdriver",
+	},
+	{
 		Name:   "write-during-a-rest-counts",
 		Breaks: "a write of a session at rest makes its lease count, and the session ends with it",
 		In:     (*life).noteAnswer,

@@ -27,6 +27,7 @@ type breakage struct {
 	several bool // only with several servers
 	lone    bool // it uses names that no worker uses, so not in runs whose clients are not the library's
 	loses   bool // only in runs where the ensemble loses transactions
+	silence bool // a server falls silent, or a connection: in runs where nothing else fails, too
 }
 
 // breakages are all these kinds, in the order of the table.
@@ -51,8 +52,8 @@ var breakages = []breakage{
 		n := w.rng.IntN(w.p.servers)
 		return w.cut("client cut from a server", p, fmt.Sprintf("client %d from server %d", p.index, n), memdriver.BetweenSession(p.session.Load(), n))
 	}},
-	{kind: "server cut from clients", weight: 2, do: func(w *world, _ *process) string {
-		n := w.rng.IntN(w.p.servers)
+	{kind: "server cut from clients", weight: 2, silence: true, do: func(w *world, _ *process) string {
+		n := w.aServer()
 		return w.cut("server cut from clients", nil, fmt.Sprint("server ", n), memdriver.AroundClients(n))
 	}},
 	{kind: "follower cut off", weight: 7, several: true, do: func(w *world, _ *process) string {
@@ -132,6 +133,9 @@ func (w *world) inject() {
 			total += w.faults[i].weight
 		}
 	}
+	if total == 0 {
+		return // the next server falls silent later
+	}
 	n := w.rng.IntN(total)
 	p := w.clients[w.rng.IntN(len(w.clients))]
 	for i := range w.faults {
@@ -149,6 +153,9 @@ func (w *world) inject() {
 func (w *world) possible(b *breakage) bool {
 	if w.p.trusting && b.kind == "process stopped" {
 		return false // a stopped process cannot look at its connection: that is not the mistake to be found
+	}
+	if w.p.hush {
+		return b.silence && w.rested()
 	}
 	return (!b.expires || w.p.operator) && (!b.deletes || w.p.operator || w.p.breaker) && (!w.p.quiet || b.calls) && (!b.several || w.p.servers > 1) && (!b.lone || !w.p.trusting) && (!b.loses || w.p.loses)
 }

@@ -232,6 +232,7 @@ func (m *model) lost(_ context.Context, e zklock.LostEvent) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.losses[e.Lock]++
+	m.judgeLossLocked(e)
 }
 
 // contenders returns the number of queue nodes.

@@ -41,6 +41,7 @@ func (p *process) reopen(t *testing.T) {
 			if e.State == driver.Connected {
 				p.session.Store(e.ID)
 			}
+			w.judgeSession(e)
 		},
 		Release: func(ctx context.Context, e zklock.ReleaseEvent) (context.Context, func(zklock.ReleaseResult)) {
 			return ctx, func(r zklock.ReleaseResult) {

@@ -29,6 +29,7 @@ type profile struct {
 	loses     bool    // the ensemble is restored to an older state
 	slow      bool    // locks are held, and faults last, for longer than a session
 	dawdling  bool    // Lost hooks take long
+	hush      bool    // nothing fails, but servers fall silent: see silence_test.go
 	length    time.Duration
 }
 
@@ -95,6 +96,6 @@ func (p *profile) travel(rng *rand.Rand) {
 }
 
 func (p profile) String() string {
-	return fmt.Sprintf("dialect=%s clients=%dx%d names=%d servers=%d syncLimit=%d latency=%v pool=%d handover=%v lifetime=%v keep=%v operator=%v breaker=%v quiet=%v limit=%d rate=%v breaks=%d%% loses=%v slow=%v dawdling=%v length=%v",
-		p.dialect, p.clients, p.workers, p.names, p.servers, p.syncLimit, p.latency, p.pool, p.handover, p.lifetime, p.keep, p.operator, p.breaker, p.quiet, p.limit, p.rate, p.breaks, p.loses, p.slow, p.dawdling, p.length)
+	return fmt.Sprintf("dialect=%s clients=%dx%d names=%d servers=%d syncLimit=%d latency=%v pool=%d handover=%v lifetime=%v keep=%v operator=%v breaker=%v quiet=%v limit=%d rate=%v breaks=%d%% loses=%v slow=%v dawdling=%v hush=%v length=%v",
+		p.dialect, p.clients, p.workers, p.names, p.servers, p.syncLimit, p.latency, p.pool, p.handover, p.lifetime, p.keep, p.operator, p.breaker, p.quiet, p.limit, p.rate, p.breaks, p.loses, p.slow, p.dawdling, p.hush, p.length)
 }

@@ -113,12 +113,16 @@ type options struct {
 	trusting bool // the clients are those with the faulty lock, see type trusting
 	wire     bool // the clients' driver is zkdriver, over package wire
 	shipped  bool // the settings are the defaults, and the servers are at a distance
+	hush     bool // servers fall silent, and nothing else fails
 }
 
 // play executes one run.
 func play(t *testing.T, seed uint64, table *tally, o options) *world {
 	t.Helper()
 	switch {
+	case o.wire && hushed(seed):
+		o.hush = true
+		defer asUsers(seed)()
 	case !o.trusting && (seed%24 == 5 || os.Getenv("ZKLOCK_SHIPPED") != ""): // such a run takes as long as ten others
 		o.shipped = true
 		defer asShipped()()

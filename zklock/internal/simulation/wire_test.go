@@ -102,7 +102,7 @@ func (w *world) on(p *process, kind string, f func(c *wire.Conn) (end func(), wh
 }
 
 func (w *world) direction() (d wire.Direction, name string) {
-	if w.rng.IntN(2) == 0 {
+	if w.rng.IntN(2) == 0 || w.p.hush { // a server that answers elsewhere is left late, if the network drops its replies alone and acknowledges requests
 		return wire.Up, "requests"
 	}
 	return wire.Down, "replies"
@@ -116,7 +116,7 @@ var wireBreakages = []breakage{
 			return c.Halve(d), name
 		})
 	}},
-	{kind: "silent in one direction", weight: 3, do: func(w *world, p *process) string {
+	{kind: "silent in one direction", weight: 3, silence: true, do: func(w *world, p *process) string {
 		return w.on(p, "silent in one direction", func(c *wire.Conn) (func(), string) {
 			d, name := w.direction()
 			return c.Silence(d), name
@@ -135,14 +135,17 @@ var wireBreakages = []breakage{
 			return nil, w.restart(p)
 		})
 	}},
-	{kind: "server stopped", weight: 5, do: func(w *world, _ *process) string {
-		n := w.rng.IntN(w.p.servers)
+	{kind: "server stopped", weight: 5, silence: true, do: func(w *world, _ *process) string {
+		n := w.aServer()
 		w.net.Stopped(n, true)
 		return w.cutServer("server stopped", n, func() { w.net.Stopped(n, false) })
 	}},
-	{kind: "silent at a request", weight: 8, do: func(w *world, p *process) string {
+	{kind: "silent at a request", weight: 8, silence: true, do: func(w *world, p *process) string {
 		return w.on(p, "silent at a request", func(c *wire.Conn) (func(), string) {
 			n, when := c.Server(), wire.Strike(1+w.rng.IntN(2))
+			if w.spared(n) {
+				return nil, "it leads"
+			}
 			cuts := []memdriver.Cut{memdriver.AroundServer(n), memdriver.AroundClients(n)}
 			over := make(chan struct{})
 			c.At(when, func() {
@@ -171,8 +174,8 @@ var wireBreakages = []breakage{
 		flush(d)
 		return fmt.Sprintf("server %d of %d, or all, by %v", n, w.p.servers, d) + w.lasting("disks slow", nil, func() { flush(0) })
 	}},
-	{kind: "machine gone", weight: 2, do: func(w *world, _ *process) string {
-		n := w.rng.IntN(w.p.servers)
+	{kind: "machine gone", weight: 2, silence: true, do: func(w *world, _ *process) string {
+		n := w.aServer()
 		w.net.Gone(n, true)
 		return w.cutServer("machine gone", n, func() { w.net.Gone(n, false) })
 	}},

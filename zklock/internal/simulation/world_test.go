@@ -93,6 +93,9 @@ func newWorld(t *testing.T, seed uint64, tally *tally, o options) *world {
 		w.p.travel(rng)
 	}
 	w.p.loses = seed%5 == 2 && !w.p.operator && !w.p.breaker && w.p.limit == 0 && !w.p.trusting // not drawn: the other runs stay what they are
+	if o.hush {
+		w.p.beHushed()
+	}
 	w.trace.note("%+v", w.p)
 	w.model = newModel(w)
 	w.next = w.began
@@ -225,8 +228,11 @@ func (w *world) step() time.Duration {
 	} else {
 		w.workers[w.rng.IntN(len(w.workers))].command()
 	}
-	if w.p.quiet {
+	switch {
+	case w.p.quiet:
 		return w.pause() / 4
+	case w.p.hush: // as much happens in a session timeout as in other runs
+		return w.pause() * time.Duration(simTimeout/usualTimeout)
 	}
 	return w.pause()
 }

@@ -59,8 +59,8 @@ func TestCandidaciesAreShownAsSuch(t *testing.T) {
 	})
 }
 
-// TestLsSorts: of many names, --sort puts those first that are stuck. Names without a waiter, an
-// election among them, keep their order behind.
+// TestLsSorts: of many names, --sort puts those first that are stuck. Names without a waiter are
+// behind, the oldest holder first and an election last.
 func TestLsSorts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -76,7 +76,7 @@ func TestLsSorts(t *testing.T) {
 			wait(t, b, name, 2+i/2, client(t, e).Mutex(name))
 			time.Sleep(time.Second)
 		}
-		for by, want := range map[string]string{"": "a b c d e", "name": "a b c d e", "wait": "d e a b c", "waiters": "e d b c a", "age": "b c d e a"} {
+		for by, want := range map[string]string{"": "a b c d e", "name": "a b c d e", "wait": "d e b c a", "waiters": "e d b c a", "age": "b c d e a"} {
 			args := []string{"ls"}
 			if by != "" {
 				args = append(args, "--sort", by)

@@ -81,8 +81,9 @@ func (a *app) list(ctx context.Context, c *zklock.Client, prefix string, f forma
 	for s, err := range c.Slots(ctx, prefix) {
 		var of *zklock.Error
 		switch {
-		case err == nil:
+		case err == nil && s.Slot != "": // without one, no run has succeeded
 			slots = append(slots, s)
+		case err == nil:
 		case errors.As(err, &of) && of.Name == "":
 			locks = func(yield func(zklock.LockInfo, error) bool) { yield(zklock.LockInfo{}, err) } // they would fail as well
 		default:

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -50,7 +51,7 @@ func TestLsListsTheNamesInUse(t *testing.T) {
 }
 
 // TestLsShowsSlots: names under which jobs run once are listed with the slot that has run last, whether they are in use
-// or not, in all orders.
+// or not, in all orders. A job that has only failed has no slot.
 func TestLsShowsSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
@@ -61,6 +62,9 @@ func TestLsShowsSlots(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		if _, err := once.Do(t.Context(), c, "fails", "1", func(context.Context) error { return io.EOF }); !errors.Is(err, io.EOF) {
+			t.Fatal(err)
+		}
 		time.Sleep(time.Hour)
 		hold(t, c.Mutex("nightly"))
 		const title = "NAME MODE HOLDER ASKED WAITERS LONGEST WAIT LAST SLOT RAN\n"
@@ -69,7 +73,7 @@ func TestLsShowsSlots(t *testing.T) {
 		for args, want := range map[string]string{
 			"ls":             title + a + nightly + orders + x,
 			"ls orders/":     title + orders + x,
-			"ls --sort wait": title + orders + a + nightly + x,
+			"ls --sort wait": title + orders + nightly + a + x,
 			"ls orders/42x":  title + x,
 		} {
 			if code, out, stderr := command(t, e, strings.Fields(args)...); code != 0 || squeeze(out)+"\n" != want || stderr != "" {

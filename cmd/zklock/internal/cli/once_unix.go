@@ -7,8 +7,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
+	"github.com/zklock/go-zklock/cmd/zklock/internal/run"
 	"github.com/zklock/go-zklock/internal/operator"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/once"
@@ -54,11 +56,33 @@ func (t *turn) acquire(ctx context.Context, opts ...zklock.AcquireOption) (*zklo
 // errJobFailed stands for a command that has not succeeded: its slot stays open.
 var errJobFailed = errors.New("the command has failed")
 
+// errNotRecorded stands for a record that a signal has ended the wait for.
+var errNotRecorded = errors.New("the servers do not answer, and a signal has ended the wait for them")
+
 // record notes that the slot has run. Only then is the lock released. A slot that is not recorded runs again, so
-// record waits for the ensemble while the lock is held.
-func (t *turn) record() error {
+// record waits for the ensemble while the lock is held. If a signal has asked for the end of this process, or does so now,
+// record waits as long as a release does: what has sent it will kill this process at last.
+func (t *turn) record(asked bool, signals <-chan os.Signal) error {
 	t.job <- nil
-	return <-t.done
+	late := time.NewTimer(releaseTime)
+	defer late.Stop()
+	for {
+		end := late.C
+		if !asked {
+			end = nil
+		}
+		select {
+		case err := <-t.done:
+			return err
+		case sig := <-signals:
+			if run.EndsWait(sig) && !asked {
+				asked = true
+				late.Reset(releaseTime)
+			}
+		case <-end:
+			return errNotRecorded
+		}
+	}
 }
 
 // giveUp releases the lock and leaves the slot open. It reports whether the release was confirmed in time.
@@ -121,8 +145,17 @@ func (a *app) runOnce(ctx context.Context, f runFlags, name, slot string, comman
 		w.pending = !t.giveUp()
 		return cmp.Or(err, exit(code))
 	}
-	if err := t.record(); err != nil {
-		return fail(codeOf(err), fmt.Errorf("the command has ended with 0, and whether its slot counts as run is not known: it may run again: %w", err))
+	w.messages.mute()
+	if err := t.record(result.Ended, w.signals.Caught()); err != nil {
+		w.quiet = true
+		code := codeOf(err)
+		if errors.Is(err, errNotRecorded) {
+			w.pending, code = true, exitLost
+		}
+		if lost := (*zklock.LostError)(nil); errors.As(err, &lost) {
+			err = lost // all that failed with it says no more
+		}
+		return fail(code, fmt.Errorf("the command has ended with 0, and whether its slot counts as run is not known: it may run again: %w", err))
 	}
 	return nil
 }

@@ -88,10 +88,11 @@ func known(t time.Time) time.Time {
 // order is the flag --sort: a key of orders.
 type order string
 
-// orders compare names. Those that compare as equal stay in the order of their names; nil: all do.
+// orders compare names. Those that compare as equal stay in the order of their names; nil: all do. A holder whose own
+// process waits has no waiter in its queue, and is the oldest as a rule.
 var orders = map[order]func(a, b summary) int{
 	"name":    nil,
-	"wait":    func(a, b summary) int { return a.waits().Compare(b.waits()) },
+	"wait":    func(a, b summary) int { return cmp.Or(a.waits().Compare(b.waits()), a.oldest.Compare(b.oldest)) },
 	"waiters": func(a, b summary) int { return cmp.Or(cmp.Compare(b.waiters, a.waiters), a.oldest.Compare(b.oldest)) },
 	"age":     func(a, b summary) int { return a.oldest.Compare(b.oldest) },
 }

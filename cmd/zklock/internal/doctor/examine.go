@@ -44,7 +44,7 @@ func Examine(ctx context.Context, p Patient) (r Report) {
 	r.sizes(p, servers)
 	switch {
 	case errors.Is(err, errNoneServes):
-		r.noQuorum(err.Error())
+		r.noQuorum(servers, err.Error())
 	case err != nil && !slices.ContainsFunc(servers, func(s server) bool { return !s.misfits() }):
 		r.Misfit = true
 	case r.quorum(ctx, p, servers, err):
@@ -54,7 +54,7 @@ func Examine(ctx context.Context, p Patient) (r Report) {
 }
 
 // reach reports which servers can be reached, and what their versions mean. A server that waits for another one, which
-// is down, is not at fault.
+// is down or leads and commits nothing, is not at fault.
 func (r *Report) reach(p Patient, servers []server) {
 	var down []string
 	for _, s := range servers {
@@ -69,6 +69,8 @@ func (r *Report) reach(p Patient, servers []server) {
 			r.warn("server", text, "see to "+strings.Join(down, " and ")+" first: this server may only lack a leader or a quorum")
 		case s.err != nil:
 			r.toDo("server", text, adviceOn(p, s))
+		case s.srvr[keeperVersion] != "": // with allow_keeper; else it gives out no session
+			r.warn("server", fmt.Sprintf("%s is ClickHouse Keeper %s: a lost connection loses all locks, and two clients may hold one lock", s.host, s.srvr[keeperVersion]), "use ZooKeeper")
 		case s.srvr["mode"] == "":
 			r.ok("server", "%s gives out sessions, %v for one", s.host, s.took.Round(time.Millisecond))
 			r.unknown("version", "%s: its version is not known, because it does not answer srvr", s.host)
@@ -220,7 +222,7 @@ func (r *Report) quorum(ctx context.Context, p Patient, servers []server, err er
 		}
 		return false
 	}
-	r.noQuorum(err.Error())
+	r.noQuorum(servers, err.Error())
 	return false
 }
 
@@ -253,10 +255,16 @@ func voters(servers []server) (up, all int) {
 	return up, all
 }
 
-// noQuorum reports that no quorum answers.
-func (r *Report) noQuorum(why string) {
+// noQuorum reports that no quorum answers. A leader has a quorum of followers.
+func (r *Report) noQuorum(servers []server, why string) {
 	r.NoQuorum = true
-	r.toDo("quorum", "no quorum answers: "+why, "start enough servers for a quorum, see that they reach each other, and look at their logs")
+	advice := "start enough servers for a quorum, see that they reach each other, and look at their logs"
+	for _, s := range servers {
+		if errors.Is(s.err, errLeads) {
+			advice = adviceOn(Patient{}, s) // said once
+		}
+	}
+	r.toDo("quorum", "no quorum answers: "+why, advice)
 }
 
 func (r *Report) hasToDo() bool { return len(r.Advice()) > 0 }

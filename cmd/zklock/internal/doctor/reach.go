@@ -22,6 +22,7 @@ var (
 	errNoRoute     = fmt.Errorf("no connection for %v: the process hangs and its queue of connections is full, the host is down, or the network drops or refuses packets", dialLimit)
 	errNotServing  = errors.New("it runs, and is in no quorum")
 	errWaits       = fmt.Errorf("it answers, and opened no session within %v: it waits for its leader or its disk", serverLimit)
+	errLeads       = fmt.Errorf("it leads, and opened no session within %v: its disk hangs, or it has lost what its followers have acknowledged", serverLimit)
 	errHangs       = fmt.Errorf("it accepts connections and answers nothing for %v: it hangs", serverLimit)
 	errUnknownHost = errors.New("the name of the host is not known")
 )
@@ -66,6 +67,8 @@ func adviceOn(p Patient, s server) string {
 		return adviceTLS
 	case errors.Is(s.err, errNotServing):
 		return fmt.Sprintf("look at the log and the disk of %s, which may be full, and at the other servers: it has to reach more than half of them", s.host)
+	case errors.Is(s.err, errLeads):
+		return fmt.Sprintf("look at the log and the disk of %s, and restart it: it leads, and commits nothing", s.host)
 	case errors.Is(s.err, errWaits):
 		return fmt.Sprintf("look at the leader, and at the log and the disk of %s", s.host)
 	case errors.Is(s.err, errHangs):
@@ -85,7 +88,7 @@ func adviceOn(p Patient, s server) string {
 // isDown reports whether a server gives out no session for a reason that is known, and that a
 // further try would meet again.
 func (s server) isDown() bool {
-	return slices.ContainsFunc([]error{errRefused, errNoRoute, errNotServing, errWaits, errHangs, errUnknownHost}, func(why error) bool { return errors.Is(s.err, why) })
+	return slices.ContainsFunc([]error{errRefused, errNoRoute, errNotServing, errWaits, errLeads, errHangs, errUnknownHost}, func(why error) bool { return errors.Is(s.err, why) })
 }
 
 // waits reports whether a server gives out no session for a reason that another server may have.

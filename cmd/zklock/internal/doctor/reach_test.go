@@ -8,38 +8,41 @@ import (
 	"io"
 	"net"
 	"net/url"
+	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/zklock/go-zklock/zklock/driver"
 )
 
+// answering returns the address of a server that answers srvr.
+func answering(t *testing.T, answer string) (host string) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				word := make([]byte, 4)
+				if _, err := io.ReadFull(bufio.NewReader(c), word); err == nil && string(word) == "srvr" {
+					_, _ = io.WriteString(c, answer)
+				}
+			}()
+		}
+	}()
+	return l.Addr().String()
+}
+
 // A server that is down, one without a quorum, and one whose name is wrong are found at once, and
 // each has its own error.
 func TestReachable(t *testing.T) {
-	answering := func(answer string) string {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = l.Close() })
-		go func() {
-			for {
-				c, err := l.Accept()
-				if err != nil {
-					return
-				}
-				go func() {
-					defer c.Close()
-					word := make([]byte, 4)
-					if _, err := io.ReadFull(bufio.NewReader(c), word); err == nil && string(word) == "srvr" {
-						_, _ = io.WriteString(c, answer)
-					}
-				}()
-			}
-		}()
-		return l.Addr().String()
-	}
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -48,10 +51,10 @@ func TestReachable(t *testing.T) {
 	_ = closed.Close()
 	for host, want := range map[string]error{
 		refusing: errRefused,
-		answering("This ZooKeeper instance is not currently serving requests\n"): errNotServing,
-		answering("Zookeeper version: 3.8.0\nMode: follower\n"):                  nil,
-		answering("srvr is not executed because it is not in the whitelist.\n"):  nil,
-		"no.such.host.invalid:2181":                                              errUnknownHost,
+		answering(t, "This ZooKeeper instance is not currently serving requests\n"): errNotServing,
+		answering(t, "Zookeeper version: 3.8.0\nMode: follower\n"):                  nil,
+		answering(t, "srvr is not executed because it is not in the whitelist.\n"):  nil,
+		"no.such.host.invalid:2181": errUnknownHost,
 	} {
 		_, got := reachable(t.Context(), driver.URL{Scheme: "zk"}, host)
 		if !errors.Is(got, want) || (got == nil) != (want == nil) {
@@ -107,5 +110,36 @@ func TestServersThatWaitAreNotBlamed(t *testing.T) {
 		if f.Level != Warning || f.Advice != "see to zk1 first: this server may only lack a leader or a quorum" {
 			t.Errorf("%+v", f)
 		}
+	}
+}
+
+// Of three servers that open no session, the advice is about the leader, which runs and commits nothing.
+func TestLeaderThatCommitsNothingIsBlamed(t *testing.T) {
+	says := func(name, mode string) server {
+		host := answering(t, "Zookeeper version: 3.8.0\nMode: "+mode+"\n")
+		return server{host: name, err: why(t.Context(), driver.URL{Scheme: "zk"}, host, false, true, context.DeadlineExceeded)}
+	}
+	servers := []server{says("zk1", "follower"), says("zk2", "leader"), says("zk3", "follower")}
+	var r Report
+	r.reach(Patient{}, servers)
+	r.noQuorum(servers, "none of the servers gives out sessions")
+	if advice := r.Advice(); len(advice) != 1 || advice[0] != "look at the log and the disk of zk2, and restart it: it leads, and commits nothing" {
+		t.Errorf("advice %q", advice)
+	}
+	for _, f := range r.Findings {
+		if blamed := f.Text[:3] != "zk1" && f.Text[:3] != "zk3"; (f.Level == ToDo) != blamed {
+			t.Errorf("%+v", f)
+		}
+	}
+}
+
+// ClickHouse Keeper, which allow_keeper lets a program use, is shown by its name, and not as a version of ZooKeeper.
+func TestKeeperThatIsAllowedIsShown(t *testing.T) {
+	var r Report
+	srvr := fields("ClickHouse Keeper version: v24.8.4.13-lts\nLatency min/avg/max: 0/0/2\nConnections: 1\nMode: leader\n", ":")
+	r.reach(Patient{}, []server{{host: "k1:9181", srvr: srvr}})
+	want := []Finding{{Level: Warning, What: "server", Text: "k1:9181 is ClickHouse Keeper v24.8.4.13-lts: a lost connection loses all locks, and two clients may hold one lock", Advice: "use ZooKeeper"}}
+	if !reflect.DeepEqual(r.Findings, want) {
+		t.Errorf("%+v", r.Findings)
 	}
 }

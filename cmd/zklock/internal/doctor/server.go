@@ -94,6 +94,10 @@ func why(ctx context.Context, u driver.URL, host string, silent, late bool, err 
 	case silent:
 		return errHangs
 	}
+	text, _ := ask(ctx, u, host, "srvr")
+	if mode := fields(text, ":")["mode"]; mode == "leader" || mode == "standalone" {
+		return errLeads
+	}
 	return errWaits
 }
 

@@ -20,6 +20,9 @@ func (v version) less(w version) bool {
 // in reports whether a version is from one on and before another one.
 func (v version) in(from, before version) bool { return !v.less(from) && v.less(before) }
 
+// keeperVersion is the key in the reply of ClickHouse Keeper to srvr.
+const keeperVersion = "clickhouse keeper version"
+
 var numbers = regexp.MustCompile(`^(\d+)\.(\d+)\.(\d+)`)
 
 // parseVersion parses what a server says of its version.

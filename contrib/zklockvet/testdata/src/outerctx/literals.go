@@ -3,6 +3,7 @@ package outerctx
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"log/slog"
 	"net/http"
 	"time"
@@ -30,6 +31,24 @@ func literal(ctx context.Context, mutex *zklock.Mutex) error {
 func literalUnnamed(ctx context.Context, mutex *zklock.Mutex) error {
 	return zklock.Do(ctx, mutex, func(context.Context, *zklock.Lock) error {
 		return serve(context.Background()) // want `context.Background\(\) does not end when the lock of zklock.Do is lost: use the context that the function gets`
+	})
+}
+
+var background = context.Background()
+
+// literalInAVariable has the literal under a name, which the fix does not take away.
+func literalInAVariable(ctx context.Context, mutex *zklock.Mutex) error {
+	return zklock.Do(ctx, mutex, func(held context.Context, lock *zklock.Lock) error {
+		bg := context.Background()
+		if err := serve(bg); err != nil { // want `bg does not end when the lock of zklock.Do is lost: use held`
+			return serve(bg)
+		}
+		either := context.Background()
+		if lock != nil {
+			either = held
+		}
+		defer serve(bg)
+		return errors.Join(serve(either), serve(background)) // want `background does not end when the lock of zklock.Do is lost: use held`
 	})
 }
 
