@@ -29,7 +29,9 @@ import (
 //
 //   - The create's reply, if it says that our node is the only one below the znode; for a permit that replaces
 //     one, if there are no more nodes than permits.
-//   - A list with our own node in it, and none ahead that excludes it.
+//   - A list with our own node in it, and none ahead that excludes it. It shows names and no owners: where another
+//     program has put a node of its own in place of ours, a waiter with several ahead is granted by that, until the
+//     guard of its node sees the owner.
 //   - The event that the node ahead was deleted, if the list had shown no other ahead, and a watch stands on our
 //     own node: a read on the connection of that event armed it, and it had not fired when the event was received.
 //     One connection brings the events of transactions in their order, so an earlier deletion of our node would

@@ -129,6 +129,15 @@ var _ = []mutant.Mutant{
 		By:     "zklock",
 	},
 	{
+		Name:   "guard-takes-any-node",
+		Breaks: "a hold goes on with a node that another session has put in place of its own",
+		In:     (*guard).look,
+		Find:   "n.onRecall == nil && err == nil && p.owns(node) == nil",
+		Put:    "n.onRecall == nil && err == nil",
+		Tests:  []string{"TestNodePutInPlaceOfOursIsNotOurs"},
+		By:     "zklock",
+	},
+	{
 		Name:   "own-node-on-another-connection",
 		Breaks: "the predecessor's absence is read on one connection, and the presence of the waiter's own node on another",
 		In:     (*Attempt).acquire,

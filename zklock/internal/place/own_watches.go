@@ -294,7 +294,7 @@ func (g *guard) look(n *guarded) {
 	switch {
 	case p.life.ending() || desk.Session.Context().Err() != nil || errors.Is(err, errs.ErrSessionOver):
 		n.place, n.event = nil, nil
-	case n.onRecall == nil && err == nil:
+	case n.onRecall == nil && err == nil && p.owns(node) == nil:
 		p.noteRevocation(node.Data)
 	case n.onRecall == nil:
 		if n.place, n.event = nil, nil; failed {

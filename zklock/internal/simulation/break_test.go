@@ -22,6 +22,7 @@ import (
 type breakup struct {
 	at      time.Time // when its node was deleted
 	granted time.Time // when a check first saw it granted; zero: none has
+	behind  string    // an excluding node that was ahead of it when it was deleted; "": none was
 }
 
 // spot is a place of a name, as a token shows it.
@@ -157,7 +158,7 @@ func (m *model) has(t target) bool {
 // client was faster.
 func (m *model) brokenLocked(dir string, n *queueNode, at time.Time) {
 	name := strings.TrimPrefix(dir, "/zklock/")
-	m.breakups[spot{name, n.zxid}] = &breakup{at: at, granted: n.granted}
+	m.breakups[spot{name, n.zxid}] = &breakup{at: at, granted: n.granted, behind: m.aheadLocked(dir, n)}
 	now := m.history.tick()
 	for _, g := range m.handles {
 		if _, ok := g.modes[name]; ok && g.lock.Token().Zxid == n.zxid && !g.back {
@@ -187,6 +188,9 @@ func (m *model) placedLocked(g *grip) {
 		if b == nil {
 			continue
 		}
+		if b.behind != "" && b.granted.IsZero() && g.modes[name] == zklock.Exclusive && !g.joined {
+			m.violateLocked("exclusion", "%s: %v was granted after its node was deleted while %s was ahead", name, g, b.behind)
+		}
 		if g.isBroken(name, m.history.tick()); b.granted.IsZero() {
 			b.granted = time.Now()
 		}
@@ -208,4 +212,17 @@ func (m *model) endsLocked(g *grip) {
 				name, g, now.Sub(b.at), now.Sub(b.granted))
 		}
 	}
+}
+
+// aheadLocked returns a node that an exclusive one has to wait for.
+func (m *model) aheadLocked(dir string, n *queueNode) string {
+	if n.mode != zklock.Exclusive {
+		return ""
+	}
+	for node, o := range m.dirs[dir] {
+		if o != n && o.seq < n.seq {
+			return node
+		}
+	}
+	return ""
 }
