@@ -189,6 +189,7 @@ func TestLeaderBehindACutFollowerStopsFirst(t *testing.T) {
 	leaders := long.Count(t, "ZKLOCK_ELECTION_CUTS", 2*perCut, 2*perCut)
 	e, _, _ := sampleEnsemble(t)
 	t.Cleanup(e.Heal) // before the clients are closed
+	t.Log(e.Settings(shortSession, 2*perCut, fmt.Sprint("billing/0/", perCut)))
 	done := 0
 	for round := 0; done < leaders; round++ {
 		n := min(perCut, leaders-done)
@@ -198,7 +199,6 @@ func TestLeaderBehindACutFollowerStopsFirst(t *testing.T) {
 		}
 		t.Logf("%d of %d leaders stopped before the next one led, in %d cuts", done, leaders, round+1)
 	}
-	t.Log(e.Settings(shortSession, 2*perCut, fmt.Sprint("billing/0/", perCut)))
 }
 
 // cutLeaders cuts off the server of n leaders.

@@ -62,7 +62,7 @@ type outcome struct {
 const notDone = "\nexit status 2\n"
 
 // settings is the line of package census.
-var settings = regexp.MustCompile(`(?m)^ *settings: (.+)$`)
+var settings = regexp.MustCompile(`(?m)settings: ((?:[^|\n]+\|){5}[^|\n]+)$`)
 
 // failure is the line of a test that failed. Its subtests have their lines behind spaces.
 var failure = regexp.MustCompile(`(?m)^--- FAIL: `)

@@ -118,7 +118,7 @@ func writeTo(w io.Writer, entries []entry) {
 
 // writeSettings writes under which settings each suite has run last.
 func writeSettings(w io.Writer, entries []entry) {
-	fmt.Fprint(w, under)
+	head := under
 	for _, s := range suites {
 		cells := ""
 		for _, e := range entries {
@@ -127,7 +127,8 @@ func writeSettings(w io.Writer, entries []entry) {
 			}
 		}
 		if cells != "" {
-			fmt.Fprintf(w, "| %s | %s |\n", s.name, cells)
+			fmt.Fprintf(w, "%s| %s | %s |\n", head, s.name, cells)
+			head = ""
 		}
 	}
 }
