@@ -38,7 +38,7 @@ deliberate bug that no test found, or what the judge counts as a failure. The lo
 const under = `
 ## Under which settings
 
-Each suite prints the settings of its runs. A user who sets none has a session_timeout of 30s, on servers with ticks of 2s. The suites that
+Each suite prints the settings of its runs. The defaults are a session_timeout of 30s, on servers with ticks of 2s. The suites that
 have short times are fast because of it: in the same minutes more happens, and where only their proportion matters nothing is lost. The
 distance is one way, and 0s stands for processes of one machine. Suites without a row have no servers, or tests with settings of their own.
 
