@@ -54,6 +54,7 @@ func TestReachable(t *testing.T) {
 		answering(t, "This ZooKeeper instance is not currently serving requests\n"): errNotServing,
 		answering(t, "Zookeeper version: 3.8.0\nMode: follower\n"):                  nil,
 		answering(t, "srvr is not executed because it is not in the whitelist.\n"):  nil,
+
 		"no.such.host.invalid:2181": errUnknownHost,
 	} {
 		_, got := reachable(t.Context(), driver.URL{Scheme: "zk"}, host)
