@@ -145,8 +145,8 @@ type Session interface {
 	// memory grow. A receiver that finds the channel closed, without an event, knows that
 	// another receiver got the event.
 	//
-	// An event is in its channel before any method of this session returns a reply, and before any
-	// channel has an event, that the server sent after it. A server sends the event of a change before
+	// An event is in its channel, and the channel is closed, before any method of this session returns a
+	// reply, and before any channel has an event, that the server sent after it. A server sends the event of a change before
 	// what follows from any later transaction. So a caller that gets the result of a transaction, or the
 	// event of one, and finds no event of another znode, knows that this one had not changed before that,
 	// since its watch was armed on this connection. After a reconnect, what was missed comes in any order.

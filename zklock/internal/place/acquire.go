@@ -41,6 +41,10 @@ import (
 //     order. So do replies on two (see driver.Session), but the next server may lag behind an event. Then the
 //     client lists again. The lease is awaited before that read, and if Grant finds it too short, the read is repeated.
 //
+// Who stands ahead changes nothing of this. For a contender of another program, whose order the client does not know, it
+// lists again after each event; for permits, too, since one that leaves may have been passed. A candidate's place is that of a
+// mutex, and a kept name's goes as any other, when its client gives it up.
+//
 // One transaction may delete the only one ahead and then our own node. Then the first of its two events grants. But
 // the one ahead held, or was the next to hold, and for a holder whose node another program deletes nothing is
 // promised. So no other may be ahead, not even a reader, which would go on holding.
