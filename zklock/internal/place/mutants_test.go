@@ -132,7 +132,7 @@ var _ = []mutant.Mutant{
 		Name:   "guard-takes-any-node",
 		Breaks: "a hold goes on with a node that another session has put in place of its own",
 		In:     (*guard).look,
-		Find:   "n.onRecall == nil && err == nil && p.owns(node) == nil",
+		Find:   "n.onRecall == nil && err == nil && p.$owns(node) == nil",
 		Put:    "n.onRecall == nil && err == nil",
 		Tests:  []string{"TestNodePutInPlaceOfOursIsNotOurs"},
 		By:     "zklock",

@@ -310,6 +310,15 @@ func (g *guard) look(n *guarded) {
 	}
 }
 
+// owns returns nil if this session has created a node that has the name of one of ours: another session may have put
+// one in its place.
+func (p *Place) owns(n driver.Node) error {
+	if n.Stat.EphemeralOwner != p.Desk.Session.ID() { // TestNodePutInPlaceOfOursIsNotOurs
+		return errs.ErrNodeGone
+	}
+	return nil
+}
+
 // wait returns true when the guard has something to do: after an event, when a node was
 // added to it, or when the connection has changed. It returns false if the session is over.
 func (g *guard) wait(moved <-chan struct{}) bool {

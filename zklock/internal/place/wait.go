@@ -203,15 +203,6 @@ func (p *Place) watchNodes(ctx context.Context) (own []*session.Watched, err err
 	return own, nil
 }
 
-// owns returns nil if this session has created a node that has the name of one of ours: another session may have put
-// one in its place.
-func (p *Place) owns(n driver.Node) error {
-	if n.Stat.EphemeralOwner != p.Desk.Session.ID() { // TestNodePutInPlaceOfOursIsNotOurs
-		return errs.ErrNodeGone
-	}
-	return nil
-}
-
 // missing returns the error of a read of one of our nodes, which has failed.
 func (p *Place) missing(c *contender, err error) error {
 	if errors.Is(err, driver.ErrNoNode) || errors.Is(err, errs.ErrNodeGone) {
