@@ -41,7 +41,7 @@ import (
 //     order. So do replies on two (see driver.Session), but the next server may lag behind an event. Then the
 //     client lists again. The lease is awaited before that read, and if Grant finds it too short, the read is repeated.
 //
-// Who stands ahead changes nothing of this. For a contender of another program, whose order the client does not know, it
+// Whatever stands ahead changes nothing of this. For a contender of another program, the order of which is not known, the client
 // lists again after each event; for permits, too, since one that leaves may have been passed. A candidate's place is that of a
 // mutex, and a kept name's goes as any other, when its client gives it up.
 //
