@@ -227,8 +227,10 @@ func (c *Client) acquire(ctx context.Context, a *acquisition, refused error) (lo
 // noteFailure lets Healthy know of a caller that got no answer of the ensemble for the time of a try, or for as long as
 // it has waited, and that met no other contender.
 func (c *Client) noteFailure(a *acquisition, err error) {
-	took := time.Since(time.UnixMilli(a.request.Origin.Since))
-	if a.request.Origin.Since != 0 && took > 0 && a.waitCtx == nil && (errors.Is(err, ErrUnavailable) || took >= c.cfg.Place.ConnectTimeout/4) {
+	if a.request.Origin.Since.IsZero() || a.waitCtx != nil { // it asked the ensemble for nothing, or had an answer
+		return
+	}
+	if took := time.Since(a.request.Origin.Since); errors.Is(err, ErrUnavailable) || took >= c.cfg.Place.ConnectTimeout/4 {
 		c.pool.Fail(took)
 	}
 }
@@ -249,7 +251,7 @@ func (c *Client) acquireLock(ctx context.Context, a *acquisition) (lock *Lock, e
 		return nil, err
 	}
 	defer c.local.Leave(&a.request)
-	a.request.Origin.Since = time.Now().UnixMilli()
+	a.request.Origin.Since = time.Now()
 	if inject := c.hooks.Inject; inject != nil {
 		a.request.Origin.Trace = inject(a.request.Ctx)
 	}

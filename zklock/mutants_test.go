@@ -80,6 +80,14 @@ var _ = []mutant.Mutant{
 		Tests: []string{"TestReentryAfterALossIsALoss"},
 	},
 	{
+		Name:   "failure-in-whole-milliseconds",
+		Breaks: "the client is healthy in an outage that began in the millisecond in which its caller asked",
+		In:     (*Client).noteFailure,
+		Find:   "time.Since(a.request.Origin.Since)",
+		Put:    "time.Since(a.request.Origin.Since.Truncate(time.Millisecond))",
+		Tests:  []string{"TestHealthyFailsWithItsCallers"},
+	},
+	{
 		Name:   "join-is-observed",
 		Breaks: "zklocktest.Order takes a join by Reenter for an acquisition that waits",
 		In:     (*Client).acquireLock,

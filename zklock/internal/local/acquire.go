@@ -55,13 +55,13 @@ func (q *Queue) comesLate(r *Request) error {
 	}
 	r.got.Drop(r.Caller.Handle())
 	r.got = nil
-	switch asked := time.UnixMilli(r.Origin.Since); {
+	switch {
 	case r.Try:
 	case r.apart:
-		q.queues.gate.gaveUp(r, asked)
+		q.queues.gate.gaveUp(r, r.Origin.Since)
 	default:
 		q.mu.Lock()
-		q.patience.leftLocked(r, asked, deadline)
+		q.patience.leftLocked(r, r.Origin.Since, deadline)
 		q.mu.Unlock()
 	}
 	session.Sleep(r.Ctx, time.Second, nil) // it ends soon, and the caller finds its error set then, as with any other wait

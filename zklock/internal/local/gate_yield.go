@@ -60,7 +60,7 @@ func (y *yielding) askedLocked(r *Request, got, behind bool) {
 		}
 	case behind && r.Caller != nil:
 		if now.Sub(y.failed) < pressedFor {
-			y.pause = min(max(2*y.pause, now.Sub(time.UnixMilli(r.Origin.Since)), breath), maxPause)
+			y.pause = min(max(2*y.pause, now.Sub(r.Origin.Since), breath), maxPause)
 		}
 		y.failed = now
 	}

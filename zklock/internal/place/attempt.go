@@ -35,7 +35,7 @@ type Request struct {
 func (r *Request) data(cfg *Settings, keep bool) queue.Data {
 	d := queue.Data{Host: cfg.Host, PID: cfg.PID, Mode: r.Mode.String(), Keep: keep, Candidacy: r.Candidacy}
 	if !keep {
-		d.Label, d.Since, d.Trace, d.Revocable = r.Origin.Label, r.Origin.Since, r.Origin.Trace, r.Origin.Revocable
+		d.Label, d.Since, d.Trace, d.Revocable = r.Origin.Label, r.Origin.since(), r.Origin.Trace, r.Origin.Revocable
 	}
 	return d
 }

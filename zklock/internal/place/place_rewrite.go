@@ -96,7 +96,7 @@ func (p *Place) describe(d *queue.Data, waiting *Origin) (dataTurn uint32) {
 		return 0
 	}
 	d.Label, d.Trace, d.Revocable, d.Keep = o.Label, o.Trace, o.Revocable, false
-	d.Asked(o.Since) // TestDataOfAnotherHolderStillSayHowLateTheNodeIs
+	d.Asked(o.since()) // TestDataOfAnotherHolderStillSayHowLateTheNodeIs
 	return dataTurn
 }
 
@@ -125,7 +125,7 @@ func (p *Place) Relabel(d *queue.Data) {
 	defer p.Desk.mu.Unlock()
 	if d.Label = o.Label; p.hold != h || p.dataTurn != p.turn {
 		d.Trace, d.Revocable = o.Trace, o.Revocable
-		d.Asked(o.Since)
+		d.Asked(o.since())
 	}
 }
 

@@ -2,6 +2,7 @@ package place
 
 import (
 	"testing"
+	"time"
 
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 	"github.com/zklock/go-zklock/zklock/internal/session"
@@ -13,7 +14,7 @@ type asked struct {
 	since int64
 }
 
-func (d asked) Origin() Origin               { return Origin{Label: "next", Since: d.since} }
+func (d asked) Origin() Origin               { return Origin{Label: "next", Since: time.UnixMilli(d.since)} }
 func (d asked) RecallHandler() RecallHandler { return nil }
 
 // A place's node was created a minute late. Whatever describes another holder in its data, they still

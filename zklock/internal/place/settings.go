@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/zklock/go-zklock/internal/nearest"
 	"github.com/zklock/go-zklock/zklock/driver"
@@ -127,9 +128,17 @@ func NewShared(cfg *Settings) *Shared { return &Shared{cfg: cfg} }
 // Origin describes the request that a place was taken for. It goes into the data of the
 // queue nodes, where other clients read it.
 type Origin struct {
-	Label, Trace string // WithLabel's label, and the trace context that the Inject hook returned
-	Since        int64  // when the request began, in milliseconds since the Unix epoch
-	Revocable    bool   // its caller gets requests to give the lock back
+	Label, Trace string    // WithLabel's label, and the trace context that the Inject hook returned
+	Since        time.Time // when the request began, with the monotonic clock; zero if there is none
+	Revocable    bool      // its caller gets requests to give the lock back
+}
+
+// since returns Since in milliseconds since the Unix epoch, as nodes tell it; 0 if there is none.
+func (o Origin) since() int64 {
+	if o.Since.IsZero() {
+		return 0
+	}
+	return o.Since.UnixMilli()
 }
 
 // parentMark is the data of a lock's znode that this library has created, and may overwrite. A
