@@ -229,7 +229,7 @@ func TestIdleContainersAreRemoved(t *testing.T) {
 // more requests than they would one by one.
 func TestRefusedRemovalFailsNoOtherRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := memdriver.New(memdriver.WithLatency(time.Millisecond)) // so that writes pile up and go in groups
+		e := memdriver.New(memdriver.WithLatency(5 * time.Millisecond)) // so that writes pile up and go in groups
 		var reaped, refused atomic.Int64
 		hooks := zklock.Hooks{Operation: func(ctx context.Context, ev zklock.OperationEvent) (context.Context, func(error)) {
 			return ctx, func(err error) {

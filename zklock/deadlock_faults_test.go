@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/internal/memcontrol"
+	"github.com/zklock/go-zklock/internal/testkit/corekit"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/faultdriver"
@@ -273,7 +274,7 @@ func TestCostOfLooks(t *testing.T) {
 		{16, 16, true, memcontrol.Ops{Children: 16, Gets: 48}},
 		{1, 16, true, memcontrol.Ops{Children: 1, Gets: 32}},
 		{1, 1000, false, memcontrol.Ops{Children: 1, Gets: 1}}, // it asks whether the servers read as much as the session's end has
-		{100, 1000, false, memcontrol.Ops{Children: 200}},
+		{corekit.Crowd(100), corekit.Crowd(1000), false, memcontrol.Ops{Children: 2 * corekit.Crowd(100)}},
 	} {
 		got := run(c.clients, c.members, c.ring)
 		t.Logf("%4d clients, %4d nested waits, ring %v: %+v", c.clients, c.members, c.ring, got)

@@ -356,7 +356,11 @@ func TestRecallAfterAReconnectIsBounded(t *testing.T) {
 				t.Fatal(err)
 			}
 			longest := time.Duration(0)
-			for i := range 50 {
+			rounds := 50
+			if together > 1 { // each round has as many random pauses
+				rounds = corekit.Crowd(rounds)
+			}
+			for i := range rounds {
 				comes := time.Duration(0) // every other time, so that some of the random pauses are long
 				if i%2 == 0 {
 					comes = time.Duration(i/2%10) * timeout / 40
@@ -398,7 +402,8 @@ func TestRecallAfterAReconnectIsBounded(t *testing.T) {
 // time do two hold the lock. All get it, and the first process has given up its kept place by then.
 func TestRecallStorm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const clients, rounds = 100, 20
+		const clients = 100
+		rounds := corekit.Crowd(20)
 		e := memdriver.New(memdriver.WithServers(3), memdriver.WithLatency(time.Millisecond))
 		in := &corekit.Section{Room: 1}
 		all := make([]*zklock.Client, clients)

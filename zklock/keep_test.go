@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/internal/memcontrol"
+	"github.com/zklock/go-zklock/internal/testkit/corekit"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/faultdriver"
@@ -425,33 +426,33 @@ func TestKeepNeedsHandover(t *testing.T) {
 // client, and given up when their time is over.
 func TestManyKeptNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const n = 10_000
+		tenth := corekit.Crowd(1000)
 		e := memdriver.New()
-		a, b := keeping(t, e, "keep", "1m", "keep_max", "9000"), connect(t, e.Connector(), nil)
-		all := names(n)
+		a, b := keeping(t, e, "keep", "1m", "keep_max", fmt.Sprint(9*tenth)), connect(t, e.Connector(), nil)
+		all := names(10 * tenth)
 		for _, name := range all {
 			keepQuickly(t, a.Mutex(name))
 		}
 		synctest.Wait()
-		if got := a.Stats().Kept; got != 9000 || nodes(e) != 9000 {
-			t.Fatalf("%d are kept, %d nodes, want 9000", got, nodes(e))
+		if got := a.Stats().Kept; got != 9*tenth || nodes(e) != 9*tenth {
+			t.Fatalf("%d are kept, %d nodes, want %d", got, nodes(e), 9*tenth)
 		}
 		spent := cost(e, func() {
-			for _, name := range all[2000:] {
+			for _, name := range all[2*tenth:] {
 				mustRelease(t, mustLock(t)(a.Mutex(name).Acquire(t.Context())))
 			}
 		})
 		if spent.Children+spent.MultiOps+spent.Gets > 50 { // heartbeats
-			t.Errorf("8,000 turns of kept names cost %+v", spent)
+			t.Errorf("%d turns of kept names cost %+v", 8*tenth, spent)
 		}
 		var others sync.WaitGroup
-		for _, name := range all[9000:] {
+		for _, name := range all[9*tenth:] {
 			others.Go(func() { mustRelease(t, mustLock(t)(b.Mutex(name).Acquire(t.Context()))) })
 		}
 		others.Wait()
 		synctest.Wait()
-		if got := a.Stats().Kept; got != 8000 {
-			t.Errorf("%d are kept after 1,000 recalls, want 8000", got)
+		if got := a.Stats().Kept; got != 8*tenth {
+			t.Errorf("%d are kept after %d recalls, want %d", got, tenth, 8*tenth)
 		}
 		time.Sleep(2 * time.Minute)
 		if got := a.Stats().Kept; got != 0 || nodes(e) != 0 || memcontrol.Of(e).WatchCount() != 0 {

@@ -465,7 +465,8 @@ func TestWakeWhileSyncsAreRefused(t *testing.T) {
 		}
 		return faultdriver.None()
 	}
-	for after := time.Duration(0); after < 8*time.Second; after += 100 * time.Millisecond {
+	step := 8 * time.Second / time.Duration(corekit.Crowd(80))
+	for after := time.Duration(0); after < 8*time.Second; after += step {
 		if lost, inOrder := wake(t, refuse, after, func() {}); lost > 0 || !inOrder {
 			t.Errorf("woken after %v: %d sessions were lost; got the lock in its turn: %v", after, lost, inOrder)
 		}

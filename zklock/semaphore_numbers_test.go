@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/internal/memcontrol"
+	"github.com/zklock/go-zklock/internal/testkit/corekit"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/faultdriver"
 	"github.com/zklock/go-zklock/zklock/memdriver"
@@ -119,7 +120,7 @@ func (h *numbers) leave(number int) {
 func TestPermitsWhoseNumberChanges(t *testing.T) {
 	const most, clients, goroutines, rounds = 4, 4, 3, 12
 	reached, ofClient := 0, []int{2, 3, most, most}
-	for seed := range uint64(20) {
+	for seed := range uint64(corekit.Crowd(20)) {
 		synctest.Test(t, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 0))
 			e := memdriver.New(memdriver.WithLatency(time.Millisecond))

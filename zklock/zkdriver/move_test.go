@@ -315,7 +315,8 @@ func TestCallInAnElectionCostsNoSession(t *testing.T) {
 				var client *zklock.Client
 				for range 3 { // the first holds, the second is the first in line, and the third rests
 					client, _ = w.open(t, timeout, 0, zklock.Hooks{})
-					waits.Go(func() { _, _ = client.Mutex("queue").Acquire(ctx) })
+					queue := client.Mutex("queue")
+					waits.Go(func() { _, _ = queue.Acquire(ctx) })
 					<-time.After(time.Second)
 				}
 				<-time.After(timeout/2 + time.Duration(phase)*timeout/80)
