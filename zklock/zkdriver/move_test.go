@@ -2,12 +2,9 @@ package zkdriver_test
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -689,22 +686,9 @@ func TestSlowServersKeepTheirSessions(t *testing.T) {
 // The questions work over TLS, too.
 func TestSilentServerIsLeftOverTLS(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		k := newPKI(t, "zk1")
-		pair, err := tls.X509KeyPair(k.cert, k.key)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ca := filepath.Join(t.TempDir(), "ca.pem")
-		if err := os.WriteFile(ca, k.ca, 0o600); err != nil {
-			t.Fatal(err)
-		}
 		w := newTriad(t, 2*time.Second)
-		w.n.Serve(&tls.Config{Certificates: []tls.Certificate{pair}})
-		u := w.n.URL()
-		u.Scheme = "zks"
-		u.Params.Set("tls_ca", ca)
-		u.Params.Set("tls_server_name", "zk1")
-		c := open(t, u)
+		w.n.Encrypt(t.TempDir())
+		c := open(t, w.n.URL())
 		s, err := c.Connect(within(t, 10*time.Second), 30*time.Second)
 		if err != nil {
 			t.Fatal(err)

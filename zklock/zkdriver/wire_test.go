@@ -2,11 +2,9 @@ package zkdriver_test
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -224,22 +222,9 @@ func TestNamesThatFail(t *testing.T) {
 // A server that stops in the TLS handshake is passed by, in the time of an attempt.
 func TestTLSHandshakeThatStops(t *testing.T) {
 	bubble(t, func(t *testing.T, e *memdriver.Ensemble, n *wire.Network) {
-		k := newPKI(t, "zk1")
-		pair, err := tls.X509KeyPair(k.cert, k.key)
-		if err != nil {
-			t.Fatal(err)
-		}
-		n.Serve(&tls.Config{Certificates: []tls.Certificate{pair}})
+		n.Encrypt(t.TempDir())
 		n.Stop(0, wire.TLSHello, true)
-		ca := filepath.Join(t.TempDir(), "ca.pem")
-		if err := os.WriteFile(ca, k.ca, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		u := n.URL()
-		u.Scheme = "zks"
-		u.Params.Set("tls_ca", ca)
-		u.Params.Set("tls_server_name", "zk1")
-		c := open(t, u)
+		c := open(t, n.URL())
 		for range 3 {
 			began := time.Now()
 			s, err := c.Connect(t.Context(), 10*time.Second)

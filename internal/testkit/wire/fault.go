@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"crypto/tls"
 	"errors"
 	"math/rand/v2"
 	"slices"
@@ -61,9 +60,6 @@ func (n *Network) Seed(seed uint64) {
 	defer n.mu.Unlock()
 	n.rng = rand.New(rand.NewPCG(seed, 1))
 }
-
-// Serve makes the servers speak TLS.
-func (n *Network) Serve(config *tls.Config) { n.tls = config }
 
 // Authenticate makes the servers authenticate a user with the SASL mechanism DIGEST-MD5. Without it they stop at SASLHello.
 func (n *Network) Authenticate(user, password string) { n.user, n.password = user, password }

@@ -16,7 +16,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"net"
 	"net/netip"
@@ -39,7 +38,8 @@ type Network struct {
 	control memcontrol.Controls
 	rest    func()
 	serving sync.WaitGroup
-	tls     *tls.Config
+	tls     *tls.Config // see Encrypt
+	ca      string
 
 	user, password string // see Authenticate
 
@@ -108,7 +108,12 @@ func (n *Network) URL(hosts ...string) driver.URL {
 			hosts = append(hosts, Addr(i))
 		}
 	}
-	return driver.URL{Scheme: "zk", Hosts: hosts, Options: []any{&client{n}}, Params: url.Values{}}
+	u := driver.URL{Scheme: "zk", Hosts: hosts, Options: []any{&client{n}}, Params: url.Values{}}
+	if n.tls != nil {
+		u.Scheme = "zks"
+		u.Params.Set("tls_ca", n.ca)
+	}
+	return u
 }
 
 // Connector opens a connector of zkdriver, which authenticates if user is not "", and as the user of Authenticate, if there is one. It panics if zkdriver
@@ -131,7 +136,11 @@ func (n *Network) Connector(user string, hosts ...string) driver.Connector {
 }
 
 // Addr returns the address of a server.
-func Addr(server int) string { return fmt.Sprintf("10.0.0.%d:2181", server+1) }
+func Addr(server int) string { return address(server).String() }
+
+func address(server int) netip.AddrPort {
+	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(server + 1)}), 2181)
+}
 
 // LookupHost implements netcontrol.Network.
 func (n *Network) LookupHost(ctx context.Context, host string) ([]string, error) {
@@ -182,7 +191,7 @@ func (n *client) dial(ctx context.Context, addr string) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	i := slices.IndexFunc(n.hosts, func(h *host) bool { return Addr(h.index) == at.String() })
+	i := slices.IndexFunc(n.hosts, func(h *host) bool { return address(h.index) == at })
 	for {
 		var h *host
 		hangs, refused, trip := true, false, time.Second // a packet without an answer is sent again
@@ -222,7 +231,7 @@ func (n *client) connect(h *host) (net.Conn, error) {
 	}
 	n.ports++
 	local := net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr("10.0.1.1"), n.ports))
-	remote := net.TCPAddrFromAddrPort(netip.MustParseAddrPort(Addr(h.index)))
+	remote := net.TCPAddrFromAddrPort(address(h.index))
 	up := &stream{net: n.Network, host: h, up: true, wake: make(chan struct{}, 1)}
 	down := &stream{net: n.Network, host: h, wake: make(chan struct{}, 1)}
 	c := &Conn{net: n.Network, from: n, host: h,

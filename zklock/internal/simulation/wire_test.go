@@ -26,19 +26,23 @@ type wired struct {
 	up    time.Duration
 	down  time.Duration
 	sasl  bool // clients authenticate on each connection
+	tls   bool
 }
 
 // layWire puts the protocol between clients and servers. It draws from a generator of its own.
-func (w *world) layWire() {
+func (w *world) layWire(t *testing.T) {
 	rng := rand.New(rand.NewPCG(w.seed, 0x317e))
 	w.faults = append(slices.Clone(breakages), wireBreakages...)
 	w.net = wire.New(w.ensemble)
 	w.net.Seed(w.seed)
-	w.wired = wired{rng.IntN(3) == 0, rng.IntN(2) == 0, w.p.latency, w.p.latency / time.Duration(1+rng.IntN(3)), rng.IntN(4) == 0}
+	w.wired = wired{rng.IntN(3) == 0, rng.IntN(2) == 0, w.p.latency, w.p.latency / time.Duration(1+rng.IntN(3)), rng.IntN(4) == 0, rng.IntN(4) == 0}
 	w.trace.note("wire %+v", w.wired)
 	w.net.Tear(w.wired.torn)
 	if w.wired.sasl {
 		w.net.Authenticate("alice", "open sesame")
+	}
+	if w.wired.tls {
+		w.net.Encrypt(t.TempDir(), shop)
 	}
 	w.serveNames()
 	for i := range w.p.servers {
@@ -180,10 +184,14 @@ var wireBreakages = []breakage{
 		return w.cutServer("machine gone", n, func() { w.net.Gone(n, false) })
 	}},
 	{kind: "handshakes hang", weight: 2, do: func(w *world, p *process) string {
-		n, stage := w.rng.IntN(w.p.servers), wire.Hello
-		if w.wired.sasl && w.rng.IntN(2) == 0 {
-			stage = wire.SASLHello
+		n, stages := w.rng.IntN(w.p.servers), []wire.Stage{wire.Hello}
+		if w.wired.sasl {
+			stages = append(stages, wire.SASLHello)
 		}
+		if w.wired.tls {
+			stages = append(stages, wire.TLSHello)
+		}
+		stage := stages[w.rng.IntN(len(stages))]
 		w.net.Stop(n, stage, true)
 		w.ensemble.KillConnection(p.session.Load())
 		return fmt.Sprintf("server %d, stage %d", n, stage) + w.lasting("handshakes hang", nil, func() { w.net.Stop(n, stage, false) })

@@ -107,7 +107,7 @@ func newWorld(t *testing.T, seed uint64, tally *tally, o options) *world {
 		w.ledger = newLedger(w)
 	}
 	if o.wire {
-		w.layWire()
+		w.layWire(t)
 	}
 	registry, err := w.ensemble.Connector().Connect(t.Context(), 20*simTick)
 	if err != nil {
