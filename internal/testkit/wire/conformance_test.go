@@ -75,7 +75,7 @@ func (h harness) Reaping() time.Duration { return 2 * reap }
 
 func (h harness) Parallel() bool { return false }
 
-func newHarness(servers int, trip time.Duration, torn bool) func(*testing.T) drivertest.Harness {
+func newHarness(servers int, trip time.Duration, torn, encrypted bool) func(*testing.T) drivertest.Harness {
 	return func(t *testing.T) drivertest.Harness {
 		e := memdriver.New(memdriver.WithServers(servers), memdriver.WithLatency(trip), memdriver.WithTickTime(tick), memdriver.WithReapInterval(reap))
 		n := wire.New(e)
@@ -83,6 +83,9 @@ func newHarness(servers int, trip time.Duration, torn bool) func(*testing.T) dri
 			n.Distance(i, trip, trip/2, trip)
 		}
 		n.Tear(torn)
+		if encrypted {
+			n.Encrypt(t.TempDir())
+		}
 		t.Cleanup(func() {
 			n.Close()
 			_ = e.Close()
@@ -93,9 +96,13 @@ func newHarness(servers int, trip time.Duration, torn bool) func(*testing.T) dri
 
 // The suite holds zkdriver and go-zookeeper to the protocol of these servers, in virtual time.
 func TestConformance(t *testing.T) {
-	drivertest.RunSynctest(t, newHarness(1, 0, false))
+	drivertest.RunSynctest(t, newHarness(1, 0, false, false))
 }
 
 func TestConformanceFarAndTorn(t *testing.T) {
-	drivertest.RunSynctest(t, newHarness(3, 3*time.Millisecond, true))
+	drivertest.RunSynctest(t, newHarness(3, 3*time.Millisecond, true, false))
+}
+
+func TestConformanceOverTLS(t *testing.T) {
+	drivertest.RunSynctest(t, newHarness(3, 3*time.Millisecond, true, true))
 }

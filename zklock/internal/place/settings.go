@@ -133,7 +133,7 @@ type Origin struct {
 	Revocable    bool      // its caller gets requests to give the lock back
 }
 
-// since returns Since in milliseconds since the Unix epoch, as nodes tell it; 0 if there is none.
+// since returns Since in milliseconds since the Unix epoch, as the data of nodes have it; 0 if there is none.
 func (o Origin) since() int64 {
 	if o.Since.IsZero() {
 		return 0
