@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/internal/testkit/leaks"
+	"github.com/zklock/go-zklock/internal/testkit/wire"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/zkdriver"
 )
@@ -41,8 +42,10 @@ const sid = 0x1234
 // peer is a server that speaks as much of the protocol as a test implements. It runs
 // script for each connection; the first connection has number 1.
 type peer struct {
-	net.Listener
-	wg sync.WaitGroup
+	net.Listener // nil for a server of a network in memory
+	wg           sync.WaitGroup
+	at           string
+	options      []any
 
 	mu    sync.Mutex
 	conns []*link // guarded by mu
@@ -59,17 +62,14 @@ func newPeer(t *testing.T, script func(l *link)) *peer {
 }
 
 func servePeer(t *testing.T, ln net.Listener, script func(l *link)) *peer {
-	p := &peer{Listener: ln}
+	p := &peer{Listener: ln, at: ln.Addr().String()}
 	p.wg.Go(func() {
 		for {
 			conn, err := ln.Accept()
 			if err != nil {
 				return
 			}
-			p.mu.Lock()
-			l := &link{Conn: conn, n: len(p.conns) + 1, timeout: time.Minute}
-			p.conns = append(p.conns, l)
-			p.mu.Unlock()
+			l := p.link(conn)
 			p.wg.Go(func() {
 				defer conn.Close()
 				script(l)
@@ -82,6 +82,21 @@ func servePeer(t *testing.T, ln net.Listener, script func(l *link)) *peer {
 		p.wg.Wait()
 	})
 	return p
+}
+
+// virtual starts a peer in place of a server of a network in memory, for a test in virtual time.
+func virtual(n *wire.Network, server int, script func(l *link)) *peer {
+	p := &peer{at: wire.Addr(server), options: n.URL().Options}
+	n.Script(server, func(conn net.Conn) { script(p.link(conn)) })
+	return p
+}
+
+func (p *peer) link(conn net.Conn) *link {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	l := &link{Conn: conn, n: len(p.conns) + 1, timeout: time.Minute}
+	p.conns = append(p.conns, l)
+	return l
 }
 
 // drop closes all connections.
@@ -100,9 +115,11 @@ func (p *peer) accepted() int {
 	return len(p.conns)
 }
 
-func (p *peer) addr() string { return p.Addr().String() }
+func (p *peer) addr() string { return p.at }
 
-func (p *peer) url() driver.URL { return driver.URL{Scheme: "zk", Hosts: []string{p.addr()}} }
+func (p *peer) url() driver.URL {
+	return driver.URL{Scheme: "zk", Hosts: []string{p.addr()}, Options: p.options}
+}
 
 // link is one connection to a peer.
 type link struct {

@@ -3,6 +3,7 @@ package wire
 import (
 	"errors"
 	"math/rand/v2"
+	"net"
 	"slices"
 	"time"
 )
@@ -59,6 +60,11 @@ func (n *Network) Seed(seed uint64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.rng = rand.New(rand.NewPCG(seed, 1))
+}
+
+// Script has f answer the connections to a server, in place of the ensemble. A connection ends when f returns.
+func (n *Network) Script(server int, f func(c net.Conn)) {
+	n.change(server, func(h *host) { h.script = f })
 }
 
 // Authenticate makes the servers authenticate a user with the SASL mechanism DIGEST-MD5. Without it they stop at SASLHello.

@@ -62,6 +62,7 @@ type host struct {
 	late               time.Duration
 	gone, stopped, off bool
 	stops              map[Stage]bool
+	script             func(net.Conn)
 	arrivals           []time.Time // of connections
 	asked              int         // connections that asked for the server's status
 }

@@ -45,6 +45,13 @@ type request struct {
 func (c *Conn) serve() {
 	defer c.net.forget(c)
 	defer c.server.Close()
+	c.net.mu.Lock()
+	script := c.host.script
+	c.net.mu.Unlock()
+	if script != nil {
+		script(c.server)
+		return
+	}
 	var in net.Conn = c.server
 	if c.net.tls != nil {
 		t := tls.Server(c.server, c.net.tls)
