@@ -26,17 +26,7 @@ const (
 	maxFirstPause = 250 * time.Millisecond
 )
 
-// clock measures the pauses; tests replace it.
-type clock struct {
-	now func() time.Time
-
-	// sleep returns false, and returns early, when ctx ends.
-	sleep func(ctx context.Context, d time.Duration) bool
-}
-
-// wallClock returns the clock that is used outside of tests.
-func wallClock() clock { return clock{now: time.Now, sleep: sleep} }
-
+// sleep returns false, and returns early, when ctx ends.
 func sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -59,8 +49,6 @@ type probed struct {
 // elects a leader accepts connections and closes them, so opening a session fails
 // after a second; then the user tries again with a new session.
 type backoff struct {
-	clock clock
-
 	mu     sync.Mutex
 	rounds int       // failed rounds since the last handshake; guarded by mu
 	last   time.Time // when the newest of them ended; guarded by mu
@@ -92,7 +80,7 @@ func (b *backoff) noted(server string) (f failure, ok bool) {
 func (b *backoff) probe(server string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	now := b.clock.now()
+	now := time.Now()
 	if p, ok := b.probed[server]; ok && now.Before(p.again) {
 		return false
 	}
@@ -109,7 +97,7 @@ func (b *backoff) probe(server string) bool {
 func (b *backoff) found(server string, verdict error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	switch now := b.clock.now(); {
+	switch now := time.Now(); {
 	case verdict == nil:
 		b.probed[server] = probed{now.Add(probeSoon), nil}
 	case classify(verdict) == permanent:
@@ -132,7 +120,7 @@ func (b *backoff) failed() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.rounds++
-	b.last = b.clock.now()
+	b.last = time.Now()
 }
 
 // reset records a connection that was good or has answered a request. rounds is the number of
@@ -140,7 +128,7 @@ func (b *backoff) failed() {
 func (b *backoff) reset(rounds int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.rounds, b.last = rounds, b.clock.now()
+	b.rounds, b.last = rounds, time.Now()
 	clear(b.errs)
 	clear(b.probed)
 }
@@ -153,5 +141,5 @@ func (b *backoff) left(timeout time.Duration) time.Duration {
 		return 0
 	}
 	p := min(minPause<<min(b.rounds-1, 10), maxPause, max(timeout/pausesInTimeout, minPause))
-	return p/2 + rand.N(p/2) - b.clock.now().Sub(b.last)
+	return p/2 + rand.N(p/2) - time.Since(b.last)
 }

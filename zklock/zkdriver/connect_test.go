@@ -12,7 +12,9 @@ import (
 
 	"github.com/zklock/go-zklock/internal/testkit/ports"
 	"github.com/zklock/go-zklock/internal/testkit/wait"
+	"github.com/zklock/go-zklock/internal/testkit/wire"
 	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/memdriver"
 	"github.com/zklock/go-zklock/zklock/zkdriver"
 )
 
@@ -76,57 +78,52 @@ func TestConnectToSomethingElseFailsAtOnce(t *testing.T) {
 }
 
 func TestConnectToOneThatOnlyClosesGivesUpSoon(t *testing.T) {
-	p := newPeer(t, func(*link) {})
-	c, clock := withClock(t, p.url())
-	start := clock.now()
-	passed := func() time.Duration { return clock.now().Sub(start) }
-	// After a second of pauses, the next one ends only with the session.
-	zkdriver.UseClock(c, clock.now, func(ctx context.Context, d time.Duration) bool {
-		if passed() >= time.Second {
-			<-ctx.Done()
+	bubble(t, func(t *testing.T, _ *memdriver.Ensemble, n *wire.Network) {
+		p := virtual(n, 0, func(*link) {})
+		start := time.Now()
+		_, err := open(t, p.url()).Connect(within(t, 10*time.Second), 10*time.Second)
+		if took := time.Since(start); took < time.Second || took > 2*time.Second { // the last pause takes a second at most
+			t.Errorf("Connect took %v, want a second and the pause that has begun: %v", took, err)
 		}
-		return clock.sleep(ctx, d)
+		matches(t, err, zkdriver.ErrNotZooKeeper, driver.ErrNotSent)
+		// Attempts have pauses of 20, 40, 80... ms between them, for a second.
+		if n := p.accepted(); n < 2 || n > 20 {
+			t.Errorf("%d attempts in about a second", n)
+		}
 	})
-	_, err := c.Connect(within(t, atOnce), 10*time.Second)
-	if took := passed(); took < time.Second || errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("Connect took %v, want a second and no more: %v", took, err)
-	}
-	matches(t, err, zkdriver.ErrNotZooKeeper, driver.ErrNotSent)
-	// Attempts have pauses of 20, 40, 80... ms between them, for a second.
-	if n := p.accepted(); n < 2 || n > 20 {
-		t.Errorf("%d attempts in about a second", n)
-	}
 }
 
 // A caller's time often ends while an attempt on a server is under way. Then the error says what
 // the server did to the session before, which is more useful than "no answer yet".
 func TestConnectSaysWhatTheServerDidBefore(t *testing.T) {
-	var hangs atomic.Bool
-	asked := make(chan struct{}, 10)
-	p := newPeer(t, func(l *link) {
-		if hangs.Load() {
-			_, _ = l.readFrame()
-			asked <- struct{}{}
-			_, _ = l.readFrame() // until the client gives up
+	bubble(t, func(t *testing.T, _ *memdriver.Ensemble, n *wire.Network) {
+		var hangs atomic.Bool
+		asked := make(chan struct{}, 10)
+		p := virtual(n, 0, func(l *link) {
+			if hangs.Load() {
+				_, _ = l.readFrame()
+				asked <- struct{}{}
+				_, _ = l.readFrame() // until the client gives up
+			}
+		})
+		c := open(t, p.url())
+		if _, err := c.Connect(within(t, 10*time.Second), 10*time.Second); !errors.Is(err, zkdriver.ErrNotZooKeeper) {
+			t.Fatalf("%v, want ErrNotZooKeeper", err)
+		}
+		hangs.Store(true)
+		for range 3 { // an attempt that was cut off says nothing of the server
+			ctx, cancel := context.WithCancel(within(t, 10*time.Second))
+			go func() {
+				<-asked
+				cancel()
+			}()
+			_, err := c.Connect(ctx, 10*time.Second)
+			matches(t, err, context.Canceled, driver.ErrNotSent)
+			if err != nil && !strings.Contains(err.Error(), "closed the connection before it answered") {
+				t.Errorf("error %q does not say what the server did before", err)
+			}
 		}
 	})
-	c := open(t, p.url())
-	if _, err := c.Connect(within(t, 4*atOnce), 10*time.Second); !errors.Is(err, zkdriver.ErrNotZooKeeper) {
-		t.Fatalf("%v, want ErrNotZooKeeper", err)
-	}
-	hangs.Store(true)
-	for range 3 { // an attempt that was cut off says nothing of the server
-		ctx, cancel := context.WithCancel(within(t, 4*atOnce))
-		go func() {
-			<-asked
-			cancel()
-		}()
-		_, err := c.Connect(ctx, 10*time.Second)
-		matches(t, err, context.Canceled, driver.ErrNotSent)
-		if err != nil && !strings.Contains(err.Error(), "closed the connection before it answered") {
-			t.Errorf("error %q does not say what the server did before", err)
-		}
-	}
 }
 
 // A caller may ask for the reason at any time: while the first attempt is under way, when Connect has

@@ -45,7 +45,7 @@ func (d Driver) OpenConnector(u driver.URL) (driver.Connector, error) {
 	}
 	life, end := context.WithCancel(context.Background())
 	return &connector{
-		config: c, first: newFirstServers(), backoff: &backoff{clock: wallClock()}, life: life, end: end,
+		config: c, first: newFirstServers(), backoff: &backoff{}, life: life, end: end,
 		trying: make(map[*session]struct{}), opened: make(map[*session]struct{}),
 	}, nil
 }

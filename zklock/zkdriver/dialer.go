@@ -52,7 +52,6 @@ type dialer struct {
 	turns   turns
 	life    context.Context // ends when the session needs no more connections
 
-	clock   clock
 	started time.Time // when the session began to look for a server; immutable
 
 	mu       sync.Mutex
@@ -78,8 +77,7 @@ func newDialer(life context.Context, s *session, c *config, b *backoff, order []
 		config:   c,
 		turns:    turns{order: order},
 		life:     life,
-		clock:    b.clock,
-		started:  b.clock.now(),
+		started:  time.Now(),
 		backoff:  b,
 		opening:  true,
 		due:      true,
@@ -220,7 +218,7 @@ func (d *dialer) pause() error {
 	d.mu.Lock()
 	if !d.since.IsZero() {
 		switch {
-		case d.clock.now().Sub(d.since) >= settled:
+		case time.Since(d.since) >= settled:
 			d.backoff.reset(0)
 			d.tried, d.due = 0, false
 			p = rand.N(max(min(timeout/firstPause, maxFirstPause), 1))
@@ -239,7 +237,7 @@ func (d *dialer) pause() error {
 	if d.life.Err() != nil {
 		return errSessionOver
 	}
-	if p > 0 && !d.clock.sleep(d.life, p) {
+	if p > 0 && !sleep(d.life, p) {
 		return errSessionOver
 	}
 	return nil
@@ -262,9 +260,9 @@ func (d *dialer) succeeded() {
 	if d.opening {
 		d.opening = false
 		d.backoff.reset(0)
-		d.backoff = &backoff{clock: d.clock}
+		d.backoff = &backoff{}
 	}
-	d.since = d.clock.now()
+	d.since = time.Now()
 	d.endLocked()
 	clear(d.errs)
 }
@@ -339,7 +337,7 @@ func (d *dialer) hopelessLocked() bool {
 		worst[name] = max(worst[name], f.kind)
 	}
 	for _, kind := range worst {
-		if kind == passing || kind == silent && d.clock.now().Sub(d.started) < silence {
+		if kind == passing || kind == silent && time.Since(d.started) < silence {
 			return false
 		}
 	}

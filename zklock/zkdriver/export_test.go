@@ -68,12 +68,6 @@ func WatchChannels(s driver.Session) (n int) {
 	return n
 }
 
-// UseClock replaces the clock that a connector measures its pauses by. The connector must not
-// have been used yet.
-func UseClock(c driver.Connector, now func() time.Time, sleep func(context.Context, time.Duration) bool) {
-	c.(*connector).backoff.clock = clock{now, sleep}
-}
-
 // NewDigestExchange makes an Exchange of DIGEST-MD5 for a service, with a nonce that is given.
 func NewDigestExchange(user, password, uri, cnonce string) Exchange {
 	return &digestExchange{user: user, password: driver.NewSecret(password), uri: uri, cnonce: cnonce}
@@ -88,7 +82,7 @@ var ErrNotZooKeeper = errNotZooKeeper
 // SuperviseEndedClient starts the supervisor of a session whose client has ended, before the session
 // has. stop ends it.
 func SuperviseEndedClient() (stop func()) {
-	s := newSession(&config{}, nil, &backoff{clock: wallClock()}, time.Second)
+	s := newSession(&config{}, nil, &backoff{}, time.Second)
 	s.quit.Do(func() { close(s.quitting) })
 	events := make(chan zk.Event)
 	close(events)

@@ -48,7 +48,8 @@ type peer struct {
 	options      []any
 
 	mu    sync.Mutex
-	conns []*link // guarded by mu
+	conns []*link     // guarded by mu
+	times []time.Time // when each was accepted; guarded by mu
 }
 
 // newPeer starts a peer on loopback that stops at the end of the test.
@@ -95,7 +96,7 @@ func (p *peer) link(conn net.Conn) *link {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	l := &link{Conn: conn, n: len(p.conns) + 1, timeout: time.Minute}
-	p.conns = append(p.conns, l)
+	p.conns, p.times = append(p.conns, l), append(p.times, time.Now())
 	return l
 }
 
@@ -113,6 +114,17 @@ func (p *peer) accepted() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.conns)
+}
+
+// pauses returns the times between the connections so far, which were dialled one after the other, and forgets these.
+func (p *peer) pauses() (all []time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := range len(p.times) - 1 {
+		all = append(all, p.times[i+1].Sub(p.times[i]))
+	}
+	p.times = nil
+	return all
 }
 
 func (p *peer) addr() string { return p.at }

@@ -2,20 +2,21 @@ package zkdriver_test
 
 import (
 	"io"
-	"net"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/testkit/wire"
 	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/memdriver"
 	"github.com/zklock/go-zklock/zklock/zkdriver"
 )
 
 // answersText makes a peer that gives one answer to the four letters srvr. On
 // anything else it closes the connection, as ZooKeeper does.
-func answersText(t *testing.T, answer string, asked *atomic.Int32) *peer {
-	return newPeer(t, func(l *link) {
+func answersText(n *wire.Network, answer string, asked *atomic.Int32) *peer {
+	return virtual(n, 0, func(l *link) {
 		first := make([]byte, 4)
 		if _, err := io.ReadFull(l, first); err != nil {
 			return
@@ -23,10 +24,6 @@ func answersText(t *testing.T, answer string, asked *atomic.Int32) *peer {
 		if string(first) == "srvr" {
 			asked.Add(1)
 			_, _ = io.WriteString(l, answer)
-			// With an answer that is late, the client has sent more. To close without reading it would
-			// take back the answer.
-			_ = l.Conn.(*net.TCPConn).CloseWrite()
-			_, _ = io.Copy(io.Discard, l)
 		}
 	})
 }
@@ -50,32 +47,33 @@ func TestWhatAServerIsIsFoundOut(t *testing.T) {
 		"zk to a server that has recovered": {false, "Zookeeper version: 3.9.3", nil, "closed the connection", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			var asked atomic.Int32
-			p := answersText(t, c.answer, &asked)
-			u := p.url()
-			if c.secure {
-				u = tlsURL(t, p, "localhost")
-			}
-			connector, _ := withClock(t, u)
-			for range 2 {
-				_, err := connector.Connect(within(t, 10*time.Second), 4*time.Second)
-				matches(t, err, append(c.is, driver.ErrNotSent)...)
-				if err != nil && !strings.Contains(err.Error(), c.says) {
-					t.Errorf("the error %q does not contain %q", err, c.says)
+			bubble(t, func(t *testing.T, _ *memdriver.Ensemble, n *wire.Network) {
+				var asked atomic.Int32
+				p := answersText(n, c.answer, &asked)
+				u := p.url()
+				if c.secure {
+					u.Scheme = "zks"
 				}
-				for _, noise := range []string{"EOF", "tcp", "not the ZooKeeper protocol"} {
-					if err != nil && strings.Contains(err.Error(), noise) {
-						t.Errorf("the error %q contains %q", err, noise)
+				connector := open(t, u)
+				for range 2 {
+					_, err := connector.Connect(within(t, 10*time.Second), 4*time.Second)
+					matches(t, err, append(c.is, driver.ErrNotSent)...)
+					if err != nil && !strings.Contains(err.Error(), c.says) {
+						t.Errorf("the error %q does not contain %q", err, c.says)
+					}
+					for _, noise := range []string{"EOF", "tcp", "not the ZooKeeper protocol"} {
+						if err != nil && strings.Contains(err.Error(), noise) {
+							t.Errorf("the error %q contains %q", err, noise)
+						}
+					}
+					if err != nil && strings.Count(err.Error(), "ZooKeeper server") > 1 {
+						t.Errorf("the error %q says \"ZooKeeper server\" more than once", err)
 					}
 				}
-				if err != nil && strings.Count(err.Error(), "ZooKeeper server") > 1 {
-					t.Errorf("the error %q says \"ZooKeeper server\" more than once", err)
+				if n := asked.Load(); n != c.asked {
+					t.Errorf("the server was probed %d times, want %d", n, c.asked)
 				}
-			}
-			if n := asked.Load(); n != c.asked {
-				t.Errorf("the server was probed %d times, want %d", n, c.asked)
-			}
+			})
 		})
 	}
 }

@@ -13,7 +13,9 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zklock/go-zklock/internal/testkit/wire"
 	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
 // A server's replies must not crash the process, or make it wait.
@@ -105,29 +107,31 @@ func TestDrippingServerIsLeft(t *testing.T) {
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
-			var sessions atomic.Int32
-			p := newPeer(t, func(l *link) {
-				if begin(l) != session {
-					return // the session asks whether the server serves
+			bubble(t, func(t *testing.T, _ *memdriver.Ensemble, n *wire.Network) {
+				var sessions atomic.Int32
+				p := virtual(n, 0, func(l *link) {
+					if begin(l) != session {
+						return // the session asks whether the server serves
+					}
+					if sessions.Add(1) == 1 {
+						script(l)
+						return
+					}
+					l.work()
+				})
+				s := connect(t, p.url()) // connect waits for 10s; the slow handshake would take 13s
+				ctx := within(t, 10*time.Second)
+				if err := s.Sync(ctx, "/"); err != nil {
+					matches(t, err, driver.ErrConnLoss)
+					if ctx.Err() != nil {
+						t.Error("the request waited for a reply until its context ended")
+					}
+					generation(t, s, 2)
 				}
-				if sessions.Add(1) == 1 {
-					script(l)
-					return
+				if n := sessions.Load(); n != 2 {
+					t.Errorf("%d handshakes, want 2", n)
 				}
-				l.work()
 			})
-			s := connect(t, p.url()) // connect waits for 10s; the slow handshake would take 13s
-			ctx := within(t, 10*time.Second)
-			if err := s.Sync(ctx, "/"); err != nil {
-				matches(t, err, driver.ErrConnLoss)
-				if ctx.Err() != nil {
-					t.Error("the request waited for a reply until its context ended")
-				}
-				generation(t, s, 2)
-			}
-			if n := sessions.Load(); n != 2 {
-				t.Errorf("%d handshakes, want 2", n)
-			}
 		})
 	}
 }

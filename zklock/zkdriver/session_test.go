@@ -8,7 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/testkit/wire"
 	"github.com/zklock/go-zklock/zklock/driver"
+	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
 // When a session has expired, the client would open a new one and send its queued
@@ -98,29 +100,30 @@ func TestExpiryInAReply(t *testing.T) {
 // request before it breaks. If each of them counted as a failure, the pauses would
 // add up to more than ten seconds.
 func TestConnectionsThatWereOfUseAreFollowedByOthersSoon(t *testing.T) {
-	const conns = 20
-	p := newPeer(t, func(l *link) {
-		l.greet(sid)
-		if r, ok := l.read(); ok {
-			l.succeed(r)
+	bubble(t, func(t *testing.T, _ *memdriver.Ensemble, n *wire.Network) {
+		const conns = 20
+		p := virtual(n, 0, func(l *link) {
+			l.greet(sid)
+			if r, ok := l.read(); ok {
+				l.succeed(r)
+			}
+		})
+		s, err := open(t, p.url()).Connect(within(t, 10*time.Second), 4*time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer shut(s)
+		began := time.Now()
+		for i := range uint64(conns) {
+			generation(t, s, i+1)
+			if err := s.Sync(within(t, atOnce), "/"); err != nil {
+				t.Fatalf("connection %d: %v", i+1, err)
+			}
+		}
+		if d := time.Since(began); d > time.Second {
+			t.Errorf("the pauses before %d connections add up to %v", conns, d)
 		}
 	})
-	c, clock := withClock(t, p.url())
-	s, err := c.Connect(within(t, 10*time.Second), 4*time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer shut(s)
-	began := clock.now()
-	for n := uint64(1); n <= conns; n++ {
-		generation(t, s, n)
-		if err := s.Sync(within(t, atOnce), "/"); err != nil {
-			t.Fatalf("connection %d: %v", n, err)
-		}
-	}
-	if d := clock.now().Sub(began); d > time.Second {
-		t.Errorf("the pauses before %d connections add up to %v", conns, d)
-	}
 }
 
 // The reply to another request could raise the zxid of the request that sets the watches, so
