@@ -10,7 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/zklock/go-zklock/internal/testkit/corekit"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
@@ -97,7 +96,7 @@ func TestGroupsCountTheAccessList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New(memdriver.WithLatency(time.Millisecond))
 		c := connect(t, e.Connector(), map[string]string{"acl": longACL(100)})
-		many := corekit.Crowd(1000)
+		const many = 1000
 		for range 2 { // fresh names, then known ones
 			failed := make(chan error, many)
 			cost := cost(e, func() {
