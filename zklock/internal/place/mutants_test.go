@@ -787,6 +787,15 @@ var _ = []mutant.Mutant{
 		By:     "zklock",
 	},
 	{
+		Name:   "wire-event-of-another-connection",
+		Breaks: "after a reconnect, events, which then come in any order, grant a place",
+		In:     (*Desk).awaitChange,
+		Find:   "!survived && fired.Gen == d.Session.$generation()",
+		Put:    "true",
+		Tests:  []string{"TestSimulationOfTheWire"},
+		By:     "zklock/internal/simulation",
+	},
+	{
 		Name:   "one-of-several-ahead",
 		Breaks: "an event that one of several contenders ahead is gone counts as one that the only one is",
 		In:     (*line).reset,

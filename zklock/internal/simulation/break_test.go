@@ -49,6 +49,7 @@ func (b *breakup) deadline(p *profile) time.Time {
 type target struct {
 	name, node string
 	zxid       int64
+	owner      int64     // its session
 	granted    time.Time // when its place was granted; zero: it was not
 }
 
@@ -64,7 +65,7 @@ func (m *model) targets() (all []target) {
 	m.catchUpLocked()
 	for dir, nodes := range m.dirs {
 		for node, n := range nodes {
-			all = append(all, target{strings.TrimPrefix(dir, "/zklock/"), node, n.zxid, n.granted})
+			all = append(all, target{strings.TrimPrefix(dir, "/zklock/"), node, n.zxid, n.owner, n.granted})
 		}
 	}
 	slices.SortFunc(all, func(a, b target) int { return strings.Compare(a.String(), b.String()) })

@@ -1,11 +1,13 @@
 package simulation
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -225,6 +227,7 @@ var wireBreakages = []breakage{
 			}
 		})
 	}},
+	{kind: "queue gone meanwhile", weight: 10, deletes: true, do: (*world).goneMeanwhile},
 	{kind: "names fail", weight: 2, do: func(w *world, p *process) string {
 		takes := w.between(time.Millisecond, 3*simTimeout)
 		if w.rng.IntN(2) == 0 {
@@ -235,6 +238,35 @@ var wireBreakages = []breakage{
 		w.ensemble.KillConnection(p.session.Load())
 		return fmt.Sprint("after ", takes) + w.lasting("names fail", nil, w.serveNames)
 	}},
+}
+
+// goneMeanwhile cuts a client off, and deletes a node that waits there, and then the one ahead of it. The next connection
+// reports both at once, in any order.
+func (w *world) goneMeanwhile(*process) string {
+	all := w.model.targets()
+	slices.SortFunc(all, func(a, b target) int { return cmp.Or(strings.Compare(a.name, b.name), cmp.Compare(a.zxid, b.zxid)) })
+	var second []int // in their queues
+	for i := 1; i < len(all); i++ {
+		if all[i].name == all[i-1].name && (i == 1 || all[i].name != all[i-2].name) {
+			second = append(second, i)
+		}
+	}
+	if len(second) == 0 {
+		return "none waits"
+	}
+	i := second[w.rng.IntN(len(second))]
+	waiter, ahead := all[i], all[i-1]
+	cut := memdriver.AroundSession(waiter.owner).Reset()
+	w.ensemble.Partition(cut)
+	w.model.doom(waiter)
+	w.model.doom(ahead)
+	w.helpers.Go(func() {
+		_ = memcontrol.Of(w.ensemble).Delete(waiter.path()) // see "node deleted"
+		_ = memcontrol.Of(w.ensemble).Delete(ahead.path())
+	})
+	d := w.between(w.p.latency, simTimeout/4)
+	w.later(d, "queue gone meanwhile", func() { w.ensemble.Heal(cut) })
+	return fmt.Sprintf("%s and %s for %v", waiter, ahead, d)
 }
 
 // cutServer cuts a server off from all others and from the clients. end ends what is particular to the
