@@ -334,6 +334,40 @@ func TestCallInAnElectionCostsNoSession(t *testing.T) {
 	}
 }
 
+// Nor does a caller that leaves meanwhile: its place is only to be removed, and needs no lease.
+func TestCallerThatLeavesInAnElectionCostsNoSession(t *testing.T) {
+	const timeout = 30 * time.Second
+	for phase := range 40 {
+		synctest.Test(t, func(t *testing.T) {
+			w := newTriad(t, 2*time.Second)
+			var waits sync.WaitGroup
+			t.Cleanup(waits.Wait)
+			ctx, cancel := context.WithCancel(context.Background())
+			t.Cleanup(cancel)
+			leaving, leave := context.WithCancel(ctx)
+			defer leave()
+			var client *zklock.Client
+			for i := range 3 { // the first holds, the second is the first in line, and the third rests
+				client, _ = w.open(t, timeout, 0, zklock.Hooks{})
+				of, queue := ctx, client.Mutex("queue")
+				if i == 2 {
+					of = leaving
+				}
+				waits.Go(func() { _, _ = queue.Acquire(of) })
+				<-time.After(time.Second)
+			}
+			<-time.After(timeout/2 + time.Duration(phase)*timeout/200)
+			w.stop(w.e.Leader())
+			<-time.After(time.Second)
+			leave()
+			<-time.After(timeout)
+			if n := client.Stats().SessionsLost; n > 0 {
+				t.Errorf("phase %d: %d sessions lost, want none", phase, n)
+			}
+		})
+	}
+}
+
 // A session tries the server that is silent while the others refuse connections, as they may in an election. It does not
 // wait there for the end of the attempt: it asks the others until one answers.
 func TestSilentServerIsNotWaitedForAfterAnElection(t *testing.T) {

@@ -228,8 +228,7 @@ func (r *registration) end() {
 // leave leaves the session at once: one that retires ends, and its registrations with it. The znode counts in its
 // room for as long as it may exist.
 func (r *registration) leave() {
-	r.on.Session.Stir()
-	r.on.Session.Leave(0)
+	r.on.Session.Leave(0, true)
 }
 
 // deleteAll deletes the znodes of some registrations with as few requests as possible. What that has not deleted

@@ -81,5 +81,4 @@ type wait struct {
 	line     line   // what it knows of the queue of that name; zero before the first look at it
 	watchOwn bool   // our own nodes are watched during the wait for that name
 	conn     uint64 // the connection that showed the place's turn on the names before; 0 if there was more than one
-	resting  bool
 }

@@ -20,6 +20,15 @@ var _ = []mutant.Mutant{
 		By:    "zklock",
 	},
 	{
+		Name:   "leaver-needs-the-lease",
+		Breaks: "a caller that gives up during an election ends the session, with the places that wait there",
+		In:     (*Attempt).endWait,
+		Find:   "a.wait.ended = context.Cause(a.wait.ctx)",
+		Put:    "if a.place != nil { a.$rest(false) }; a.wait.ended = context.Cause(a.wait.ctx)",
+		Tests:  []string{"TestCallerThatLeavesInAnElectionCostsNoSession"},
+		By:     "zklock/zkdriver",
+	},
+	{
 		Name:   "refused-try-drops-its-place",
 		Breaks: "a try that got the place of a goroutine that gave up, and is refused, leaves that place in the queue, and no goroutine knows it",
 		In:     (*Attempt).settle,

@@ -28,6 +28,7 @@ type Place struct {
 	bytes int // guarded by Desk.mu; what its nodes take in the transaction that ends the session; 0 once they are not counted
 
 	limitChecked bool // no list needs to apply max_contenders: there is no limit, or it was applied
+	resting      bool // it waits, or is to be removed, and needs no lease; the goroutine that has the place sets it: see Attempt.rest
 	doubtful     bool // a create's outcome was unknown at some time: twins may appear
 	guarded      bool // guarded by Desk.mu; guards have had its nodes
 
@@ -173,7 +174,7 @@ func (p *Place) unregister() {
 	if p.doubtful {
 		desk.doubt(p.dirs(), true)
 	}
-	desk.Session.Leave(bytes)
+	desk.Session.Leave(bytes, p.resting)
 }
 
 // Want is one name of a request, and the kind of lock that is wanted.

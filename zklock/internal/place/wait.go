@@ -16,7 +16,8 @@ import (
 // A waiter that is not the first in line rests: it does not need the lease. It needs the
 // lease again as soon as a watch has fired, before it reads anything: so a session at rest
 // proves its lease while the waiter finds out whether its turn has come. A wake-up to read
-// again after a reconnect, or to watch our own nodes, does not end the rest.
+// again after a reconnect, or to watch our own nodes, does not end the rest. Nor does the end of the wait: a place that is
+// only to be removed must not let the session end with a lease that is almost over.
 
 // beginWait begins the wait for the turn of the attempt's place. It is ended once, by endWait.
 func (a *Attempt) beginWait(ctx context.Context) {
@@ -27,7 +28,6 @@ func (a *Attempt) beginWait(ctx context.Context) {
 
 // endWait ends the wait.
 func (a *Attempt) endWait() {
-	a.rest(false)
 	a.wait.ended = context.Cause(a.wait.ctx)
 	if a.wait.stop != nil {
 		a.wait.stop()
@@ -36,13 +36,13 @@ func (a *Attempt) endWait() {
 
 // rest notes whether the place rests.
 func (a *Attempt) rest(begin bool) {
-	switch w := &a.wait; {
-	case begin && !w.resting:
+	switch p := a.place; {
+	case begin && !p.resting:
 		a.desk().Session.Rest()
-	case !begin && w.resting:
+	case !begin && p.resting:
 		a.desk().Session.Stir()
 	}
-	a.wait.resting = begin
+	a.place.resting = begin
 }
 
 // list returns the queue of the name that it waits for, and the index of our own node: from a list, or from

@@ -58,13 +58,16 @@ func (s *life) Ephemerals() (bytes, most int) {
 	return int(s.bytes.Load()), ephemerals(s.common.bounds.hoped(s.settings))
 }
 
-// Leave ends the count of a place that is gone, and of its bytes. The place does not rest. A session that
+// Leave ends the count of a place that is gone, and of its bytes. rests says whether the place rests. A session that
 // retires ends with its last place.
-func (s *life) Leave(bytes int) {
-	after := func() {}
+func (s *life) Leave(bytes int, rests bool) {
+	after, needing := func() {}, -1
+	if rests {
+		needing = 0
+	}
 	s.mu.Lock()
 	s.bytes.Add(int64(-bytes))
-	s.tallyLocked(-1, -1)
+	s.tallyLocked(-1, needing)
 	if s.work == 0 {
 		if s.lease.Until = (time.Time{}); s.retiring {
 			after = s.endLocked(driver.Closed, errs.ErrSessionEnded)

@@ -88,11 +88,11 @@ func TestWriteDuringARestDoesNotCount(t *testing.T) {
 		if !s.counting {
 			t.Error("the lease does not count when a place needs it")
 		}
-		if s.Leave(0); s.work != 1 || s.counting {
+		if s.Leave(0, false); s.work != 1 || s.counting {
 			t.Error("the lease counts when the only place that needed it has left")
 		}
 		s.Stir()
-		if s.Leave(0); s.work != 0 || !s.lease.Until.IsZero() {
+		if s.Leave(0, false); s.work != 0 || !s.lease.Until.IsZero() {
 			t.Error("the lease is kept after the last place has left")
 		}
 	})
@@ -122,7 +122,7 @@ func TestSilentSessionEnds(t *testing.T) {
 		time.Sleep(s.timeout / 2)
 		ends("half a session timeout after a Sync", limit-s.timeout/2, errs.ErrSilent)
 		s.Stir()
-		s.Leave(0)
+		s.Leave(0, false)
 		ends("without a place", limit-s.timeout/2, errs.ErrSilent)
 		time.Sleep(s.timeout / 2)
 		ends("without a place, a session timeout after a Sync", s.lease.SyncEvery(), errs.ErrSilent)
@@ -137,7 +137,7 @@ func TestSilentSessionEnds(t *testing.T) {
 // The overseer is woken if the session may end before it looks next, and otherwise not: each cycle
 // without contention has a moment at which the last place goes, and one at which a lease counts again.
 func TestOverseerIsWokenOnlyIfItWouldBeLate(t *testing.T) {
-	for name, end := range map[string]func(*Session){"rests": (*Session).Rest, "goes": func(s *Session) { s.Leave(0) }} {
+	for name, end := range map[string]func(*Session){"rests": (*Session).Rest, "goes": func(s *Session) { s.Leave(0, false) }} {
 		synctest.Test(t, func(t *testing.T) {
 			s := busySession(&onConn{generation: 1}, 10*time.Second) // a lease as long as any
 			look := func() { left, _ := s.endsLocked(); s.looks = time.Now().Add(left) }

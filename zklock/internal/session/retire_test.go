@@ -23,16 +23,16 @@ func TestRetiredSessionEndsWithItsLastPlace(t *testing.T) {
 		s := busySession(&onConn{generation: 1}, 5*time.Second)
 		s.Enter(0, 0)
 		s.retire()
-		s.Leave(0)
+		s.Leave(0, false)
 		if s.IsOver() || s.Enter(0, 0) != nil {
 			t.Error("a session that is retiring ends, or takes no further place, while it has a place")
 		}
-		s.Leave(0)
-		if s.Leave(0); s.Cause() != errs.ErrSessionEnded || !isGone(s) || s.common.Lost.Load() != 0 {
+		s.Leave(0, false)
+		if s.Leave(0, false); s.Cause() != errs.ErrSessionEnded || !isGone(s) || s.common.Lost.Load() != 0 {
 			t.Errorf("without places it has ended with %v, its handles have: %t, and counts %d losses; want %v", s.Cause(), isGone(s), s.common.Lost.Load(), errs.ErrSessionEnded)
 		}
 		idle := busySession(&onConn{generation: 1}, 5*time.Second)
-		if idle.Leave(0); idle.IsOver() {
+		if idle.Leave(0, false); idle.IsOver() {
 			t.Error("a session that is not retiring ends with its last place")
 		}
 		if idle.retire(); !isGone(idle) {
