@@ -25,6 +25,7 @@ var _ = []mutant.Mutant{
 		In:     (*Attempt).endWait,
 		Find:   "a.wait.ended = context.Cause(a.wait.ctx)",
 		Put:    "if a.place != nil { a.$rest(false) }; a.wait.ended = context.Cause(a.wait.ctx)",
+		With:   map[string]any{"rest": (*Attempt).rest},
 		Tests:  []string{"TestCallerThatLeavesInAnElectionCostsNoSession"},
 		By:     "zklock/zkdriver",
 	},
