@@ -54,6 +54,54 @@ func TestAllThatFailsLeavesNothing(t *testing.T) {
 	})
 }
 
+// The reply to a create of three nodes is lost. Before the client has looked for them, another one deletes the second.
+// The client deletes the other two at once, whether its caller is still there or not, and asks for nothing that has no path.
+func TestAllOfWhichOneNodeGoesWithALostReply(t *testing.T) {
+	for _, leaves := range []bool{false, true} {
+		t.Run(fmt.Sprint("its caller leaves: ", leaves), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				e := memdriver.New()
+				armed, broken := false, 0
+				faults := faultdriver.If("", func(op faultdriver.Op) bool {
+					if slices.Contains(op.Paths, "") {
+						t.Errorf("%v of %q", op.Kind, op.Paths)
+					}
+					switch {
+					case op.Kind == faultdriver.Multi && armed:
+						if armed = false; leaves {
+							cancel()
+						}
+						return true
+					case op.Kind == faultdriver.Sync && op.Paths[0] == "/zklock/x" && nodes(e) == 3:
+						broken += e.Break("/zklock/y")
+					}
+					return false
+				}, faultdriver.LoseReply())
+				c := connect(t, faultdriver.Wrap(e.Connector(), faults), nil)
+				all := zklock.All(c.Mutex("x"), c.Mutex("y"), c.Mutex("z"))
+				mustRelease(t, mustLock(t)(all.Acquire(t.Context())))
+				armed = true
+				l, err := all.Acquire(ctx)
+				if (err != nil) != leaves {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				if broken != 1 {
+					t.Errorf("%d nodes were deleted before the client had looked for them, want 1", broken)
+				}
+				if n := nodes(e); n > 3 || leaves && n > 0 { // a lookout would find others later
+					t.Errorf("%d nodes are left:\n%s", n, e.Dump())
+				}
+				if l != nil {
+					mustRelease(t, l)
+				}
+			})
+		})
+	}
+}
+
 // TestTwinOfAllOnItsSecondName: A gets no reply to its create and sends it again. The first
 // create is applied late, B queues behind its nodes, and A's second nodes are behind B's.
 // If A overlooks its first nodes, the twins, A waits for B on x, and B for A's twin on y.

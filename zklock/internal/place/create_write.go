@@ -24,9 +24,7 @@ func (c *creation) submit() *session.Write {
 	c.data = d.Encode()
 	if c.replaces != nil {
 		w.Kind = "requeue"
-		for _, n := range c.replaces.nodes {
-			w.Ops = append(w.Ops, driver.DeleteOp(n.path, driver.AnyVersion))
-		}
+		w.Ops = append(w.Ops, c.replaces.deletes()...)
 	}
 	for i, n := range p.nodes {
 		if isUnmade(c.parents[i]) {

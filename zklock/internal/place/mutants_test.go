@@ -30,6 +30,15 @@ var _ = []mutant.Mutant{
 		By:     "zklock/zkdriver",
 	},
 	{
+		Name:   "delete-without-a-path",
+		Breaks: "a node whose name the client has not seen is deleted by an empty path, which makes the whole transaction invalid, with the deletes and creates of others in it",
+		In:     (*Place).deletes,
+		Find:   `c.path != ""`,
+		Put:    `c.dir != ""`,
+		Tests:  []string{"TestAllOfWhichOneNodeGoesWithALostReply"},
+		By:     "zklock",
+	},
+	{
 		Name:   "refused-try-drops-its-place",
 		Breaks: "a try that got the place of a goroutine that gave up, and is refused, leaves that place in the queue, and no goroutine knows it",
 		In:     (*Attempt).settle,

@@ -43,12 +43,20 @@ func (p *Place) Leave(ctx context.Context) *session.Write {
 		close(refused.Done)
 		return refused
 	}
-	w := &session.Write{Kind: "release", Ctx: ctx, Ops: make([]driver.Op, len(p.nodes))}
-	for i, c := range p.nodes {
-		w.Ops[i] = driver.DeleteOp(c.path, driver.AnyVersion)
-	}
+	w := &session.Write{Kind: "release", Ctx: ctx, Ops: p.deletes()}
 	p.Desk.Session.Submit(w)
 	return w
+}
+
+// deletes returns a delete for each node of the place whose path is known: recover does not find all if another client has deleted one.
+func (p *Place) deletes() []driver.Op {
+	ops := make([]driver.Op, 0, len(p.nodes))
+	for _, c := range p.nodes {
+		if c.path != "" {
+			ops = append(ops, driver.DeleteOp(c.path, driver.AnyVersion))
+		}
+	}
+	return ops
 }
 
 // ReleaseAsync is Place.Release without the wait: the nodes are deleted in the background.

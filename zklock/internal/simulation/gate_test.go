@@ -59,6 +59,10 @@ func (w *world) settle() {
 		slices.SortStableFunc(pending, compareAsks)
 	}
 	for _, a := range pending {
+		if a.op.Kind == faultdriver.Multi && len(a.op.Paths) == 0 || slices.Contains(a.op.Paths, "") {
+			w.model.violate("error", "client %d sends %v of %q", a.process.index, a.op.Kind, a.op.Paths)
+			a.op.Paths = slices.DeleteFunc(slices.Clone(a.op.Paths), func(p string) bool { return p == "" })
+		}
 		f := fate{delay: w.between(time.Microsecond, time.Millisecond)}
 		switch {
 		case w.strikes[a.process] && creates(a.op) && slices.ContainsFunc(a.op.Paths, isLone):
