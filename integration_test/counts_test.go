@@ -212,8 +212,6 @@ func TestContendedCycleCostsAsMuchAsZkLock(t *testing.T) {
 			want = cost{map[string]int{"multi": 1, "delete": 1}, enqueuing, 0}
 		case 1: // the event of its own node comes before the reply to its delete
 			want = cost{map[string]int{"multi": 1, "getChildren2": 1, "getData": 2, "delete": 1}, enqueuing, 2}
-		case 2: // the line of two is walked
-			want = cost{map[string]int{"multi": 1, "getChildren2": 1, "getData": 3, "delete": 1}, enqueuing, 1}
 		}
 		if got := c.since(before[i]); !got.equal(want) {
 			t.Errorf("%d ahead: %v, want %v", i, got, want)

@@ -129,8 +129,8 @@ func TestCostOfAWake(t *testing.T) {
 		late    int // reads more if the lease is proven after the list: the answers to both come in the same instant
 	}{
 		{"the first in line", time.Minute, 1, 1, false, requests{0, 0, 0}, messages{2, 5, 0}, 0},
-		{"the third", 0, 2, 1, false, requests{0, 2, 0}, messages{6, 10, 0}, 0},
-		{"the third, after a rest", time.Minute, 2, 1, false, requests{0, 2, 1}, messages{6, 14, 0}, 0},
+		{"the third", 0, 2, 1, false, requests{1, 0, 0}, messages{4, 8, 0}, 0},
+		{"the third, after a rest", time.Minute, 2, 1, false, requests{1, 0, 1}, messages{4, 12, 0}, 1},
 		{"the twelfth", 0, 11, 1, false, requests{1, 0, 0}, messages{4, 8, 0}, 0},
 		{"the twelfth, after a rest", time.Minute, 11, 1, false, requests{1, 0, 1}, messages{4, 12, 0}, 1},
 		{"readers behind two writers", 0, 2, 20, true, requests{0, 40, 0}, messages{6, 10, 2}, 0},

@@ -214,7 +214,7 @@ func TestRestedWaiterWakesRightAfterASync(t *testing.T) {
 		mustRelease(t, held)
 		l := soon(t, "the third", waits)
 		mu.Lock()
-		beat, read := sent["heartbeat"], sent["watch"]
+		beat, read := sent["heartbeat"], sent["list"]
 		mu.Unlock()
 		if beat.IsZero() || !beat.Equal(read) {
 			t.Errorf("the heartbeat was sent %v after the release, and the first read %v after it; want the same moment", beat.Sub(began), read.Sub(began))

@@ -319,24 +319,6 @@ func TestOwnNodesThatAreGoneAreNotAskedFor(t *testing.T) {
 	})
 }
 
-// A waiter is behind two contenders. When the nearer one goes, the waiter reads the node of
-// the other one, and does not list the queue.
-func TestShortLineIsWalked(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e := memdriver.New()
-		var got []chan *zklock.Lock
-		for range 3 {
-			got = append(got, acquiring(t, connect(t, e.Connector(), nil).Mutex("x"), t.Context()))
-		}
-		mustRelease(t, <-got[0])
-		second := <-got[1]
-		d := cost(e, func() { mustRelease(t, second); mustRelease(t, <-got[2]) })
-		if d.Children > 0 {
-			t.Errorf("the third in the queue listed it %d times", d.Children)
-		}
-	})
-}
-
 // A waiter whose node an operator removes queues again at once, while the holder still
 // holds.
 func TestWaiterWhoseNodeWasRemovedQueuesAgainAtOnce(t *testing.T) {

@@ -50,18 +50,17 @@ type line struct {
 }
 
 // most returns how many contenders that a waiter waits for may be left in a line that is walked.
-// A walk costs a read for each node that is gone; where more are left, a list, which is one
-// request, is less work. Readers have the higher limit: when a writer leaves, all readers behind
+// A walk costs a read for each node that is gone, and then one of our own. Where more are left, a list, which is one
+// request, is less work: for a writer, if one is left. Readers have a higher limit: when a writer leaves, all readers behind
 // it walk, and each of their lists would contain all of them.
 func (l *line) most() int {
 	if l.self.Kind.Mode.Excludes(l.self.Kind.Mode) {
-		return maxWalkedByWriter
+		return 0
 	}
 	return max(maxWalkedByReader, l.ahead/listedPerRead)
 }
 
 const (
-	maxWalkedByWriter = 1
 	maxWalkedByReader = 8
 	listedPerRead     = 500 // a list of so many contenders costs a server about as much as one read
 )
