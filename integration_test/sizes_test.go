@@ -212,6 +212,9 @@ func TestFullSessionOnServersWithALowLimit(t *testing.T) {
 	for what, lowered := range map[string]bool{"from the beginning": false, "while the client runs": true} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
+			if lowered {
+				long.Test(t, "servers restart twice; TestSessionAsksAgainOnANewConnection has the same without servers")
+			}
 			const low = "-Djute.maxbuffer=65536"
 			config, most := ensemble.Config{JavaOptions: []string{low}}, uint64(3)
 			if lowered {

@@ -24,17 +24,17 @@ func TestSessionAsksAgainOnANewConnection(t *testing.T) {
 		most        int // bytes of a session afterwards
 		asked, cuts int
 	}{
-		{"the limit is lowered", 250, 0, false, 1 << 16, 1 << 16 / 8 * 7, 4, 3},
-		{"the limit is lowered a little", 560, 0, false, 1 << 19, 1 << 19 / 8 * 7, 5, 3},
-		{"while the session has more", 250, 200, false, 1 << 16, 200 * 1575, 3, 3},
-		{"and the session ends", 250, 0, true, 1 << 16, 1 << 16 / 8 * 7, 4, 3},
-		{"the limit is the same", 560, 500, false, 1<<20 - 1, 1 << 20 / 8 * 7, 1, 0},
-		{"few are held", 560, 10, false, 1<<20 - 1, 1 << 20 / 8 * 7, 3, 0},
+		{"the limit is lowered", 100, 0, false, 1 << 16, 1 << 16 / 8 * 7, 4, 3},
+		{"the limit is lowered a little", 100, 0, false, 1 << 17, 1 << 17 / 8 * 7, 4, 3},
+		{"while the session has more", 100, 90, false, 1 << 16, 90 * 1575, 3, 3},
+		{"and the session ends", 100, 0, true, 1 << 16, 1 << 16 / 8 * 7, 4, 3},
+		{"the limit is the same", 140, 130, false, 1 << 18, 1 << 18 / 8 * 7, 1, 0},
+		{"few are held", 140, 10, false, 1 << 18, 1 << 18 / 8 * 7, 2, 0},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				e := memdriver.New(memdriver.WithLatency(time.Millisecond))
-				limit, asked, cuts := 1<<20-1, 0, 0
+				limit, asked, cuts := 1<<18, 0, 0
 				narrow := faultdriver.If("narrow", func(op faultdriver.Op) bool {
 					if op.Kind != faultdriver.Get || len(op.Paths[0]) < 16<<10 {
 						return false
@@ -45,7 +45,7 @@ func TestSessionAsksAgainOnANewConnection(t *testing.T) {
 					}
 					return false
 				}, faultdriver.Fail(driver.ErrConnLoss))
-				client := connect(t, faultdriver.Wrap(e.Connector(), narrow), map[string]string{"pool_max_sessions": "1"})
+				client := connect(t, faultdriver.Wrap(e.Connector(), narrow), map[string]string{"pool_max_sessions": "1", "jute_maxbuffer": "262144"})
 				var locks []*zklock.Lock
 				for i := range c.grown {
 					locks = append(locks, mustLock(t)(client.Mutex(wide(i)).Acquire(t.Context())))
@@ -62,7 +62,7 @@ func TestSessionAsksAgainOnANewConnection(t *testing.T) {
 				}
 				time.Sleep(time.Minute)
 				var err error
-				for i := c.grown; err == nil && i < 2000; i++ {
+				for i := c.grown; err == nil && i < 500; i++ {
 					_, err = client.Mutex(wide(i)).Acquire(t.Context())
 				}
 				if !errors.Is(err, zklock.ErrTooManyWaiters) {
