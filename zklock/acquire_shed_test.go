@@ -20,15 +20,16 @@ import (
 // has a name of its own, and no deadline: it returns, the one that is never served as in an outage. Being patient with the requests of others must
 // not become a wait without an end.
 //
-// docs/guarantees.md has the bound for the one that is never served, but for the time in line. No request of a few callers is in
-// line, but for creates, behind the transaction under way.
+// docs/guarantees.md has the bound for the one that is never served, but for the time in line: behind the transaction under way, and of
+// many callers also behind the requests of others, of which a third is shed at most. The time of one request is more than enough for that.
 func TestCallersThatAreNeverServedReturn(t *testing.T) {
 	const (
 		few, many = 30, 150
 		answer    = corekit.SessionTimeout * 2 / 3
 		bound     = 2*corekit.ConnectTimeout + answer
+		within    = bound + answer
 	)
-	first, slowest := uint64(1), time.Duration(0)
+	first, slowest := uint64(1), make(map[int]time.Duration)
 	if long.On() {
 		first = rand.Uint64()
 	}
@@ -41,9 +42,9 @@ func TestCallersThatAreNeverServedReturn(t *testing.T) {
 			if n := r.IntN(len(never) + 1); n < len(never) { // else each request meets another one
 				never = never[n : n+1]
 			}
-			callers, within := few, bound+answer
+			callers := few
 			if r.IntN(2) == 0 {
-				callers, within = many, time.Hour
+				callers = many
 			}
 			faults := faultdriver.Any(faultdriver.Path("/zklock/never/...", faultdriver.Random(seed+2, 1, never...)),
 				faultdriver.Path("/zklock/n*/...", faultdriver.Random(seed, r.Float64()/3, shed...)),
@@ -79,9 +80,7 @@ func TestCallersThatAreNeverServedReturn(t *testing.T) {
 					if o.name != "never" {
 						continue
 					}
-					if callers == few {
-						slowest = max(slowest, o.took)
-					}
+					slowest[callers] = max(slowest[callers], o.took)
 					if !errors.Is(o.err, zklock.ErrUnavailable) || o.took > within {
 						t.Errorf("seed %d: the caller that is never served has returned after %v, with %v; want ErrUnavailable within %v", seed, o.took, o.err, within)
 					}
@@ -94,5 +93,5 @@ func TestCallersThatAreNeverServedReturn(t *testing.T) {
 			break
 		}
 	}
-	t.Logf("the slowest of the callers that are never served, with few others, returned after %v", slowest)
+	t.Logf("the slowest of the callers that are never served returned after %v, by the number of callers", slowest)
 }

@@ -158,12 +158,13 @@ func (s *session) interpret(q *send, err error) error {
 	return both(driver.ErrNotSent, err)
 }
 
-// tooLarge returns the error for a request that is larger than any server reads.
+// tooLarge returns the error for a request that is larger than servers read by default. The setting is named, since one that was raised
+// makes no difference here.
 func (s *session) tooLarge(c call) error {
 	if err := s.finalErr(); err != nil {
 		return wrap(c, err)
 	}
-	return wrap(c, fmt.Errorf("%w: it has %d bytes, the maximum is %d", driver.ErrTooLarge, c.size, maxRequest))
+	return wrap(c, fmt.Errorf("%w: it has %d bytes, and a client sends at most %d, whatever the servers' jute.maxbuffer: ask for less at once", driver.ErrTooLarge, c.size, maxRequest))
 }
 
 // wrap adds to an error which request it is about.

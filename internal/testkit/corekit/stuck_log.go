@@ -10,7 +10,7 @@ import (
 )
 
 // StuckLog is a log behind a pipe that is full, and that no process reads: a call of its handler returns only
-// after Read.
+// after Read, whichever method is called, as with a handler that has one mutex for all.
 type StuckLog struct {
 	read  chan struct{} // closed by Read
 	once  sync.Once
@@ -27,7 +27,7 @@ func NewStuckLog(t *testing.T) *StuckLog {
 
 // Logger returns a logger of the log.
 func (l *StuckLog) Logger() *slog.Logger {
-	return slog.New(stuckHandler{slog.NewTextHandler(l, nil), l})
+	return slog.New(&stuckHandler{slog.NewTextHandler(l, nil), l})
 }
 
 // stuckHandler waits outside of the mutex of the handler that it embeds, so that a synctest bubble's time goes on.
@@ -36,10 +36,28 @@ type stuckHandler struct {
 	log *StuckLog
 }
 
+// Enabled implements slog.Handler.
+func (h *stuckHandler) Enabled(ctx context.Context, level slog.Level) bool {
+	<-h.log.read
+	return h.Handler.Enabled(ctx, level)
+}
+
 // Handle implements slog.Handler.
-func (h stuckHandler) Handle(ctx context.Context, r slog.Record) error {
+func (h *stuckHandler) Handle(ctx context.Context, r slog.Record) error {
 	<-h.log.read
 	return h.Handler.Handle(ctx, r)
+}
+
+// WithAttrs implements slog.Handler.
+func (h *stuckHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	<-h.log.read
+	return &stuckHandler{h.Handler.WithAttrs(attrs), h.log}
+}
+
+// WithGroup implements slog.Handler.
+func (h *stuckHandler) WithGroup(name string) slog.Handler {
+	<-h.log.read
+	return &stuckHandler{h.Handler.WithGroup(name), h.log}
 }
 
 // Write implements io.Writer.

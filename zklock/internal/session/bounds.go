@@ -40,6 +40,8 @@ type bounds struct {
 	grown bool          // guarded by mu; they have doubled since the last lost connection
 
 	proven atomic.Int64  // changed under mu; the limit up to which the servers read what they were asked to: see room.go
+	former int           // guarded by mu; the largest that was proven on connections before
+	epoch  uint64        // guarded by mu; counts the connections
 	asking chan struct{} // guarded by mu; closed when the servers have been asked; nil: no session asks
 }
 
@@ -94,6 +96,38 @@ func (b *bounds) nextLimit(limit int, set *Settings) int {
 		times = 2
 	}
 	return min(times*limit, set.maxBuffer())
+}
+
+// limitFor returns the limit to ask about for a session with so many bytes of ephemeral znodes: the next one, or one that the
+// servers had before, since then they are likely to have it still.
+func (b *bounds) limitFor(bytes int, set *Settings) int {
+	limit := b.nextLimit(b.limit(set), set)
+	b.mu.Lock()
+	former := b.former
+	b.mu.Unlock()
+	for limit < former && ephemerals(limit) < bytes {
+		limit = min(b.nextLimit(limit, set), former)
+	}
+	return limit
+}
+
+// renew notes that a session has a new connection. Its server may have been started with a lower limit since the servers
+// were asked: operators restart one after the other.
+func (b *bounds) renew() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.epoch++
+	b.former = max(b.former, int(b.proven.Load()))
+	b.proven.Store(0)
+}
+
+// prove notes that the servers have read a request that shows that limit, which was sent in that epoch.
+func (b *bounds) prove(limit int, epoch uint64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if epoch == b.epoch {
+		b.proven.Store(max(b.proven.Load(), int64(limit)))
+	}
 }
 
 // hoped returns the jute.maxbuffer that the servers have as far as it is known: less than the settings say only if
@@ -184,8 +218,9 @@ func (b *bounds) refuse(size int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.lone.Store(int64(size))
-	if proven := int(b.proven.Load()); askWith(proven) >= size { // an operator has lowered the limit since
-		b.proven.Store(int64(size / 2))
+	if askWith(max(int(b.proven.Load()), b.former)) >= size { // an operator has lowered the limit since, and nothing shows by how much
+		b.former = 0
+		b.proven.Store(0)
 	}
 	if half, group := int64(size/2), b.group.Load(); group == 0 || group > half {
 		b.group.Store(half)

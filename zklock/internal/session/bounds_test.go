@@ -164,6 +164,31 @@ func TestGroupsAfterALargeRequestWasCut(t *testing.T) {
 	}
 }
 
+// What the servers read shows nothing of those that a session is connected to later, nor of the same ones after they have refused
+// less: an operator has lowered the limit, and may have lowered it further.
+func TestAnswersShowNothingOfTheNextConnection(t *testing.T) {
+	set := &Settings{}
+	for what, lower := range map[string]func(b *bounds, p *proof){
+		"a new connection":                     func(b *bounds, _ *proof) { b.renew() },
+		"an answer from the connection before": func(b *bounds, _ *proof) { b.renew(); b.prove(1<<20, 0) },
+		"a request was refused": func(b *bounds, p *proof) {
+			for gen := range uint64(tooOften) {
+				b.note(p, gen+1, 1, 500_000, driver.ErrConnLoss)
+			}
+		},
+	} {
+		var b bounds
+		var p proof
+		b.prove(1<<20, 0)
+		if got := b.limit(set); got != defaultMaxBuffer {
+			t.Fatalf("the limit is %d, want %d", got, defaultMaxBuffer)
+		}
+		if lower(&b, &p); b.limit(set) != trusted {
+			t.Errorf("%s: the limit is %d, want %d until the servers are asked", what, b.limit(set), trusted)
+		}
+	}
+}
+
 // A server that answers nothing, however long, has not refused a size.
 func TestSilenceShowsNothingOfSizes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

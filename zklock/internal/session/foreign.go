@@ -35,7 +35,7 @@ func (s *Session) Occupy(ctx context.Context, ops []driver.Op) error {
 		if err == nil || ephemerals(s.common.bounds.limit(s.settings)) >= ephemerals(s.common.bounds.hoped(s.settings)) {
 			return err
 		}
-		if err := s.grow(ctx); err != nil {
+		if err := s.grow(ctx, bytes); err != nil {
 			return err
 		}
 	}

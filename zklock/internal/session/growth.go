@@ -14,8 +14,9 @@ import (
 // session is over: see room.go. All sessions of a pool share the question. An error means that ctx has ended. It is
 // errs.ErrNoRoom if a caller has been patient for connect_timeout, and the session works: the question is under way.
 //
-// The session asks on its own account: of callers that leave soon, none would wait for the answer.
-func (s *Session) grow(ctx context.Context) error {
+// The session asks on its own account: of callers that leave soon, none would wait for the answer. more is how many bytes of
+// znodes the caller adds.
+func (s *Session) grow(ctx context.Context, more int) error {
 	b := &s.common.bounds
 	b.mu.Lock()
 	asked, begin := b.asking, b.asking == nil
@@ -26,7 +27,7 @@ func (s *Session) grow(ctx context.Context) error {
 	b.mu.Unlock()
 	if begin {
 		ask := func() {
-			probe := s.ask(b.nextLimit(b.limit(s.settings), s.settings))
+			probe := s.ask(b.limitFor(int(s.bytes.Load())+more, s.settings))
 			b.mu.Lock()
 			b.asking = nil
 			b.mu.Unlock()
@@ -66,8 +67,11 @@ func (s *requests) ask(limit int) (probe driver.Session) {
 	b, size := &s.common.bounds, askWith(limit)
 	const header = 13 // of the request of a read, without the path
 	path := s.settings.Root + "/" + strings.Repeat("x", max(size-header-len(s.settings.Root)-1, 1))
-	alone, apart := b.lone.Load() > 0, proof{}
+	alone, apart, epoch := b.lone.Load() > 0, proof{}, uint64(0)
 	err := s.Repeat(s.ctx, "verify", func(ctx context.Context, ds driver.Session) (err error) {
+		b.mu.Lock()
+		epoch = b.epoch
+		b.mu.Unlock()
 		if err = b.refuses(size, s.settings); err != nil {
 			return err
 		}
@@ -99,8 +103,6 @@ func (s *requests) ask(limit int) (probe driver.Session) {
 		return probe
 	}
 	// Any other error is an answer, too, or the driver sends no request of that size, and the settings are trusted.
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.proven.Store(max(b.proven.Load(), int64(limit)))
+	b.prove(limit, epoch)
 	return probe
 }

@@ -22,6 +22,23 @@ var _ = []mutant.Mutant{
 		By:     "zklock",
 	},
 	{
+		Name:   "limit-of-another-connection",
+		Breaks: "a session has more queue nodes than servers can read at its end that were restarted with a lower limit since they were asked",
+		In:     (*bounds).renew,
+		Find:   "b.proven.Store(0)",
+		Put:    "_ = 0",
+		Tests:  []string{"TestSessionAsksAgainOnANewConnection"},
+		By:     "zklock",
+	},
+	{
+		Name:   "limit-of-an-earlier-answer",
+		Breaks: "an answer that was under way while a session got a new connection counts for the servers behind that",
+		In:     (*bounds).prove,
+		Find:   "epoch == b.epoch",
+		Put:    "true",
+		Tests:  []string{"TestAnswersShowNothingOfTheNextConnection"},
+	},
+	{
 		Name:   "asks-of-callers-that-leave",
 		Breaks: "the servers are asked what they read once for each caller, and a question whose caller leaves begins again",
 		In:     (*Session).grow,

@@ -140,6 +140,7 @@ func (s overseer) noticeConnection(suspendedThen time.Duration) (moved bool) {
 	s.urgent = true
 	s.mu.Unlock()
 	s.common.Reconnects.Add(1)
+	s.common.bounds.renew()
 	Poke(s.rouse)
 	return true
 }

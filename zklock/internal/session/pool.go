@@ -64,7 +64,7 @@ func (p *Pool[M]) Session(ctx context.Context, path string, bytes int) (M, error
 	for {
 		found, m, o, err := p.look(path, bytes)
 		if found && !m.Underlying().hasRoom(bytes) {
-			if err := m.Underlying().grow(ctx); err != nil {
+			if err := m.Underlying().grow(ctx, bytes); err != nil {
 				return m, err
 			}
 			continue

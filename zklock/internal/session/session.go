@@ -35,6 +35,7 @@ func newSession(c *common, ds driver.Session, suspendedThen time.Duration) *Sess
 	// Only the handshake of the first connection created the session. After a reconnect the
 	// time of that handshake is not known, and proves nothing.
 	s.lease.Connected(handshake.Add(suspendedThen), lease.Now(), gen == 1)
+	c.bounds.renew()
 	s.report(driver.Connected)
 	s.wg.Go(heart{&s.life, &s.requests}.beat)
 	return s
