@@ -32,8 +32,9 @@ type spot struct {
 }
 
 // learnsIn is more than a client needs to learn of an event, with a request before or after it: of a server next to it, and at a
-// distance four ways more, which are those from the leader to the client's server, on to the client, and of the request.
-func (p *profile) learnsIn() time.Duration { return 25*time.Millisecond + 4*p.latency }
+// distance eight ways more. Two are those from the leader to the client's server, and on to the client. Six are those of a request
+// behind a Sync of the same session, for which the leader waits with a commit that it has under way.
+func (p *profile) learnsIn() time.Duration { return 25*time.Millisecond + 8*p.latency }
 
 // deadline returns until when locks of the place may last. If other faults keep the client from
 // learning of the deletion, its lease ends.
