@@ -56,9 +56,34 @@ func reachable(ctx context.Context, u driver.URL, host string) (silent bool, err
 	return err != nil && !errors.Is(err, errNotAllowed), nil
 }
 
+// why returns why a server gives out no session; "" if it does. The driver's error names the server, as the caller does.
+func (s server) why() string {
+	if s.err == nil {
+		return ""
+	}
+	return strings.TrimPrefix(s.err.Error(), "zkdriver: no session could be opened: "+address(s.host)+": ")
+}
+
+// allOf says that the servers that match give out no session.
+func allOf(servers []server, match func(server) bool) string {
+	var hosts []string
+	for _, s := range servers {
+		if match(s) {
+			hosts = append(hosts, s.host)
+		}
+	}
+	last := len(hosts) - 1
+	if last == 0 {
+		return hosts[0] + " gives out no session"
+	}
+	return strings.Join(hosts[:last], ", ") + " and " + hosts[last] + " give out no session"
+}
+
 // adviceOn returns what to do about a server that gives out no session.
 func adviceOn(p Patient, s server) string {
 	switch {
+	case s.err == nil:
+		return ""
 	case errors.Is(s.err, driver.ErrAuthFailed) && p.URL.Params.Has("sasl"):
 		return "make sasl and the identity in the URL fit the server's settings, as the text says"
 	case errors.Is(s.err, driver.ErrAuthFailed):
@@ -80,7 +105,7 @@ func adviceOn(p Patient, s server) string {
 	case errors.Is(s.err, errRefused):
 		return fmt.Sprintf("start the server %s, or correct the URL", s.host)
 	case strings.Contains(s.err.Error(), "SASL"):
-		return fmt.Sprintf("do what the text says about SASL, such as making a KDC reachable, or look at the log of %s", s.host)
+		return "do what the text says about SASL, such as making a KDC reachable, or look at the logs of the servers"
 	}
 	return fmt.Sprintf("look at the log of %s: it runs, and gives out no session", s.host)
 }

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/url"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -74,7 +75,7 @@ func TestAdviceOnServers(t *testing.T) {
 		"look at the process, the host and the network of zk1:2181, or correct the URL":                                                 errNoRoute,
 		"look at the log and the disk of zk1:2181, which may be full, and at the other servers: it has to reach more than half of them": errNotServing,
 		"look at the log of zk1:2181: it runs, and gives out no session":                                                                context.DeadlineExceeded,
-		"do what the text says about SASL, such as making a KDC reachable, or look at the log of zk1:2181":                              errors.New("SASL (GSSAPI): no KDC of realm R answers"),
+		"do what the text says about SASL, such as making a KDC reachable, or look at the logs of the servers":                          errors.New("SASL (GSSAPI): no KDC of realm R answers"),
 		"correct the user and the password":                                                                                             driver.ErrAuthFailed,
 		"look at the leader, and at the log and the disk of zk1:2181":                                                                   errWaits,
 		"look at the process, the disk and the log of zk1:2181, and restart it":                                                         errHangs,
@@ -82,6 +83,26 @@ func TestAdviceOnServers(t *testing.T) {
 		if got := adviceOn(Patient{URL: driver.URL{User: "shop"}}, server{host: "zk1:2181", err: fmt.Errorf("connect: %w", err)}); got != want {
 			t.Errorf("%v: %q, want %q", err, got, want)
 		}
+	}
+}
+
+// A cause that several servers have is shown once, with all of them, and one that each has for itself is not.
+func TestOneCauseIsShownOnce(t *testing.T) {
+	refuses := func(host string) server {
+		return server{host: host, err: fmt.Errorf("zkdriver: no session could be opened: %s: the certificate has expired (%w)", address(host), driver.ErrTLS)}
+	}
+	var r Report
+	r.reach(Patient{}, []server{refuses("zk1"), {host: "zk2", err: errRefused}, refuses("zk3:2281"), refuses("zk4"), {host: "zk5", err: errRefused}})
+	var got []string
+	for _, f := range r.Findings {
+		got = append(got, f.Text)
+	}
+	want := []string{
+		fmt.Sprintf("zk1, zk3:2281 and zk4 give out no session: the certificate has expired (%v)", driver.ErrTLS),
+		"zk2 gives out no session: " + errRefused.Error(), "zk5 gives out no session: " + errRefused.Error(),
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("findings %q, want %q", got, want)
 	}
 }
 
