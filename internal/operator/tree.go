@@ -32,8 +32,9 @@ const (
 	// is a wait of the same trace or, if one of them has none, of the same process.
 	WaitsElsewhere Relation = "waits for"
 
-	// Perhaps is a name that the process of the contender above waits for in another trace. It may be what the
-	// contender waits for as well: of the requests of a process that want one name, the first one only is in the queue.
+	// Perhaps is a name that the process of the contender above waits for in another trace, or without a trace, if its client
+	// has registered what other requests of it wait for, and nothing for the contender. It may be what the contender
+	// waits for as well: of the requests of a process that want one name, the first one only is in the queue.
 	Perhaps Relation = "perhaps"
 
 	// Circle is such a name again, and not a Deadlock: the processes may wait for each other. So it shows
@@ -69,6 +70,7 @@ type forest struct {
 	locks []Lock
 	known Register
 	after map[held][]int   // by what is held, the positions of the locks that its holders have registered to wait for
+	tells map[string]bool  // the processes that have registered a wait
 	names map[string]int   // the positions of the locks
 	of    map[string][]int // for a trace, and a process, the positions of the locks in whose queues it is
 	lines []Branch
@@ -80,7 +82,7 @@ type forest struct {
 type held struct{ name, zxid string }
 
 func newForest(locks []Lock, known Register) *forest {
-	f := &forest{locks: locks, known: known, after: make(map[held][]int), names: make(map[string]int), of: make(map[string][]int), seen: make(map[string]bool)}
+	f := &forest{locks: locks, known: known, after: make(map[held][]int), tells: make(map[string]bool), names: make(map[string]int), of: make(map[string][]int), seen: make(map[string]bool)}
 	for i, l := range locks {
 		f.names[l.Name] = i
 		for _, c := range l.Contenders {
@@ -95,6 +97,15 @@ func newForest(locks []Lock, known Register) *forest {
 		h := held{w.Held, Hex(w.Zxid)}
 		if to, ok := f.names[w.Waiting]; ok && !slices.Contains(f.after[h], to) {
 			f.after[h] = append(f.after[h], to)
+		}
+	}
+	for h := range f.after {
+		if at, ok := f.names[h.name]; ok {
+			for _, c := range locks[at].Contenders {
+				if c.Zxid == h.zxid {
+					f.tells[c.Identity()] = true
+				}
+			}
 		}
 	}
 	return f
@@ -203,7 +214,7 @@ func (f *forest) waits(l Lock, c Contender) (found []Branch) {
 				continue
 			}
 			at := slices.IndexFunc(other.Contenders, func(w Contender) bool {
-				return !w.Held && !w.Candidacy && (relation == WaitsElsewhere && w.Same(c) || relation == Perhaps && w.Identity() == c.Identity())
+				return !w.Held && !w.Candidacy && (relation == WaitsElsewhere && f.follows(c, w) || relation == Perhaps && w.Identity() == c.Identity())
 			})
 			if at >= 0 {
 				found = append(found, Branch{Relation: relation, Name: other.Name, Contender: other.Contenders[at]})
@@ -217,6 +228,12 @@ func (f *forest) waits(l Lock, c Contender) (found []Branch) {
 		found = found[:maxPerhaps]
 	}
 	return found
+}
+
+// follows reports whether a waiter may be the request of a holder for which nothing is registered. Without traces, it is not
+// if their process has registered waits: it would have registered that one.
+func (f *forest) follows(c, w Contender) bool {
+	return w.Same(c) && (c.Trace != "" && w.Trace != "" || !f.tells[c.Identity()])
 }
 
 // deadlocks adds the deadlocks in which a node of a name is, or with no node those that the name is in, unless
@@ -273,7 +290,8 @@ func Mover(l Lock, locks []Lock, known Register) (name string, c Contender, ok b
 	return EndOf(l.Name, Tree(l, locks, known))
 }
 
-// EndOf returns the Mover of a tree: its first holder with nothing below.
+// EndOf returns the Mover of a tree: its first holder with nothing below. A circle that may be one, past which the chain goes
+// on, does not hide it.
 func EndOf(of string, tree []Branch) (name string, c Contender, ok bool) {
 	name = of
 	perhaps := len(tree) + maxDepth // what is deeper is below a wait that is perhaps another request's
@@ -284,7 +302,7 @@ func EndOf(of string, tree []Branch) (name string, c Contender, ok bool) {
 		perhaps = len(tree) + maxDepth
 		below := i+1 < len(tree) && tree[i+1].Depth > b.Depth && tree[i+1].Relation != Perhaps
 		switch {
-		case b.Relation == Circle || b.Relation == Deadlock:
+		case b.Relation == Deadlock:
 			return name, c, false
 		case b.Relation == Others || b.Relation == Blocks || ok && b.Depth == 0:
 			return name, c, ok

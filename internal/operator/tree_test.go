@@ -94,7 +94,11 @@ func TestTree(t *testing.T) {
 		{"x: A/1 b; y: B a/1", "+a:x>y b:y>x", "a holds | a waits for y sure || b holds ||| b circle x sure", ""},
 		{"x: A/2 b; y: C a/1; z: D a/3; w: E c d", "+a:x>y a:x>z c:y>w d:z>w",
 			"a holds | waits for y sure || c holds ||| c waits for w sure |||| e holds | waits for z sure || d holds ||| d waits for w sure", "w e"},
-		{"a: A b; b: B a; c: C b", "", "a holds | a waits for b || b holds ||| b circle a ||| b waits for c |||| c holds", ""},
+		{"a: A b; b: B a; c: C b", "", "a holds | a waits for b || b holds ||| b circle a ||| b waits for c |||| c holds", "c c"},
+		{"x: A b; y: C a; z: A d", "+a:z>y", "a holds | a perhaps y || c holds", "x a"}, // the process has registered another wait, and not this one
+		{"x: A b; y: C a; z: A d; w: E a", "+a:z>y", "a holds | a perhaps y || c holds | a perhaps w || e holds", "x a"},
+		{"x: A/1 b; y: C a/1; z: A d", "+a:z>y", "a holds | a waits for y || c holds", "y c"}, // the trace says that it is this one
+		{"x: A b; y: B a; z: C a", "", "a holds | a waits for y || b holds ||| b circle x | a waits for z || c holds", "z c"},
 		{"x: A b; y: C", "+b:x>y", "a holds", "x a"}, // of a contender that is not there any more
 		{"x: A/1 b; y: C a/2 D; z: D/1 a/3", "", "a holds | a perhaps y || c holds || d holds | a perhaps z || d holds", "x a"},
 		{"x: A* b* c", "", "a holds", "x a"},       // one without a candidacy waits for the leader
