@@ -56,6 +56,7 @@ func Examine(ctx context.Context, p Patient) (r Report) {
 // reach reports which servers can be reached, and what their versions mean. A server that waits for another one, which
 // is down or leads and commits nothing, is not at fault.
 func (r *Report) reach(p Patient, servers []server) {
+	acquit(servers)
 	var down []string
 	for _, s := range servers {
 		if s.isDown() && !s.waits() {

@@ -23,6 +23,7 @@ var (
 	errNotServing  = errors.New("it runs, and is in no quorum")
 	errWaits       = fmt.Errorf("it answers, and opened no session within %v: it waits for its leader or its disk", serverLimit)
 	errLeads       = fmt.Errorf("it leads, and opened no session within %v: its disk hangs, or it has lost what its followers have acknowledged", serverLimit)
+	errFewFollow   = fmt.Errorf("it leads, and opened no session within %v: too few of the other servers answer for a quorum", serverLimit)
 	errHangs       = fmt.Errorf("it accepts connections and answers nothing for %v: it hangs", serverLimit)
 	errUnknownHost = errors.New("the name of the host is not known")
 )
@@ -94,6 +95,8 @@ func adviceOn(p Patient, s server) string {
 		return fmt.Sprintf("look at the log and the disk of %s, which may be full, and at the other servers: it has to reach more than half of them", s.host)
 	case errors.Is(s.err, errLeads):
 		return fmt.Sprintf("look at the log and the disk of %s, and restart it: it leads, and commits nothing", s.host)
+	case errors.Is(s.err, errFewFollow):
+		return fmt.Sprintf("look at the servers that follow %s", s.host)
 	case errors.Is(s.err, errWaits):
 		return fmt.Sprintf("look at the leader, and at the log and the disk of %s", s.host)
 	case errors.Is(s.err, errHangs):
@@ -113,11 +116,28 @@ func adviceOn(p Patient, s server) string {
 // isDown reports whether a server gives out no session for a reason that is known, and that a
 // further try would meet again.
 func (s server) isDown() bool {
-	return slices.ContainsFunc([]error{errRefused, errNoRoute, errNotServing, errWaits, errLeads, errHangs, errUnknownHost}, func(why error) bool { return errors.Is(s.err, why) })
+	return slices.ContainsFunc([]error{errRefused, errNoRoute, errNotServing, errWaits, errLeads, errFewFollow, errHangs, errUnknownHost}, func(why error) bool { return errors.Is(s.err, why) })
 }
 
 // waits reports whether a server gives out no session for a reason that another server may have.
-func (s server) waits() bool { return errors.Is(s.err, errNotServing) || errors.Is(s.err, errWaits) }
+func (s server) waits() bool {
+	return errors.Is(s.err, errNotServing) || errors.Is(s.err, errWaits) || errors.Is(s.err, errFewFollow)
+}
+
+// acquit finds that a leader that commits nothing has too few followers, if so many other servers are down.
+func acquit(servers []server) {
+	down := 0
+	for _, s := range servers {
+		if s.isDown() && !s.waits() && !errors.Is(s.err, errLeads) {
+			down++
+		}
+	}
+	for i, s := range servers {
+		if errors.Is(s.err, errLeads) && 2*down >= len(servers) {
+			servers[i].err = errFewFollow
+		}
+	}
+}
 
 // misfits reports whether a server gives out no session because the URL does not fit it.
 func (s server) misfits() bool {

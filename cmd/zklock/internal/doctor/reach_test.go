@@ -155,6 +155,30 @@ func TestLeaderThatCommitsNothingIsBlamed(t *testing.T) {
 	}
 }
 
+// A leader commits nothing while more than half of the servers cannot follow it: they are at fault, and it is not.
+func TestLeaderWithoutFollowersIsNotBlamed(t *testing.T) {
+	leads := server{host: "zk3", err: fmt.Errorf("srvr: %w", errLeads)}
+	for want, servers := range map[string][]server{
+		"zk1 zk2":     {{host: "zk1", err: errHangs}, {host: "zk2", err: errRefused}, leads},
+		"zk1 zk2 zk4": {{host: "zk1", err: errHangs}, {host: "zk2", err: errNoRoute}, leads, {host: "zk4", err: errRefused}, {host: "zk5", err: errWaits}},
+		"zk1 zk3":     {{host: "zk1", err: errHangs}, {host: "zk2", err: errWaits}, leads},
+		"zk3":         {leads},
+	} {
+		var r Report
+		r.reach(Patient{}, servers)
+		r.noQuorum(servers, "none of the servers gives out sessions")
+		var blamed []string
+		for _, f := range r.Findings {
+			if f.Level == ToDo && f.What == "server" {
+				blamed = append(blamed, f.Text[:3])
+			}
+		}
+		if got := strings.Join(blamed, " "); got != want {
+			t.Errorf("blamed %q, want %q: %+v", got, want, r.Findings)
+		}
+	}
+}
+
 // ClickHouse Keeper, which allow_keeper lets a program use, is shown by its name, and not as a version of ZooKeeper.
 func TestKeeperThatIsAllowedIsShown(t *testing.T) {
 	var r Report
