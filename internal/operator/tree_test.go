@@ -3,6 +3,7 @@ package operator
 import (
 	"encoding/json"
 	"fmt"
+	"os/exec"
 	"strconv"
 	"strings"
 	"testing"
@@ -178,13 +179,26 @@ func TestDeadlockOfOneWait(t *testing.T) {
 	}
 }
 
-// A line for a shell is one word for each argument.
+// A line for a shell is one word for each argument, and printable.
 func TestRevocation(t *testing.T) {
 	c := Contender{Node: "n", Zxid: "0x2"}
-	for name, want := range map[string]string{"orders/42": "orders/42", "a b": "'a b'", "it's": `'it'\''s'`, "$(rm)": "'$(rm)'", "-x": "'-x'"} {
+	for _, name := range []string{`a\b`, `%d\n 'x' "$y"`, "n\u202e%s\u200bé'\\", "a\xffb", "-\u2066", "Café"} {
+		line, at := Revocation(name, c), "$2"
+		if name[0] == '-' {
+			at = "$5"
+		}
+		got, err := exec.Command("sh", "-c", `zklock() { printf %s "`+at+`"; }; `+line).Output()
+		if err != nil || string(got) != name || Printable(line) != line {
+			t.Errorf("%s: the argument is %q, %v, want %q", line, got, err, name)
+		}
+	}
+	for name, want := range map[string]string{"orders/42": "orders/42", "a b": "'a b'", "it's": `'it'\''s'`, "$(rm)": "'$(rm)'"} {
 		if got := Revocation(name, c); got != "zklock revoke "+want+" n@0x2 --reason ''" {
 			t.Errorf("%s", got)
 		}
+	}
+	if got := Revocation("-x", c); got != "zklock revoke --reason '' -- -x n@0x2" {
+		t.Errorf("%s", got)
 	}
 }
 
