@@ -160,7 +160,7 @@ func TestRefusals(t *testing.T) {
 		return kerberos.WithConfigFile(file)
 	}
 	refuses(t, kerberos.Keytab("svc", keytab, lacking("default_realm = "+kdc.Realm)), file+" has no KDC of realm "+kdc.Realm)
-	refuses(t, kerberos.Keytab("svc", keytab, lacking("")), file+" has a default_realm")
+	refuses(t, kerberos.Keytab("svc", keytab, lacking("")), file+" has no default_realm")
 	refuses(t, kerberos.Keytab("svc", keytab, lacking("default_realm = ELSEWHERE")), "default_realm in "+file)
 
 	none := filepath.Join(t.TempDir(), "none")
@@ -199,9 +199,14 @@ func TestOneReasonForAllServers(t *testing.T) {
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	bare := filepath.Join(t.TempDir(), "bare.conf")
+	if err := os.WriteFile(bare, []byte("[libdefaults]\nrdns = false\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	gone := kerberos.WithConfigFile(file)
 	for what, m := range map[string]*kerberos.Mechanism{
 		"a keytab without the key":  kerberos.Keytab("ghost", keytab, kerberos.WithConfigFile(k.ConfigFile())),
+		"no realm":                  kerberos.Keytab("svc", keytab, kerberos.WithConfigFile(bare)),
 		"no KDC for a first ticket": kerberos.Keytab("svc", keytab, gone),
 		"no KDC for a further one":  kerberos.Cache(k.Cache("svc", keytab), gone),
 	} {

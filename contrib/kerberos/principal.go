@@ -1,6 +1,7 @@
 package kerberos
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,11 +54,11 @@ func (m *Mechanism) principal(ctx context.Context, cfg *configuration, host stri
 		host, known = m.names.canonical(ctx, net.DefaultResolver, host)
 	}
 	host = strings.ToLower(host)
-	name := service + "/" + host
-	if realm := cfg.ResolveRealm(host); realm != "" {
-		name += "@" + realm
+	realm := cmp.Or(cfg.ResolveRealm(host), cfg.LibDefaults.DefaultRealm)
+	if realm == "" { // the same text for each server
+		return principal{}, known, fmt.Errorf("%s has no default_realm, and no realm of the servers in domain_realm (%w)", cfg.file, driver.ErrAuthFailed)
 	}
-	p, err = parsePrincipal(name, cfg)
+	p, err = parsePrincipal(service+"/"+host+"@"+realm, cfg)
 	return p, known, err
 }
 
