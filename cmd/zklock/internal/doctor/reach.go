@@ -24,7 +24,7 @@ var (
 	errWaits       = fmt.Errorf("it answers, and opened no session within %v: it waits for its leader or its disk", serverLimit)
 	errLeads       = fmt.Errorf("it leads, and opened no session within %v: its disk hangs, or it has lost what its followers have acknowledged", serverLimit)
 	errFewFollow   = fmt.Errorf("it leads, and opened no session within %v: too few of the other servers answer for a quorum", serverLimit)
-	errHangs       = fmt.Errorf("it accepts connections and answers nothing for %v: it hangs", serverLimit)
+	errHangs       = fmt.Errorf("it accepts connections and answers nothing for %v: it hangs, or it is not a ZooKeeper server", serverLimit)
 	errUnknownHost = errors.New("the name of the host is not known")
 )
 
@@ -100,7 +100,7 @@ func adviceOn(p Patient, s server) string {
 	case errors.Is(s.err, errWaits):
 		return fmt.Sprintf("look at the leader, and at the log and the disk of %s", s.host)
 	case errors.Is(s.err, errHangs):
-		return fmt.Sprintf("look at the process, the disk and the log of %s, and restart it", s.host)
+		return fmt.Sprintf("look at the process, the disk and the log of %s, and restart it, or correct the URL", s.host)
 	case errors.Is(s.err, errNoRoute):
 		return fmt.Sprintf("look at the process, the host and the network of %s, or correct the URL", s.host)
 	case errors.Is(s.err, errUnknownHost):

@@ -78,7 +78,7 @@ func TestAdviceOnServers(t *testing.T) {
 		"do what the text says about SASL, such as making a KDC reachable, or look at the logs of the servers":                          errors.New("SASL (GSSAPI): no KDC of realm R answers"),
 		"correct the user and the password":                                                                                             driver.ErrAuthFailed,
 		"look at the leader, and at the log and the disk of zk1:2181":                                                                   errWaits,
-		"look at the process, the disk and the log of zk1:2181, and restart it":                                                         errHangs,
+		"look at the process, the disk and the log of zk1:2181, and restart it, or correct the URL":                                     errHangs,
 	} {
 		if got := adviceOn(Patient{URL: driver.URL{User: "shop"}}, server{host: "zk1:2181", err: fmt.Errorf("connect: %w", err)}); got != want {
 			t.Errorf("%v: %q, want %q", err, got, want)
