@@ -203,7 +203,7 @@ func Hex(id int64) string { return "0x" + strconv.FormatUint(uint64(id), 16) }
 
 // Revocation returns the line of a shell that asks a contender to give a lock back.
 func Revocation(name string, c Contender) string {
-	if strings.HasPrefix(name, "-") { // it is no flag
+	if strings.HasPrefix(name, "-") { // not a flag
 		return "zklock revoke --reason '' -- " + quoted(name) + " " + quoted(c.ID())
 	}
 	return "zklock revoke " + quoted(name) + " " + quoted(c.ID()) + " --reason ''"
