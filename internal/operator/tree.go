@@ -231,10 +231,14 @@ func (f *forest) waits(l Lock, c Contender) (found []Branch) {
 }
 
 // follows reports whether a waiter may be the request of a holder for which nothing is registered. Without traces, it is not
-// if their process has registered waits: it would have registered that one.
+// if their process has registered waits, and the holder has been there for long: it would have registered that one.
 func (f *forest) follows(c, w Contender) bool {
-	return w.Same(c) && (c.Trace != "" && w.Trace != "" || !f.tells[c.Identity()])
+	young := c.Since != 0 && time.Since(time.UnixMilli(int64(c.Since))) < registersBy
+	return w.Same(c) && (c.Trace != "" && w.Trace != "" || young || !f.tells[c.Identity()])
 }
+
+// registersBy is how old a holder is, at most, whose wait may not be registered yet: a client waits for deadlock_timeout before.
+const registersBy = 10 * time.Second
 
 // deadlocks adds the deadlocks in which a node of a name is, or with no node those that the name is in, unless
 // they are there already. It reports whether there is one.

@@ -154,6 +154,17 @@ func TestTree(t *testing.T) {
 	}
 }
 
+// A holder that has just come may wait for what its process waits for: its client registers that a moment later.
+func TestYoungHolderMayWait(t *testing.T) {
+	for age, want := range map[time.Duration]string{time.Second: "y", time.Minute: "x"} {
+		locks := locksOf("x: A b; y: C a; z: A d")
+		locks[0].Contenders[0].Since = MillisOf(time.Now().Add(-age))
+		if name, _, ok := Mover(locks[0], locks, Register{Nested: nestedOf("a:z>y", locks)}); !ok || name != want {
+			t.Errorf("of a holder that asked %v ago: the end holds %q, %v, want %q", age, name, ok, want)
+		}
+	}
+}
+
 // A chain leads to its end, however long it is: its middle is a victim.
 func TestLongChain(t *testing.T) {
 	var text []string
