@@ -130,6 +130,13 @@ func TestDocumentedExitCodes(t *testing.T) {
 	if err := os.WriteFile(noKDC, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	other := func(line string) string {
+		file := filepath.Join(t.TempDir(), "other.conf")
+		if err := os.WriteFile(file, []byte("[libdefaults]\nrdns = false\ndns_lookup_kdc = false\n"+line+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
 	url := func(user, hosts, root string, keys ...string) string {
 		return "zk://" + user + hosts + root + "?" + quick(append([]string{"connect_timeout", "5s"}, keys...)...).Encode()
 	}
@@ -157,5 +164,7 @@ func TestDocumentedExitCodes(t *testing.T) {
 		{"Kerberos: a keytab of another principal", url("ghost@", byKerberos.Hosts(), root, "sasl", "kerberos"), keytab(here, old), "the keytab has no key of", 78},
 		{"Kerberos: no keytab", url("old@", byKerberos.Hosts(), root, "sasl", "kerberos"), keytab(here, gone), "no such file", 78},
 		{"Kerberos: no krb5.conf", url("old@", byKerberos.Hosts(), root, "sasl", "kerberos"), keytab(gone, old), "KRB5_CONFIG names no file that can be found", 78},
+		{"Kerberos: a krb5.conf without the realm", url("old@", byKerberos.Hosts(), root, "sasl", "kerberos"), keytab(other("default_realm = "+kdc.Realm), old), "other.conf has no KDC of realm", 78},
+		{"Kerberos: a krb5.conf without default_realm", url("old@", byKerberos.Hosts(), root, "sasl", "kerberos"), keytab(other(""), old), "other.conf has no default_realm", 78},
 	})
 }

@@ -57,8 +57,14 @@ func keyType(id int32) string {
 // is read as false.
 var fallback = regexp.MustCompile(`(?mi)^([ \t]*dns_canonicalize_hostname[ \t]*=[ \t]*)fallback[ \t\r]*$`)
 
+// configuration is what a krb5.conf has.
+type configuration struct {
+	*config.Config
+	file string // its path, for messages
+}
+
 // load reads the configuration. It is read for each connection, so it can be changed.
-func (s *settings) load() (*config.Config, error) {
+func (s *settings) load() (*configuration, error) {
 	file := s.file
 	named := os.Getenv("KRB5_CONFIG")
 	for _, f := range filepath.SplitList(named) {
@@ -84,7 +90,7 @@ func (s *settings) load() (*config.Config, error) {
 	usual := config.New().LibDefaults
 	cfg.LibDefaults.DefaultTktEnctypeIDs = aesOf(cfg.LibDefaults.DefaultTktEnctypeIDs, usual.DefaultTktEnctypeIDs)
 	cfg.LibDefaults.DefaultTGSEnctypeIDs = aesOf(cfg.LibDefaults.DefaultTGSEnctypeIDs, usual.DefaultTGSEnctypeIDs)
-	return cfg, nil
+	return &configuration{cfg, file}, nil
 }
 
 // aesOf returns the AES types of a list that the configuration has; all of them if the list is

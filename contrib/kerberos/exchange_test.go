@@ -291,6 +291,6 @@ func FuzzReplies(f *testing.F) {
 		if got, err := k.readFurther(tgt, tgt.client, tgsReq, b); err == nil {
 			t.Fatalf("ticket %+v", got)
 		}
-		_ = explain(readRefusal(b), tgt.client)
+		_ = k.explain(readRefusal(b), tgt.client)
 	})
 }

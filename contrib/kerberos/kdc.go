@@ -13,7 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jcmturner/gokrb5/v8/config"
 	"github.com/jcmturner/gokrb5/v8/iana/errorcode"
 	"github.com/jcmturner/gokrb5/v8/messages"
 
@@ -30,32 +29,40 @@ const (
 
 // kdc sends requests to the KDCs of realms. The library's own client cannot be interrupted, hides
 // when tickets expire, and renews them only afterwards.
-type kdc struct{ cfg *config.Config }
+type kdc struct{ cfg *configuration }
+
+// unanswered is the error of a request that no KDC has answered.
+type unanswered struct{ error }
+
+// Unwrap returns the reason.
+func (e unanswered) Unwrap() error { return e.error }
 
 // send sends a request to the KDCs of a realm, one after the other, until one answers. It uses
 // TCP, which all KDCs speak. An error answer of a KDC is a messages.KRBError.
 func (k *kdc) send(ctx context.Context, realm string, request []byte) ([]byte, error) {
 	addrs, err := k.addrs(ctx, realm)
 	if err != nil {
-		return nil, err
+		return nil, unanswered{err}
 	}
-	var failed error
+	var failed []error
 	for _, addr := range addrs {
 		reply, err := ask(ctx, addr, request)
 		if err != nil && ctx.Err() != nil {
-			return nil, fmt.Errorf("no KDC of realm %s has answered yet: %w", realm, ctx.Err())
+			return nil, unanswered{fmt.Errorf("no KDC of realm %s has answered yet: %w", realm, ctx.Err())}
 		}
 		if err != nil {
-			if failed == nil {
-				failed = err
-			} else {
-				failed = fmt.Errorf("%w; %w", failed, err)
-			}
+			failed = append(failed, err)
 			continue
 		}
 		return reply, readRefusal(reply)
 	}
-	return nil, fmt.Errorf("no KDC of realm %s answers: %w", realm, failed)
+	// Each server of the ensemble meets the same, and one text is shown once.
+	slices.SortFunc(failed, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	all := failed[0]
+	for _, err := range failed[1:] {
+		all = fmt.Errorf("%w; %w", all, err)
+	}
+	return nil, unanswered{fmt.Errorf("no KDC of realm %s answers: %w", realm, all)}
 }
 
 // addrs returns the addresses of the KDCs of a realm, in the order in which they are asked.
@@ -66,10 +73,10 @@ func (k *kdc) addrs(ctx context.Context, realm string) (addrs []string, err erro
 		}
 	}
 	if len(addrs) == 0 && k.cfg.LibDefaults.DNSLookupKDC {
-		return addrsInDNS(ctx, realm)
+		return k.addrsInDNS(ctx, realm)
 	}
 	if len(addrs) == 0 {
-		return nil, fmt.Errorf("krb5.conf has no KDC of realm %s (%w)", realm, driver.ErrAuthFailed)
+		return nil, fmt.Errorf("%s has no KDC of realm %s (%w)", k.cfg.file, realm, driver.ErrAuthFailed)
 	}
 	for i, addr := range addrs {
 		// The library has added the port to names, but not to addresses of IPv6.
@@ -82,7 +89,7 @@ func (k *kdc) addrs(ctx context.Context, realm string) (addrs []string, err erro
 }
 
 // addrsInDNS returns the addresses of the KDCs that DNS names for a realm.
-func addrsInDNS(ctx context.Context, realm string) (addrs []string, err error) {
+func (k *kdc) addrsInDNS(ctx context.Context, realm string) (addrs []string, err error) {
 	_, records, err := net.DefaultResolver.LookupSRV(ctx, "kerberos", "tcp", realm)
 	for _, r := range records {
 		if host := strings.TrimSuffix(r.Target, "."); host != "" { // "." means that there is none
@@ -93,9 +100,9 @@ func addrsInDNS(ctx context.Context, realm string) (addrs []string, err error) {
 	case len(addrs) > 0:
 		return addrs, nil
 	case err == nil || missing(err):
-		return nil, fmt.Errorf("neither krb5.conf nor DNS has a KDC of realm %s (%w)", realm, driver.ErrAuthFailed)
+		return nil, fmt.Errorf("neither %s nor DNS has a KDC of realm %s (%w)", k.cfg.file, realm, driver.ErrAuthFailed)
 	}
-	return nil, fmt.Errorf("krb5.conf has no KDC of realm %s, and DNS has not answered: %w", realm, err)
+	return nil, fmt.Errorf("%s has no KDC of realm %s, and DNS has not answered: %w", k.cfg.file, realm, err)
 }
 
 // readRefusal returns a KDC's error answer; nil if a reply is another one.
@@ -114,8 +121,14 @@ func refusalCode(err error) int32 {
 	return refusal.ErrorCode
 }
 
-// ask sends a request to one KDC and returns the reply.
-func ask(ctx context.Context, addr string, request []byte) ([]byte, error) {
+// ask sends a request to one KDC and returns the reply. The text of an error is the same for each connection.
+func ask(ctx context.Context, addr string, request []byte) (reply []byte, err error) {
+	defer func() {
+		var op *net.OpError
+		if errors.As(err, &op) && op.Source != nil { // with a port that is another one each time
+			err = fmt.Errorf("KDC %s: %s: %w", addr, op.Op, op.Err)
+		}
+	}()
 	ctx, cancel := context.WithTimeout(ctx, kdcTimeout)
 	defer cancel()
 	var d net.Dialer
@@ -136,7 +149,7 @@ func ask(ctx context.Context, addr string, request []byte) ([]byte, error) {
 	if length > maxReply {
 		return nil, fmt.Errorf("KDC %s: a reply of %d bytes", addr, length)
 	}
-	reply := make([]byte, length)
+	reply = make([]byte, length)
 	if _, err := io.ReadFull(conn, reply); err != nil {
 		return nil, fmt.Errorf("KDC %s: %w", addr, err)
 	}
@@ -146,14 +159,16 @@ func ask(ctx context.Context, addr string, request []byte) ([]byte, error) {
 // passing are the errors of a KDC that may be gone at the next attempt.
 var passing = []int32{errorcode.KDC_ERR_SVC_UNAVAILABLE, errorcode.KRB_ERR_GENERIC, errorcode.KDC_ERR_CLIENT_NOTYET, errorcode.KDC_ERR_SERVICE_NOTYET}
 
-// What an administrator does about an old keytab, and about clocks.
-const (
-	adviceKey    = "its key in the keytab is not the one that the KDC has: export the keytab again"
-	adviceClocks = "the clocks of this machine and the KDC differ by more than clockskew in krb5.conf allows, five minutes by default: set them"
-)
+// adviceKey is what an administrator does about an old keytab.
+const adviceKey = "its key in the keytab is not the one that the KDC has: export the keytab again"
+
+// adviceClocks is what an administrator does about clocks.
+func (k *kdc) adviceClocks() string {
+	return fmt.Sprintf("the clocks of this machine and the KDC differ by more than clockskew in %s allows, five minutes by default: set them", k.cfg.file)
+}
 
 // explain adds to an error answer of a KDC what it means for a principal, and what to do.
-func explain(err error, about principal) error {
+func (k *kdc) explain(err error, about principal) error {
 	var refusal messages.KRBError
 	if !errors.As(err, &refusal) {
 		return err
@@ -170,7 +185,7 @@ func explain(err error, about principal) error {
 	case errorcode.KDC_ERR_PREAUTH_FAILED, errorcode.KRB_AP_ERR_BAD_INTEGRITY:
 		hint = adviceKey
 	case errorcode.KRB_AP_ERR_SKEW:
-		hint = adviceClocks
+		hint = k.adviceClocks()
 	case errorcode.KRB_AP_ERR_TKT_EXPIRED:
 		hint = "the ticket has expired: run kinit again"
 	case errorcode.KDC_ERR_ETYPE_NOSUPP:

@@ -3,10 +3,13 @@ package kerberos_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -149,12 +152,74 @@ func TestRefusals(t *testing.T) {
 	k.Admin("delprinc", "-force", "svc")
 	refuses(t, kerberos.Keytab("svc", old, here), "the KDC does not know this principal")
 
+	file := filepath.Join(t.TempDir(), "its.conf")
+	lacking := func(lines string) kerberos.Option {
+		if err := os.WriteFile(file, []byte("[libdefaults]\ndns_lookup_kdc = false\nrdns = false\n"+lines), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return kerberos.WithConfigFile(file)
+	}
+	refuses(t, kerberos.Keytab("svc", keytab, lacking("default_realm = "+kdc.Realm)), file+" has no KDC of realm "+kdc.Realm)
+	refuses(t, kerberos.Keytab("svc", keytab, lacking("")), file+" has no default_realm")
+	refuses(t, kerberos.Keytab("svc", keytab, lacking("default_realm = ELSEWHERE")), "default_realm in "+file)
+
 	none := filepath.Join(t.TempDir(), "none")
 	for _, m := range []*kerberos.Mechanism{
 		kerberos.Keytab("svc", none, here), kerberos.Cache(none, here), kerberos.Keytab("svc", keytab, kerberos.WithConfigFile(none)),
 	} {
 		if _, err := m.Start(within(t, patience), "localhost"); !errors.Is(err, os.ErrNotExist) || errors.Is(err, driver.ErrAuthFailed) {
 			t.Errorf("%v, want ErrNotExist", err)
+		}
+	}
+}
+
+// TestOneReasonForAllServers: what is wrong with the client or its KDCs is the same text for each server, so that it is shown once.
+func TestOneReasonForAllServers(t *testing.T) {
+	t.Parallel()
+	k := start(t, kdc.Config{})
+	keytab := k.Keytab("svc")
+	resets, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resets.Close()
+	go func() {
+		for {
+			c, err := resets.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = c.Read(make([]byte, 1)) // the rest is unread: the client's read is reset
+			_ = c.(*net.TCPConn).SetLinger(0)
+			_ = c.Close()
+		}
+	}()
+	file := filepath.Join(t.TempDir(), "krb5.conf")
+	config := fmt.Sprintf("[libdefaults]\ndefault_realm = %[1]s\nrdns = false\n[realms]\n%[1]s = {\nkdc = 127.0.0.1:1\nkdc = %s\nkdc = 127.0.0.1:2\n}\n", kdc.Realm, resets.Addr())
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	bare := filepath.Join(t.TempDir(), "bare.conf")
+	if err := os.WriteFile(bare, []byte("[libdefaults]\nrdns = false\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	gone := kerberos.WithConfigFile(file)
+	for what, m := range map[string]*kerberos.Mechanism{
+		"a keytab without the key":  kerberos.Keytab("ghost", keytab, kerberos.WithConfigFile(k.ConfigFile())),
+		"no realm":                  kerberos.Keytab("svc", keytab, kerberos.WithConfigFile(bare)),
+		"no KDC for a first ticket": kerberos.Keytab("svc", keytab, gone),
+		"no KDC for a further one":  kerberos.Cache(k.Cache("svc", keytab), gone),
+	} {
+		reasons := make(map[string]bool)
+		for i := range 20 { // the KDCs are asked in any order
+			_, err := m.Start(within(t, patience), fmt.Sprintf("zk%d.test", i))
+			if err == nil {
+				t.Fatalf("%s: no error", what)
+			}
+			reasons[err.Error()] = true
+		}
+		if len(reasons) != 1 {
+			t.Errorf("%s: %d texts, want one: %q", what, len(reasons), slices.Collect(maps.Keys(reasons)))
 		}
 	}
 }

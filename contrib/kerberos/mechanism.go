@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/jcmturner/gokrb5/v8/config"
 	"github.com/jcmturner/gokrb5/v8/iana/errorcode"
 
 	"github.com/zklock/go-zklock/zklock/driver"
@@ -82,10 +81,10 @@ func (m *Mechanism) Start(ctx context.Context, host string) (zkdriver.Exchange, 
 	}
 	t, err := m.ticket(ctx, cfg, server)
 	if !known && refusalCode(err) == errorcode.KDC_ERR_S_PRINCIPAL_UNKNOWN {
-		return nil, fmt.Errorf("the KDC does not know %v, and DNS has not answered what the canonical name of %s is: set rdns = false in krb5.conf if the principals of the servers have the hosts of the URL", server, host)
+		return nil, fmt.Errorf("the KDC does not know %v, and DNS has not answered what the canonical name of %s is: set rdns = false in %s if the principals of the servers have the hosts of the URL", server, host, cfg.file)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("no ticket for %v: %w", server, err)
+		return nil, err
 	}
 	if !isAES(t.key.KeyType) {
 		return nil, fmt.Errorf("the ticket for %v has a key of type %s, and only AES is supported: %s (%w)", server, keyType(t.key.KeyType), adviceAES, driver.ErrAuthFailed)
@@ -94,7 +93,7 @@ func (m *Mechanism) Start(ctx context.Context, host string) (zkdriver.Exchange, 
 }
 
 // ticket returns a ticket for a server. One caller at a time asks the KDC.
-func (m *Mechanism) ticket(ctx context.Context, cfg *config.Config, server principal) (*ticket, error) {
+func (m *Mechanism) ticket(ctx context.Context, cfg *configuration, server principal) (*ticket, error) {
 	old, due := m.known(server)
 	if !due {
 		return old, nil
@@ -113,7 +112,7 @@ func (m *Mechanism) ticket(ctx context.Context, cfg *config.Config, server princ
 		select {
 		case m.turn <- struct{}{}:
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return nil, fmt.Errorf("no ticket yet: %w", ctx.Err())
 		}
 	}
 	defer func() { <-m.turn }()

@@ -1,6 +1,7 @@
 package kerberos
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/jcmturner/gokrb5/v8/config"
 	"github.com/jcmturner/gokrb5/v8/iana/nametype"
 	"github.com/jcmturner/gokrb5/v8/types"
 
@@ -27,13 +27,13 @@ type principal struct {
 func (p principal) String() string { return p.name.PrincipalNameString() + "@" + p.realm }
 
 // parsePrincipal parses a name with or without a realm.
-func parsePrincipal(text string, cfg *config.Config) (principal, error) {
+func parsePrincipal(text string, cfg *configuration) (principal, error) {
 	name, realm, _ := strings.Cut(text, "@")
 	if realm == "" {
 		realm = cfg.LibDefaults.DefaultRealm
 	}
 	if name == "" || realm == "" || slices.Contains(strings.Split(name, "/"), "") {
-		return principal{}, fmt.Errorf("principal %q: want name@REALM, or a name if krb5.conf has a default_realm (%w)", text, driver.ErrAuthFailed)
+		return principal{}, fmt.Errorf("principal %q: want name@REALM, or a name if %s has a default_realm (%w)", text, cfg.file, driver.ErrAuthFailed)
 	}
 	return principal{types.NewPrincipalName(nametype.KRB_NT_PRINCIPAL, name), realm}, nil
 }
@@ -43,7 +43,7 @@ const service = "zookeeper"
 
 // principal returns the principal of the server on a host. known is false if it may be another one,
 // since DNS has not answered.
-func (m *Mechanism) principal(ctx context.Context, cfg *config.Config, host string) (p principal, known bool, err error) {
+func (m *Mechanism) principal(ctx context.Context, cfg *configuration, host string) (p principal, known bool, err error) {
 	s := &m.settings
 	if s.server != "" {
 		p, err = parsePrincipal(s.server, cfg)
@@ -54,11 +54,11 @@ func (m *Mechanism) principal(ctx context.Context, cfg *config.Config, host stri
 		host, known = m.names.canonical(ctx, net.DefaultResolver, host)
 	}
 	host = strings.ToLower(host)
-	name := service + "/" + host
-	if realm := cfg.ResolveRealm(host); realm != "" {
-		name += "@" + realm
+	realm := cmp.Or(cfg.ResolveRealm(host), cfg.LibDefaults.DefaultRealm)
+	if realm == "" { // the same text for each server
+		return principal{}, known, fmt.Errorf("%s has no default_realm, and no realm of the servers in domain_realm (%w)", cfg.file, driver.ErrAuthFailed)
 	}
-	p, err = parsePrincipal(name, cfg)
+	p, err = parsePrincipal(service+"/"+host+"@"+realm, cfg)
 	return p, known, err
 }
 

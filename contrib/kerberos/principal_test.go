@@ -17,13 +17,13 @@ import (
 var noKeys = keytab.New()
 
 // testConfig returns a configuration with additional lines.
-func testConfig(t testing.TB, lines string) *config.Config {
+func testConfig(t testing.TB, lines string) *configuration {
 	t.Helper()
 	cfg, err := config.NewFromString("[libdefaults]\ndefault_realm = R\n" + lines + "\n[domain_realm]\n.other.test = OTHER\n")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return cfg
+	return &configuration{cfg, "krb5.conf"}
 }
 
 // dns is a resolver that knows some names and addresses; "down" is a name without an answer.

@@ -66,14 +66,14 @@ func grantingService(realm, of string) principal {
 
 // initial returns a ticket-granting ticket for a client whose keys are in a keytab.
 func (k *kdc) initial(ctx context.Context, client principal, keys *keytab.Keytab) (*ticket, error) {
-	request, err := messages.NewASReqForTGT(client.realm, k.cfg, client.name)
+	request, err := messages.NewASReqForTGT(client.realm, k.cfg.Config, client.name)
 	if err != nil {
 		return nil, err
 	}
 	request.ReqBody.EType = typesIn(keys, client, request.ReqBody.EType)
 	if len(request.ReqBody.EType) == 0 {
 		if others := principalsIn(keys, client); len(others) > 0 {
-			return nil, fmt.Errorf("the keytab has no key of %v, only of %s: correct the user of the client, default_realm in krb5.conf, or the keytab (%w)", client, strings.Join(others, ", "), driver.ErrAuthFailed)
+			return nil, fmt.Errorf("the keytab has no key of %v, only of %s: correct the user of the client, default_realm in %s, or the keytab (%w)", client, strings.Join(others, ", "), k.cfg.file, driver.ErrAuthFailed)
 		}
 		return nil, fmt.Errorf("the keytab has no AES key of %v: %s (%w)", client, adviceAES, driver.ErrAuthFailed)
 	}
@@ -85,7 +85,7 @@ func (k *kdc) initial(ctx context.Context, client principal, keys *keytab.Keytab
 		}
 	}
 	if err != nil {
-		return nil, explain(err, client)
+		return nil, k.explain(err, client)
 	}
 	return k.readInitial(client, keys, request, reply)
 }
@@ -97,7 +97,7 @@ func (k *kdc) readInitial(client principal, keys *keytab.Keytab, request message
 		return nil, fmt.Errorf("the KDC's reply for %v: %w", client, err)
 	}
 	creds := credentials.NewFromPrincipalName(client.name, client.realm).WithKeytab(keys)
-	if err := guard(func() error { return verified(granted.Verify(k.cfg, creds, request)) }); err != nil {
+	if err := guard(func() error { return verified(granted.Verify(k.cfg.Config, creds, request)) }); err != nil {
 		return nil, k.explainReply(err, client, granted.DecryptedEncPart.AuthTime)
 	}
 	return newTicket(client, granted.Ticket, granted.DecryptedEncPart), nil
@@ -112,7 +112,7 @@ func (k *kdc) explainReply(err error, client principal, at time.Time) error {
 	case errors.As(err, &e) && e.RootCause == krberror.DecryptingError:
 		hint = adviceKey
 	case !at.IsZero() && time.Since(at).Abs() > k.cfg.LibDefaults.Clockskew:
-		hint = adviceClocks
+		hint = k.adviceClocks()
 	default:
 		return fmt.Errorf("the KDC's reply for %v does not fit: %w", client, err)
 	}
@@ -209,8 +209,11 @@ func (k *kdc) serviceTicket(ctx context.Context, tgt *ticket, server principal) 
 			wanted = grantingService(at, server.realm)
 		}
 		t, err := k.further(ctx, tgt, wanted, false)
-		if err != nil {
-			return nil, explain(err, wanted)
+		switch {
+		case errors.As(err, new(unanswered)): // that is the same for each server, and is shown once if the texts are the same
+			return nil, err
+		case err != nil:
+			return nil, fmt.Errorf("no ticket for %v: %w", server, k.explain(err, wanted))
 		}
 		got := t.ticket.SName
 		switch {
@@ -219,7 +222,7 @@ func (k *kdc) serviceTicket(ctx context.Context, tgt *ticket, server principal) 
 		case len(got.NameString) == 2 && got.NameString[0] == "krbtgt" && got.NameString[1] != at:
 			at, tgt = got.NameString[1], t
 		default:
-			return nil, fmt.Errorf("the KDC of %s granted a ticket for %s", at, got.PrincipalNameString())
+			return nil, fmt.Errorf("no ticket for %v: the KDC of %s granted one for %s", server, at, got.PrincipalNameString())
 		}
 	}
 	return nil, fmt.Errorf("there are more than %d realms on the way to %v", maxReferrals, server)
@@ -229,7 +232,7 @@ func (k *kdc) serviceTicket(ctx context.Context, tgt *ticket, server principal) 
 func (k *kdc) renewed(ctx context.Context, tgt *ticket) (*ticket, error) {
 	realm := tgt.client.realm
 	t, err := k.further(ctx, tgt, grantingService(realm, realm), true)
-	return t, explain(err, tgt.client)
+	return t, k.explain(err, tgt.client)
 }
 
 // verified returns the error of a check of the library.
@@ -242,7 +245,7 @@ func verified(ok bool, err error) error {
 
 // further asks a realm's ticket-granting service for a ticket.
 func (k *kdc) further(ctx context.Context, tgt *ticket, wanted principal, renew bool) (*ticket, error) {
-	request, err := messages.NewTGSReq(tgt.client.name, wanted.realm, k.cfg, tgt.ticket, tgt.key, wanted.name, renew)
+	request, err := messages.NewTGSReq(tgt.client.name, wanted.realm, k.cfg.Config, tgt.ticket, tgt.key, wanted.name, renew)
 	if err != nil {
 		return nil, err
 	}
@@ -262,7 +265,7 @@ func (k *kdc) readFurther(tgt *ticket, wanted principal, request messages.TGSReq
 	if err := guard(func() error { return granted.DecryptEncPart(tgt.key) }); err != nil {
 		return nil, fmt.Errorf("the KDC's reply for %v: %w", wanted, err)
 	}
-	if err := verified(granted.Verify(k.cfg, request)); err != nil {
+	if err := verified(granted.Verify(k.cfg.Config, request)); err != nil {
 		return nil, fmt.Errorf("the KDC's reply for %v does not fit: %w", wanted, err)
 	}
 	// The library does not compare the name that the KDC has signed.

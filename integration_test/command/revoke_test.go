@@ -36,7 +36,7 @@ func TestRevokeSendsTERMOnce(t *testing.T) {
 	if code := p.code(t); code != 0 || p.stdout.String() != "ready\nTERM\nUSR1\n" {
 		t.Errorf("%d, %q, want the command's own 0, and one TERM", code, p.stdout.String())
 	}
-	if text := p.stderr.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, `web-3 goes\\ndown`) {
+	if text := p.stderr.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, `web-3 goes\ndown`) {
 		t.Errorf("reported %q, want one line with the reason", text)
 	}
 	for _, args := range [][]string{{name, nodeOf(holder)}, {name, "no-such-node@0x1"}} {

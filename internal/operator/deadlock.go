@@ -20,6 +20,9 @@ func ReadRegister(ctx context.Context, c *zklock.Client, locks []zklock.LockInfo
 	if r.Dead, err = c.Deadlocks(ctx); err == nil && slices.ContainsFunc(locks, awaited) {
 		r.Nested, err = c.NestedWaits(ctx, locks)
 	}
+	if zklock.Reason(err) == "root_missing" { // so nothing waits
+		return Register{}, nil
+	}
 	if err != nil {
 		return Register{}, fmt.Errorf("it is not known whether there is a deadlock: %w", err)
 	}

@@ -10,8 +10,14 @@ import (
 // Escape returns a text as it is printed: names, labels and hosts come from other programs, and
 // could have sequences that control a terminal. Characters that are not printed are escaped
 // as in Go, and so are backslashes, so that the result is unambiguous.
-func Escape(s string) string {
-	if !strings.ContainsFunc(s, needsEscape) && utf8.ValidString(s) {
+func Escape(s string) string { return escape(s, needsEscape) }
+
+// Printable is Escape for a sentence: what is quoted in it has escapes already, so backslashes stay as they are.
+func Printable(s string) string { return escape(s, unprintable) }
+
+// escape escapes the characters that match.
+func escape(s string, match func(rune) bool) string {
+	if !strings.ContainsFunc(s, match) && utf8.ValidString(s) {
 		return s
 	}
 	var b strings.Builder
@@ -20,7 +26,7 @@ func Escape(s string) string {
 		switch {
 		case r == utf8.RuneError && size == 1:
 			b.WriteString(`\x` + strconv.FormatUint(0x100+uint64(s[i]), 16)[1:])
-		case needsEscape(r):
+		case match(r):
 			quoted := strconv.QuoteToASCII(string(r))
 			b.WriteString(quoted[1 : len(quoted)-1])
 		default:
@@ -41,8 +47,9 @@ func Short(s string) string {
 	return s
 }
 
-// needsEscape reports whether a character is not printed as it is. Besides control characters
+// needsEscape reports whether Escape does not print a character as it is.
+func needsEscape(r rune) bool { return r == '\\' || unprintable(r) }
+
+// unprintable reports whether a character is never printed as it is. Besides control characters
 // these are those that change the direction of a text or have no width.
-func needsEscape(r rune) bool {
-	return r == '\\' || r != ' ' && !unicode.IsPrint(r)
-}
+func unprintable(r rune) bool { return r != ' ' && !unicode.IsPrint(r) }

@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"unicode"
@@ -22,6 +23,16 @@ func TestEscape(t *testing.T) {
 	} {
 		if got := Escape(text); got != want {
 			t.Errorf("Escape(%q) = %s, want %s", text, got, want)
+		}
+	}
+}
+
+// A sentence that quotes a name, as errors do, is not escaped twice.
+func TestPrintableSentence(t *testing.T) {
+	name := "a\u202eb\\c"
+	for text, want := range map[string]string{fmt.Sprintf("%q has run", name): `"a\u202eb\\c" has run`, name + " has run\x1b\xff": `a\u202eb\c has run\x1b\xff`} {
+		if got := Printable(text); got != want {
+			t.Errorf("Printable(%q) = %s, want %s", text, got, want)
 		}
 	}
 }

@@ -2,9 +2,11 @@ package operator
 
 import (
 	"encoding/json"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/zklock/go-zklock/zklock"
 )
@@ -201,15 +203,33 @@ func Hex(id int64) string { return "0x" + strconv.FormatUint(uint64(id), 16) }
 
 // Revocation returns the line of a shell that asks a contender to give a lock back.
 func Revocation(name string, c Contender) string {
-	return "zklock revoke " + quoted(name) + " " + quoted(c.ID()) + " --reason " + quoted("")
+	if strings.HasPrefix(name, "-") { // not a flag
+		return "zklock revoke --reason '' -- " + quoted(name) + " " + quoted(c.ID())
+	}
+	return "zklock revoke " + quoted(name) + " " + quoted(c.ID()) + " --reason ''"
 }
 
-// quoted returns a text as one argument of a POSIX shell.
+// quoted returns a text as one argument of a POSIX shell, in printable characters: what an operator copies from a
+// terminal is the text.
 func quoted(text string) string {
+	if strings.ContainsFunc(text, unprintable) || !utf8.ValidString(text) {
+		var b strings.Builder
+		for i := range len(text) { // of printf, which each shell has
+			switch c := text[i]; {
+			case c == '%':
+				b.WriteString("%%")
+			case c == '\\' || c == '\'' || c == '-' && i == 0 || c < ' ' || c > '~':
+				fmt.Fprintf(&b, `\%03o`, c)
+			default:
+				b.WriteByte(c)
+			}
+		}
+		return `"$(printf '` + b.String() + `')"`
+	}
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-./@:%+", r)
 	}
-	if text != "" && text[0] != '-' && !strings.ContainsFunc(text, func(r rune) bool { return !plain(r) }) {
+	if text != "" && !strings.ContainsFunc(text, func(r rune) bool { return !plain(r) }) {
 		return text
 	}
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"

@@ -2,7 +2,6 @@ package operator
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"time"
 
@@ -32,8 +31,9 @@ const (
 	// is a wait of the same trace or, if one of them has none, of the same process.
 	WaitsElsewhere Relation = "waits for"
 
-	// Perhaps is a name that the process of the contender above waits for in another trace. It may be what the
-	// contender waits for as well: of the requests of a process that want one name, the first one only is in the queue.
+	// Perhaps is a name that the process of the contender above waits for in another trace, or without a trace, if its client
+	// has registered what other requests of it wait for, and nothing for the contender. It may be what the contender
+	// waits for as well: of the requests of a process that want one name, the first one only is in the queue.
 	Perhaps Relation = "perhaps"
 
 	// Circle is such a name again, and not a Deadlock: the processes may wait for each other. So it shows
@@ -69,6 +69,7 @@ type forest struct {
 	locks []Lock
 	known Register
 	after map[held][]int   // by what is held, the positions of the locks that its holders have registered to wait for
+	tells map[string]bool  // the processes that have registered a wait
 	names map[string]int   // the positions of the locks
 	of    map[string][]int // for a trace, and a process, the positions of the locks in whose queues it is
 	lines []Branch
@@ -80,7 +81,7 @@ type forest struct {
 type held struct{ name, zxid string }
 
 func newForest(locks []Lock, known Register) *forest {
-	f := &forest{locks: locks, known: known, after: make(map[held][]int), names: make(map[string]int), of: make(map[string][]int), seen: make(map[string]bool)}
+	f := &forest{locks: locks, known: known, after: make(map[held][]int), tells: make(map[string]bool), names: make(map[string]int), of: make(map[string][]int), seen: make(map[string]bool)}
 	for i, l := range locks {
 		f.names[l.Name] = i
 		for _, c := range l.Contenders {
@@ -95,6 +96,15 @@ func newForest(locks []Lock, known Register) *forest {
 		h := held{w.Held, Hex(w.Zxid)}
 		if to, ok := f.names[w.Waiting]; ok && !slices.Contains(f.after[h], to) {
 			f.after[h] = append(f.after[h], to)
+		}
+	}
+	for h := range f.after {
+		if at, ok := f.names[h.name]; ok {
+			for _, c := range locks[at].Contenders {
+				if c.Zxid == h.zxid {
+					f.tells[c.Identity()] = true
+				}
+			}
 		}
 	}
 	return f
@@ -203,7 +213,7 @@ func (f *forest) waits(l Lock, c Contender) (found []Branch) {
 				continue
 			}
 			at := slices.IndexFunc(other.Contenders, func(w Contender) bool {
-				return !w.Held && !w.Candidacy && (relation == WaitsElsewhere && w.Same(c) || relation == Perhaps && w.Identity() == c.Identity())
+				return !w.Held && !w.Candidacy && (relation == WaitsElsewhere && f.follows(c, w) || relation == Perhaps && w.Identity() == c.Identity())
 			})
 			if at >= 0 {
 				found = append(found, Branch{Relation: relation, Name: other.Name, Contender: other.Contenders[at]})
@@ -218,6 +228,16 @@ func (f *forest) waits(l Lock, c Contender) (found []Branch) {
 	}
 	return found
 }
+
+// follows reports whether a waiter may be the request of a holder for which nothing is registered. Without traces, it is not
+// if their process has registered waits, and the holder has been there for long: it would have registered that one.
+func (f *forest) follows(c, w Contender) bool {
+	young := c.Since != 0 && time.Since(time.UnixMilli(int64(c.Since))) < registersBy
+	return w.Same(c) && (c.Trace != "" && w.Trace != "" || young || !f.tells[c.Identity()])
+}
+
+// registersBy is how old a holder is, at most, whose wait may not be registered yet: a client waits for deadlock_timeout before.
+const registersBy = 10 * time.Second
 
 // deadlocks adds the deadlocks in which a node of a name is, or with no node those that the name is in, unless
 // they are there already. It reports whether there is one.
@@ -264,100 +284,4 @@ func (f *forest) down(l Lock, depth int) {
 			}
 		}
 	}
-}
-
-// Mover returns the process that has to move so that the waiters of a lock go on: the end of the
-// chain of holders that wait themselves, with the name that it holds; false if nothing holds the
-// lock, or the chain is a circle. It follows no wait that is perhaps another request's.
-func Mover(l Lock, locks []Lock, known Register) (name string, c Contender, ok bool) {
-	return EndOf(l.Name, Tree(l, locks, known))
-}
-
-// EndOf returns the Mover of a tree: its first holder with nothing below.
-func EndOf(of string, tree []Branch) (name string, c Contender, ok bool) {
-	name = of
-	perhaps := len(tree) + maxDepth // what is deeper is below a wait that is perhaps another request's
-	for i, b := range tree {
-		if b.Depth > perhaps {
-			continue
-		}
-		perhaps = len(tree) + maxDepth
-		below := i+1 < len(tree) && tree[i+1].Depth > b.Depth && tree[i+1].Relation != Perhaps
-		switch {
-		case b.Relation == Circle || b.Relation == Deadlock:
-			return name, c, false
-		case b.Relation == Others || b.Relation == Blocks || ok && b.Depth == 0:
-			return name, c, ok
-		case b.Relation == Perhaps:
-			perhaps = b.Depth
-		case b.Relation == Holding && !ok && !below:
-			name, c, ok = b.Name, b.Contender, true
-		}
-	}
-	return name, c, ok
-}
-
-// String returns the line as text, without its depth.
-func (b Branch) String(now time.Time) string {
-	c := b.Contender
-	switch b.Relation {
-	case Holding:
-		return c.Named() + " " + c.verb() + " " + b.Name + ", " + c.Lasts(now)
-	case WaitsElsewhere:
-		return b.Subject() + " waits for " + b.Name + b.waited(now)
-	case Perhaps:
-		return "perhaps it waits for " + b.Name + ", as another request of its process does" + b.waited(now)
-	case Circle:
-		return b.Subject() + " waits for " + b.Name + b.waited(now) + b.Doubt()
-	case Deadlock:
-		if b.Count == 1 {
-			return "deadlock: this wait waits, perhaps over others, for what it holds"
-		}
-		return fmt.Sprintf("deadlock: each of these %d waits for the next, and the last for the first", b.Count)
-	case Member:
-		text := c.Named() + " holds " + b.Name
-		if c.Node == "" {
-			text += ", by a caller,"
-		}
-		text += " and waits for " + b.Waiting
-		if b.Ends {
-			text += ": this wait fails, and the others go on"
-		}
-		return text
-	case Blocks:
-		return fmt.Sprintf("%s waits here, and its process holds %s: %d wait for that", c.Named(), b.Name, b.Count)
-	}
-	return fmt.Sprintf("and %d more hold %s", b.Count, b.Name)
-}
-
-// Subject returns how a line calls what waits for another name: the holder above it, or only its process.
-func (b Branch) Subject() string {
-	if b.Sure {
-		return "it"
-	}
-	return "its process"
-}
-
-// Doubt returns what a line says of a Circle.
-func (b Branch) Doubt() string {
-	if b.Sure {
-		return ": a circle, which is not a deadlock yet, or not any more"
-	}
-	return ": a circle, if one request does both; it is not registered as a deadlock"
-}
-
-// verb returns what a holder does.
-func (c Contender) verb() string {
-	if c.Candidacy {
-		return "leads"
-	}
-	return "holds"
-}
-
-// waited returns how long the contender has waited, if that is known.
-func (b Branch) waited(now time.Time) string {
-	if b.Contender.Since == 0 {
-		return ""
-	}
-	return ", since " + b.Contender.Since.Age(now, false)
 }

@@ -3,6 +3,7 @@ package operator
 import (
 	"encoding/json"
 	"fmt"
+	"os/exec"
 	"strconv"
 	"strings"
 	"testing"
@@ -94,7 +95,11 @@ func TestTree(t *testing.T) {
 		{"x: A/1 b; y: B a/1", "+a:x>y b:y>x", "a holds | a waits for y sure || b holds ||| b circle x sure", ""},
 		{"x: A/2 b; y: C a/1; z: D a/3; w: E c d", "+a:x>y a:x>z c:y>w d:z>w",
 			"a holds | waits for y sure || c holds ||| c waits for w sure |||| e holds | waits for z sure || d holds ||| d waits for w sure", "w e"},
-		{"a: A b; b: B a; c: C b", "", "a holds | a waits for b || b holds ||| b circle a ||| b waits for c |||| c holds", ""},
+		{"a: A b; b: B a; c: C b", "", "a holds | a waits for b || b holds ||| b circle a ||| b waits for c |||| c holds", "c c"},
+		{"x: A b; y: C a; z: A d", "+a:z>y", "a holds | a perhaps y || c holds", "x a"}, // the process has registered another wait, and not this one
+		{"x: A b; y: C a; z: A d; w: E a", "+a:z>y", "a holds | a perhaps y || c holds | a perhaps w || e holds", "x a"},
+		{"x: A/1 b; y: C a/1; z: A d", "+a:z>y", "a holds | a waits for y || c holds", "y c"}, // the trace says that it is this one
+		{"x: A b; y: B a; z: C a", "", "a holds | a waits for y || b holds ||| b circle x | a waits for z || c holds", "z c"},
 		{"x: A b; y: C", "+b:x>y", "a holds", "x a"}, // of a contender that is not there any more
 		{"x: A/1 b; y: C a/2 D; z: D/1 a/3", "", "a holds | a perhaps y || c holds || d holds | a perhaps z || d holds", "x a"},
 		{"x: A* b* c", "", "a holds", "x a"},       // one without a candidacy waits for the leader
@@ -149,6 +154,17 @@ func TestTree(t *testing.T) {
 	}
 }
 
+// A holder that has just come may wait for what its process waits for: its client registers that a moment later.
+func TestYoungHolderMayWait(t *testing.T) {
+	for age, want := range map[time.Duration]string{time.Second: "y", time.Minute: "x"} {
+		locks := locksOf("x: A b; y: C a; z: A d")
+		locks[0].Contenders[0].Since = MillisOf(time.Now().Add(-age))
+		if name, _, ok := Mover(locks[0], locks, Register{Nested: nestedOf("a:z>y", locks)}); !ok || name != want {
+			t.Errorf("of a holder that asked %v ago: the end holds %q, %v, want %q", age, name, ok, want)
+		}
+	}
+}
+
 // A chain leads to its end, however long it is: its middle is a victim.
 func TestLongChain(t *testing.T) {
 	var text []string
@@ -174,13 +190,26 @@ func TestDeadlockOfOneWait(t *testing.T) {
 	}
 }
 
-// A line for a shell is one word for each argument.
+// A line for a shell is one word for each argument, and printable.
 func TestRevocation(t *testing.T) {
 	c := Contender{Node: "n", Zxid: "0x2"}
-	for name, want := range map[string]string{"orders/42": "orders/42", "a b": "'a b'", "it's": `'it'\''s'`, "$(rm)": "'$(rm)'", "-x": "'-x'"} {
+	for _, name := range []string{`a\b`, `%d\n 'x' "$y"`, "n\u202e%s\u200bé'\\", "a\xffb", "-\u2066", "Café"} {
+		line, at := Revocation(name, c), "$2"
+		if name[0] == '-' {
+			at = "$5"
+		}
+		got, err := exec.Command("sh", "-c", `zklock() { printf %s "`+at+`"; }; `+line).Output()
+		if err != nil || string(got) != name || Printable(line) != line {
+			t.Errorf("%s: the argument is %q, %v, want %q", line, got, err, name)
+		}
+	}
+	for name, want := range map[string]string{"orders/42": "orders/42", "a b": "'a b'", "it's": `'it'\''s'`, "$(rm)": "'$(rm)'"} {
 		if got := Revocation(name, c); got != "zklock revoke "+want+" n@0x2 --reason ''" {
 			t.Errorf("%s", got)
 		}
+	}
+	if got := Revocation("-x", c); got != "zklock revoke --reason '' -- -x n@0x2" {
+		t.Errorf("%s", got)
 	}
 }
 

@@ -3,6 +3,7 @@ package inspect_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/zklock/go-zklock/internal/memcontrol"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/inspect"
+	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
 // A client that acquires nothing shows it in the first line of its page, although the ensemble is well and no
@@ -47,6 +49,34 @@ func TestClientThatAcquiresNothingShowsIt(t *testing.T) {
 		}
 		if text, err := json.Marshal(w.web.Stats()); err != nil || !strings.HasPrefix(string(text), `{"Problem":"the ensemble's transaction ids went backwards`) { // as with expvar
 			t.Errorf("Stats, %v: %s", err, text)
+		}
+	})
+}
+
+// A client of two sessions that has lost the connection of one acquires the names of the other, and is healthy. The first line
+// of its page shows it.
+func TestSessionWithoutAConnectionIsShown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		for i := 0; w.web.Stats().Open < 2; i++ {
+			w.hold(w.web.Mutex(fmt.Sprint(i)), "")
+		}
+		h := inspect.Handler(w.web)
+		first := func() string { return strings.Split(get(t, h, "/?format=text").Body.String(), "\n")[1] }
+		well := first()
+		if strings.Contains(well, "connection") {
+			t.Errorf("a client that is well: %q", well)
+		}
+		one := memdriver.AroundSession(w.ensemble.Sessions()[0]).Reset()
+		w.ensemble.Partition(one)
+		time.Sleep(time.Second)
+		if got := first(); w.web.Healthy() != nil || got != well+"; 1 of its 2 sessions without a connection: the names on such a session wait" {
+			t.Errorf("with one session: %q, and Healthy is %v", got, w.web.Healthy())
+		}
+		w.ensemble.Heal()
+		time.Sleep(time.Second)
+		if got := first(); got != well {
+			t.Errorf("after a reconnect: %q, want %q", got, well)
 		}
 	})
 }

@@ -55,9 +55,9 @@ func TestNoRootIsAnEmptyList(t *testing.T) {
 		h := inspect.Handler(c)
 		for path, want := range map[string]string{
 			"/": "No name is in use", "/?name=x": "No client holds this name",
-			"/api/locks": `{"locks":[],"more":false}`, "/api/locks/x": `"contenders":[]`,
+			"/api/locks": `{"locks":[],"more":false}`, "/api/locks/x": `"contenders":[]`, "/?format=text": "0 names, 0 waiting processes",
 		} {
-			if rec := get(t, h, path); rec.Code != 200 || !strings.Contains(rec.Body.String(), want) {
+			if rec := get(t, h, path); rec.Code != 200 || !strings.Contains(rec.Body.String(), want) || strings.Contains(rec.Body.String(), "create_root") {
 				t.Errorf("%s: status %d, %s", path, rec.Code, rec.Body)
 			}
 		}

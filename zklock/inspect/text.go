@@ -13,12 +13,12 @@ import (
 
 // writeText writes the page as text, for terminals.
 func (p page) writeText(w io.Writer) {
-	fmt.Fprintf(w, "%s\n%s\n", operator.Escape(p.Client), operator.Escape(p.Own))
+	fmt.Fprintf(w, "%s\n%s\n", operator.Escape(p.Client), operator.Printable(p.Own))
 	if p.Silent != 0 {
 		fmt.Fprintf(w, "no answer from the ensemble since %s\n", time.UnixMilli(p.Silent).Format(time.RFC3339))
 	}
 	if p.Error != "" {
-		fmt.Fprintln(w, operator.Escape(p.Error))
+		fmt.Fprintln(w, operator.Printable(p.Error))
 		return
 	}
 	if p.Left.New() {
@@ -36,7 +36,7 @@ func (p page) writeText(w io.Writer) {
 		fmt.Fprintln(t, strings.Join(columns, "\t"))
 	}
 	if p.Doubt != "" {
-		fmt.Fprintln(t, operator.Escape(p.Doubt))
+		fmt.Fprintln(t, operator.Printable(p.Doubt))
 	}
 	lines := func() {
 		for _, b := range p.Tree {

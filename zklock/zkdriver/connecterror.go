@@ -15,7 +15,7 @@ func (d *dialer) err(cause error) error {
 	defer d.mu.Unlock()
 	e := &connectError{reconnects: !d.opening}
 	if cause != nil {
-		e.text = append(e.text, cause.Error())
+		e.cause = cause
 		e.errs = append(e.errs, cause)
 	}
 	for _, s := range d.turns.all() {
@@ -33,17 +33,17 @@ func (d *dialer) err(cause error) error {
 		}
 		switch {
 		case !ok && s == d.current && d.reached:
-			e.text = append(e.text, s+": connected, but got no ZooKeeper answer yet")
+			e.because(s, "connected, but got no ZooKeeper answer yet")
 			continue
 		case !ok && s == d.current && before: // a busy machine can be slow to be refused once more
-			e.text = append(e.text, fmt.Sprintf("%s: no answer yet (before that: %v)", s, f.err))
+			e.because(s, fmt.Sprintf("no answer yet (before that: %v)", f.err))
 			e.errs = append(e.errs, f.err)
 			continue
 		case !ok && s == d.current:
-			e.text = append(e.text, s+": no answer yet")
+			e.because(s, "no answer yet")
 			continue
 		case !ok:
-			e.text = append(e.text, s+": not tried yet")
+			e.because(s, "not tried yet")
 			continue
 		case f.kind == silent && !errors.As(f.err, new(*brokenExchange)):
 			if d.opening { // else it was one before
@@ -51,7 +51,7 @@ func (d *dialer) err(cause error) error {
 			}
 			f.err = d.closedEarly(s, f.err)
 		}
-		e.text = append(e.text, s+": "+f.err.Error())
+		e.because(s, f.err.Error())
 		e.errs = append(e.errs, f.err)
 	}
 	e.errs = append(e.errs, driver.ErrNotSent)
@@ -84,9 +84,27 @@ func (d *dialer) closedEarly(server string, err error) error {
 // connectError is the reason why no session could be opened, or why one has no connection. It unwraps
 // to the reason of each server, and to driver.ErrNotSent.
 type connectError struct {
-	reconnects bool // the session was opened
-	text       []string
+	reconnects bool  // the session was opened
+	cause      error // of the context that ended the search; nil if none has
+	reasons    []reason
 	errs       []error
+}
+
+// reason is why servers gave out no session.
+type reason struct {
+	servers []string
+	text    string
+}
+
+// because adds the reason of a server. One that several servers have, such as a keytab, is shown once.
+func (e *connectError) because(server, text string) {
+	for i, r := range e.reasons {
+		if r.text == text {
+			e.reasons[i].servers = append(r.servers, server)
+			return
+		}
+	}
+	e.reasons = append(e.reasons, reason{[]string{server}, text})
 }
 
 // Error implements error.
@@ -95,7 +113,19 @@ func (e *connectError) Error() string {
 	if e.reconnects {
 		what = "zkdriver: the session has no connection: "
 	}
-	return what + strings.Join(e.text, "; ")
+	var text []string
+	if e.cause != nil {
+		text = append(text, e.cause.Error())
+	}
+	for _, r := range e.reasons {
+		last := len(r.servers) - 1
+		servers := r.servers[last]
+		if last > 0 {
+			servers = strings.Join(r.servers[:last], ", ") + " and " + servers
+		}
+		text = append(text, servers+": "+r.text)
+	}
+	return what + strings.Join(text, "; ")
 }
 
 // Unwrap lets errors.Is and errors.As find the reasons.

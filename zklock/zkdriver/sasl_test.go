@@ -327,6 +327,24 @@ func TestSASLStartFails(t *testing.T) {
 	if _, ok := hosts.Load("127.0.0.1"); !ok {
 		t.Error("the mechanism was not given the host")
 	}
+	u := p.url()
+	u.Hosts = []string{"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"}
+	tried := 0
+	_, err = open(t, withSASL(u, &turns{start: func(context.Context, string) error {
+		if tried++; tried == 2 {
+			return fmt.Errorf("another (%w)", driver.ErrAuthFailed)
+		}
+		return fmt.Errorf("the keytab is empty (%w)", driver.ErrAuthFailed)
+	}})).Connect(within(t, 10*time.Second), 4*time.Second)
+	matches(t, err, driver.ErrAuthFailed, driver.ErrNotSent)
+	if err == nil || strings.Count(err.Error(), "the keytab is empty") != 1 || strings.Count(err.Error(), "another") != 1 || strings.Count(err.Error(), " and 127.0.0.1:") != 1 {
+		t.Errorf("%v, want each reason once", err)
+	}
+	for _, host := range u.Hosts {
+		if err == nil || strings.Count(err.Error(), host) != 1 {
+			t.Errorf("%v, want %s once", err, host)
+		}
+	}
 	ctx, cancel := context.WithCancel(within(t, 10*time.Second))
 	down := &turns{}
 	down.start = func(context.Context, string) error {

@@ -39,6 +39,7 @@ func (p presentation) hint(err error) string {
 		unknown x509.UnknownAuthorityError
 		name    x509.HostnameError
 		invalid x509.CertificateInvalidError
+		record  tls.RecordHeaderError
 	)
 	switch {
 	case errors.As(err, &unknown) && !p.ca:
@@ -46,11 +47,21 @@ func (p presentation) hint(err error) string {
 	case errors.As(err, &unknown):
 		return fmt.Sprintf("the file of the key %q lacks the authority of the server's certificate%s", keyTLSCA, issuer(unknown.Cert))
 	case errors.As(err, &name):
-		return fmt.Sprintf("the server's certificate is not for %s: use a host that it names (%s), or set the key %q to one", p.host, strings.Join(name.Certificate.DNSNames, ", "), keyTLSServerName)
+		hosts := namesIn(name.Certificate)
+		if len(hosts) == 0 { // the common name does not count
+			kind := "DNS"
+			if net.ParseIP(p.host) != nil {
+				kind = "IP"
+			}
+			return fmt.Sprintf("the server's certificate has no host in its subjectAltName: give the server one that has %s:%s there", kind, p.host)
+		}
+		return fmt.Sprintf("the server's certificate is not for %s: use a host that it names (%s), or set the key %q to one", p.host, strings.Join(hosts, ", "), keyTLSServerName)
 	case errors.As(err, &invalid) && invalid.Reason == x509.IncompatibleUsage:
 		return "the server's certificate is not one for servers: give the server one whose extended key usage has serverAuth"
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
 		return fmt.Sprintf("the server's certificate is valid from %s to %s: renew it, or set the clock of this machine", date(invalid.Cert.NotBefore), date(invalid.Cert.NotAfter))
+	case errors.As(err, &record):
+		return "what listens there speaks no TLS: correct the host and the port"
 	case !isAlert(err):
 		return ""
 	case p.asked && p.shown == nil:
@@ -60,7 +71,7 @@ func (p presentation) hint(err error) string {
 	case p.asked && !isForClients(p.shown):
 		return fmt.Sprintf("the server refuses the client certificate of the key %q, whose extended key usage lacks clientAuth: use one for clients", keyTLSCert)
 	case p.asked:
-		return fmt.Sprintf("the server refuses the client certificate of the key %q%s: compare that with the servers' ssl.trustStore, and their clocks", keyTLSCert, issuer(p.shown))
+		return fmt.Sprintf("the server refuses the client certificate of the key %q%s: compare that with the servers' ssl.trustStore, and their clocks, and add the certificates between, if there are any, to the file", keyTLSCert, issuer(p.shown))
 	case alertOf(err, alertHandshakeFailure), alertOf(err, alertProtocolVersion), alertOf(err, alertInsufficientSecurity):
 		return "this client and the server have no TLS version or no cipher suite in common: compare the servers' ssl.protocol, ssl.enabledProtocols and ssl.ciphersuites; this client speaks TLS 1.2 and 1.3"
 	}
@@ -70,6 +81,15 @@ func (p presentation) hint(err error) string {
 // isForClients reports whether the extended key usage of a certificate, if it has one, allows clients.
 func isForClients(c *x509.Certificate) bool {
 	return len(c.ExtKeyUsage)+len(c.UnknownExtKeyUsage) == 0 || slices.Contains(c.ExtKeyUsage, x509.ExtKeyUsageClientAuth) || slices.Contains(c.ExtKeyUsage, x509.ExtKeyUsageAny)
+}
+
+// namesIn returns the hosts that a certificate is for.
+func namesIn(c *x509.Certificate) (hosts []string) {
+	hosts = slices.Clone(c.DNSNames)
+	for _, ip := range c.IPAddresses {
+		hosts = append(hosts, ip.String())
+	}
+	return hosts
 }
 
 // issuer returns the name of the issuer of a certificate, as far as that is known.

@@ -112,11 +112,11 @@ func writeReport(w io.Writer, report doctor.Report, wide bool) error {
 		findings = report.Short()
 	}
 	for _, f := range findings {
-		if err := t.row(string(f.Level), f.What, operator.Escape(f.Text)); err != nil {
+		if err := t.row(string(f.Level), f.What, operator.Printable(f.Text)); err != nil {
 			return err
 		}
 		if f.Level == doctor.Warning {
-			if err := t.row("", "", "  advice: "+operator.Escape(f.Advice)); err != nil {
+			if err := t.row("", "", "  advice: "+operator.Printable(f.Advice)); err != nil {
 				return err
 			}
 		}
@@ -137,7 +137,7 @@ func writeReport(w io.Writer, report doctor.Report, wide bool) error {
 		return err
 	}
 	for i, text := range advice {
-		if _, err := fmt.Fprintf(w, "%d. %s\n", i+1, operator.Escape(text)); err != nil {
+		if _, err := fmt.Fprintf(w, "%d. %s\n", i+1, operator.Printable(text)); err != nil {
 			return err
 		}
 	}

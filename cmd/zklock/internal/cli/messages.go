@@ -27,7 +27,7 @@ func newMessages(w io.Writer) *messages {
 
 // printf writes a line.
 func (m *messages) printf(format string, args ...any) {
-	_, _ = m.Write([]byte("zklock: " + operator.Escape(fmt.Sprintf(format, args...)) + "\n"))
+	_, _ = m.Write([]byte("zklock: " + operator.Printable(fmt.Sprintf(format, args...)) + "\n"))
 }
 
 // printNow is printf, and waits until the line was written, but no longer than soon.

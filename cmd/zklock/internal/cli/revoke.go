@@ -53,7 +53,7 @@ asked. A waiter is asked as soon as it holds the lock.`,
 	return cmd
 }
 
-// reportEffect says what a request that was written does, if it does not reach the holder.
+// reportEffect says what a request that was written does, if it does not reach a holder now.
 func (a *app) reportEffect(ctx context.Context, c *zklock.Client, name, node string) {
 	queue, err := c.Contenders(ctx, name)
 	at := slices.IndexFunc(queue, func(c zklock.Contender) bool { return c.Node == node })
@@ -61,6 +61,10 @@ func (a *app) reportEffect(ctx context.Context, c *zklock.Client, name, node str
 		return // it has left
 	}
 	switch revocable(queue[at]) {
+	case "yes":
+		if !queue[at].Held {
+			a.messages.printf("the request is written, and %s waits: it is asked when it holds the lock", owner(queue[at]))
+		}
 	case "no":
 		a.messages.printf("the request is written, but the program of %s does not look for one: it acquires without WithRevocable, and keeps the lock until it releases it", owner(queue[at]))
 	case "?":

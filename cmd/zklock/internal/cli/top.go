@@ -133,7 +133,7 @@ func (o *overview) lines(width int) []string {
 		head += ", " + operator.Count(o.candidates, "candidate")
 	}
 	if o.problem != nil {
-		head = fmt.Sprintf("%s  %s", o.at.Format(second), operator.Escape(o.problem.Error()))
+		head = fmt.Sprintf("%s  %s", o.at.Format(second), operator.Printable(o.problem.Error()))
 	}
 	return o.screen(head, width)
 }

@@ -29,8 +29,9 @@ func (a *app) topCommand() *cobra.Command {
 		Use:   "top [PREFIX]",
 		Short: "Show the busiest names, live",
 		Long: `Show the names with the most waiters, and those that have been held for the longest time, again and
-again; with --sort wait, those first that processes have waited for the longest time. The leader of an election and its candidates hold and wait for long on purpose: such names
-come last. PREFIX is one of the name. q or Ctrl-C ends it, and leaves the terminal as it was.`,
+again; with --sort wait, those first that processes have waited for the longest time. The leader of an
+election and its candidates hold and wait for long on purpose: such names come last. PREFIX is one of
+the name. q or Ctrl-C ends it, and leaves the terminal as it was.`,
 		ValidArgsFunction: a.completeNames(1),
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch {

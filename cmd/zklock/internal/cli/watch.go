@@ -180,7 +180,7 @@ func (w *eventWriter) unknown(why error, now time.Time) error {
 	if w.f == formatJSON {
 		return writeJSON(w.w, eventJSON{Time: rfc3339(now), Event: "unknown", Name: w.name, Reason: why.Error()})
 	}
-	_, err := fmt.Fprintf(w.w, "%s  unknown  %s\n", now.Format(clock), operator.Escape(why.Error()))
+	_, err := fmt.Fprintf(w.w, "%s  unknown  %s\n", now.Format(clock), operator.Printable(why.Error()))
 	return err
 }
 

@@ -114,7 +114,7 @@ func (a *app) writeChain(ctx context.Context, w io.Writer, c *zklock.Client, nam
 	}
 	if held, end, ok := operator.EndOf(name, tree); ok {
 		lines = append(lines, "at the end: "+operator.Escape(end.Named()+" holds "+held)+", and waits for no lock as far as is known: look at that process",
-			"  "+operator.Escape(operator.Revocation(held, end)))
+			"  "+operator.Revocation(held, end))
 	}
 	for _, line := range lines {
 		if _, err := fmt.Fprintln(w, line); err != nil {

@@ -193,6 +193,35 @@ func TestWhoShowsARevocation(t *testing.T) {
 	})
 }
 
+// TestRevokeOfAWaiter: a waiter, whose node was copied by mistake, is asked later, and the command says so.
+func TestRevokeOfAWaiter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		defer e.Close()
+		c, other := client(t, e), client(t, e)
+		hold(t, c.Mutex("x"), zklock.WithRevocable())
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() {
+			_, err := other.Mutex("x").Acquire(ctx, zklock.WithRevocable())
+			done <- err
+		}()
+		synctest.Wait()
+		queue, err := c.Contenders(t.Context(), "x")
+		if err != nil || len(queue) != 2 {
+			t.Fatal(queue, err)
+		}
+		for i, want := range []string{"", "it is asked when it holds the lock"} {
+			code, out, stderr := command(t, e, "revoke", "x", node(queue[i]), "--reason", "maintenance")
+			if code != 0 || out != "" || (stderr == "") != (want == "") || !strings.Contains(stderr, want) {
+				t.Errorf("revoke of contender %d: %d, %q, %q, want %q", i, code, out, stderr, want)
+			}
+		}
+		cancel()
+		<-done
+	})
+}
+
 // TestTreeOfAQueue: readers wait for the nearest writer, writers for the one just ahead, and
 // permits for one another. A number is the depth.
 func TestTreeOfAQueue(t *testing.T) {

@@ -56,19 +56,23 @@ func Examine(ctx context.Context, p Patient) (r Report) {
 // reach reports which servers can be reached, and what their versions mean. A server that waits for another one, which
 // is down or leads and commits nothing, is not at fault.
 func (r *Report) reach(p Patient, servers []server) {
+	acquit(servers)
 	var down []string
 	for _, s := range servers {
 		if s.isDown() && !s.waits() {
 			down = append(down, s.host)
 		}
 	}
-	for _, s := range servers {
-		text := fmt.Sprintf("%s gives out no session: %v", s.host, s.err)
+	for i, s := range servers {
 		switch {
 		case s.waits() && len(down) > 0:
-			r.warn("server", text, "see to "+strings.Join(down, " and ")+" first: this server may only lack a leader or a quorum")
+			r.warn("server", fmt.Sprintf("%s gives out no session: %s", s.host, s.why()), "see to "+strings.Join(down, " and ")+" first: this server may only lack a leader or a quorum")
 		case s.err != nil:
-			r.toDo("server", text, adviceOn(p, s))
+			// A cause that several servers have, such as a certificate or a keytab, is shown once.
+			same := func(o server) bool { return o.why() == s.why() && adviceOn(p, o) == adviceOn(p, s) }
+			if slices.IndexFunc(servers, same) == i {
+				r.toDo("server", allOf(servers, same)+": "+s.why(), adviceOn(p, s))
+			}
 		case s.srvr[keeperVersion] != "": // with allow_keeper; else it gives out no session
 			r.warn("server", fmt.Sprintf("%s is ClickHouse Keeper %s: a lost connection loses all locks, and two clients may hold one lock", s.host, s.srvr[keeperVersion]), "use ZooKeeper")
 		case s.srvr["mode"] == "":

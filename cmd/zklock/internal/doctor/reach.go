@@ -23,7 +23,8 @@ var (
 	errNotServing  = errors.New("it runs, and is in no quorum")
 	errWaits       = fmt.Errorf("it answers, and opened no session within %v: it waits for its leader or its disk", serverLimit)
 	errLeads       = fmt.Errorf("it leads, and opened no session within %v: its disk hangs, or it has lost what its followers have acknowledged", serverLimit)
-	errHangs       = fmt.Errorf("it accepts connections and answers nothing for %v: it hangs", serverLimit)
+	errFewFollow   = fmt.Errorf("it leads, and opened no session within %v: too few of the other servers answer for a quorum", serverLimit)
+	errHangs       = fmt.Errorf("it accepts connections and answers nothing for %v: it hangs, or it is not a ZooKeeper server", serverLimit)
 	errUnknownHost = errors.New("the name of the host is not known")
 )
 
@@ -56,9 +57,34 @@ func reachable(ctx context.Context, u driver.URL, host string) (silent bool, err
 	return err != nil && !errors.Is(err, errNotAllowed), nil
 }
 
+// why returns why a server gives out no session; "" if it does. The driver's error names the server, as the caller does.
+func (s server) why() string {
+	if s.err == nil {
+		return ""
+	}
+	return strings.TrimPrefix(s.err.Error(), "zkdriver: no session could be opened: "+address(s.host)+": ")
+}
+
+// allOf says that the servers that match give out no session.
+func allOf(servers []server, match func(server) bool) string {
+	var hosts []string
+	for _, s := range servers {
+		if match(s) {
+			hosts = append(hosts, s.host)
+		}
+	}
+	last := len(hosts) - 1
+	if last == 0 {
+		return hosts[0] + " gives out no session"
+	}
+	return strings.Join(hosts[:last], ", ") + " and " + hosts[last] + " give out no session"
+}
+
 // adviceOn returns what to do about a server that gives out no session.
 func adviceOn(p Patient, s server) string {
 	switch {
+	case s.err == nil:
+		return ""
 	case errors.Is(s.err, driver.ErrAuthFailed) && p.URL.Params.Has("sasl"):
 		return "make sasl and the identity in the URL fit the server's settings, as the text says"
 	case errors.Is(s.err, driver.ErrAuthFailed):
@@ -69,10 +95,12 @@ func adviceOn(p Patient, s server) string {
 		return fmt.Sprintf("look at the log and the disk of %s, which may be full, and at the other servers: it has to reach more than half of them", s.host)
 	case errors.Is(s.err, errLeads):
 		return fmt.Sprintf("look at the log and the disk of %s, and restart it: it leads, and commits nothing", s.host)
+	case errors.Is(s.err, errFewFollow):
+		return fmt.Sprintf("look at the servers that follow %s", s.host)
 	case errors.Is(s.err, errWaits):
 		return fmt.Sprintf("look at the leader, and at the log and the disk of %s", s.host)
 	case errors.Is(s.err, errHangs):
-		return fmt.Sprintf("look at the process, the disk and the log of %s, and restart it", s.host)
+		return fmt.Sprintf("look at the process, the disk and the log of %s, and restart it, or correct the URL", s.host)
 	case errors.Is(s.err, errNoRoute):
 		return fmt.Sprintf("look at the process, the host and the network of %s, or correct the URL", s.host)
 	case errors.Is(s.err, errUnknownHost):
@@ -80,7 +108,7 @@ func adviceOn(p Patient, s server) string {
 	case errors.Is(s.err, errRefused):
 		return fmt.Sprintf("start the server %s, or correct the URL", s.host)
 	case strings.Contains(s.err.Error(), "SASL"):
-		return fmt.Sprintf("do what the text says about SASL, such as making a KDC reachable, or look at the log of %s", s.host)
+		return "do what the text says about SASL, such as making a KDC reachable, or look at the logs of the servers"
 	}
 	return fmt.Sprintf("look at the log of %s: it runs, and gives out no session", s.host)
 }
@@ -88,11 +116,28 @@ func adviceOn(p Patient, s server) string {
 // isDown reports whether a server gives out no session for a reason that is known, and that a
 // further try would meet again.
 func (s server) isDown() bool {
-	return slices.ContainsFunc([]error{errRefused, errNoRoute, errNotServing, errWaits, errLeads, errHangs, errUnknownHost}, func(why error) bool { return errors.Is(s.err, why) })
+	return slices.ContainsFunc([]error{errRefused, errNoRoute, errNotServing, errWaits, errLeads, errFewFollow, errHangs, errUnknownHost}, func(why error) bool { return errors.Is(s.err, why) })
 }
 
 // waits reports whether a server gives out no session for a reason that another server may have.
-func (s server) waits() bool { return errors.Is(s.err, errNotServing) || errors.Is(s.err, errWaits) }
+func (s server) waits() bool {
+	return errors.Is(s.err, errNotServing) || errors.Is(s.err, errWaits) || errors.Is(s.err, errFewFollow)
+}
+
+// acquit finds that a leader that commits nothing has too few followers, if so many other servers are down.
+func acquit(servers []server) {
+	down := 0
+	for _, s := range servers {
+		if s.isDown() && !s.waits() && !errors.Is(s.err, errLeads) {
+			down++
+		}
+	}
+	for i, s := range servers {
+		if errors.Is(s.err, errLeads) && 2*down >= len(servers) {
+			servers[i].err = errFewFollow
+		}
+	}
+}
 
 // misfits reports whether a server gives out no session because the URL does not fit it.
 func (s server) misfits() bool {

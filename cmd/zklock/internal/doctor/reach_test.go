@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/url"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -74,14 +75,34 @@ func TestAdviceOnServers(t *testing.T) {
 		"look at the process, the host and the network of zk1:2181, or correct the URL":                                                 errNoRoute,
 		"look at the log and the disk of zk1:2181, which may be full, and at the other servers: it has to reach more than half of them": errNotServing,
 		"look at the log of zk1:2181: it runs, and gives out no session":                                                                context.DeadlineExceeded,
-		"do what the text says about SASL, such as making a KDC reachable, or look at the log of zk1:2181":                              errors.New("SASL (GSSAPI): no KDC of realm R answers"),
+		"do what the text says about SASL, such as making a KDC reachable, or look at the logs of the servers":                          errors.New("SASL (GSSAPI): no KDC of realm R answers"),
 		"correct the user and the password":                                                                                             driver.ErrAuthFailed,
 		"look at the leader, and at the log and the disk of zk1:2181":                                                                   errWaits,
-		"look at the process, the disk and the log of zk1:2181, and restart it":                                                         errHangs,
+		"look at the process, the disk and the log of zk1:2181, and restart it, or correct the URL":                                     errHangs,
 	} {
 		if got := adviceOn(Patient{URL: driver.URL{User: "shop"}}, server{host: "zk1:2181", err: fmt.Errorf("connect: %w", err)}); got != want {
 			t.Errorf("%v: %q, want %q", err, got, want)
 		}
+	}
+}
+
+// A cause that several servers have is shown once, with all of them, and one that each has for itself is not.
+func TestOneCauseIsShownOnce(t *testing.T) {
+	refuses := func(host string) server {
+		return server{host: host, err: fmt.Errorf("zkdriver: no session could be opened: %s: the certificate has expired (%w)", address(host), driver.ErrTLS)}
+	}
+	var r Report
+	r.reach(Patient{}, []server{refuses("zk1"), {host: "zk2", err: errRefused}, refuses("zk3:2281"), refuses("zk4"), {host: "zk5", err: errRefused}})
+	var got []string
+	for _, f := range r.Findings {
+		got = append(got, f.Text)
+	}
+	want := []string{
+		fmt.Sprintf("zk1, zk3:2281 and zk4 give out no session: the certificate has expired (%v)", driver.ErrTLS),
+		"zk2 gives out no session: " + errRefused.Error(), "zk5 gives out no session: " + errRefused.Error(),
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("findings %q, want %q", got, want)
 	}
 }
 
@@ -130,6 +151,30 @@ func TestLeaderThatCommitsNothingIsBlamed(t *testing.T) {
 	for _, f := range r.Findings {
 		if blamed := f.Text[:3] != "zk1" && f.Text[:3] != "zk3"; (f.Level == ToDo) != blamed {
 			t.Errorf("%+v", f)
+		}
+	}
+}
+
+// A leader commits nothing while more than half of the servers cannot follow it: they are at fault, and it is not.
+func TestLeaderWithoutFollowersIsNotBlamed(t *testing.T) {
+	leads := server{host: "zk3", err: fmt.Errorf("srvr: %w", errLeads)}
+	for want, servers := range map[string][]server{
+		"zk1 zk2":     {{host: "zk1", err: errHangs}, {host: "zk2", err: errRefused}, leads},
+		"zk1 zk2 zk4": {{host: "zk1", err: errHangs}, {host: "zk2", err: errNoRoute}, leads, {host: "zk4", err: errRefused}, {host: "zk5", err: errWaits}},
+		"zk1 zk3":     {{host: "zk1", err: errHangs}, {host: "zk2", err: errWaits}, leads},
+		"zk3":         {leads},
+	} {
+		var r Report
+		r.reach(Patient{}, servers)
+		r.noQuorum(servers, "none of the servers gives out sessions")
+		var blamed []string
+		for _, f := range r.Findings {
+			if f.Level == ToDo && f.What == "server" {
+				blamed = append(blamed, f.Text[:3])
+			}
+		}
+		if got := strings.Join(blamed, " "); got != want {
+			t.Errorf("blamed %q, want %q: %+v", got, want, r.Findings)
 		}
 	}
 }
