@@ -61,6 +61,36 @@ func TestMaxHoldEndsASendToAFrozenClient(t *testing.T) {
 	}
 }
 
+// Nor does one that goes on reading what a handler sends for ever.
+func TestMaxHoldEndsSendsToAClientThatReads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		left := make(chan time.Duration, 1)
+		conn := serve(t, &shop{watch: func(_ *text, stream grpc.ServerStreamingServer[text]) (err error) {
+			start := time.Now()
+			for err == nil && time.Since(start) < time.Minute {
+				err = stream.Send(&text{Value: "news"})
+				time.Sleep(100 * time.Millisecond)
+			}
+			if !errors.Is(err, zklock.ErrMaxHold) || !errors.Is(stream.Send(&text{}), zklock.ErrMaxHold) {
+				t.Errorf("Send: %v, want ErrMaxHold", err)
+			}
+			left <- time.Since(start)
+			return err
+		}}, onServer(w.fixed, interceptors.WithMaxHold(3*time.Second))...)
+		stream, err := newShop(conn).Watch(t.Context(), &text{Value: "42"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := drain(stream); status.Code(err) != codes.DeadlineExceeded {
+			t.Errorf("the client got %v, want DeadlineExceeded", err)
+		}
+		if held := <-left; held < 3*time.Second || held > 4*time.Second {
+			t.Errorf("the handler returned after %v", held)
+		}
+	})
+}
+
 // After the time is over, a handler can still send its last message to a client that reads.
 func TestMaxHoldLeavesTheLastMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -59,9 +59,11 @@
 // exception. If the handler has flushed as many bytes as its Content-Length
 // announces, the client already has a complete response.
 //
-// Some clients send a request again when its connection ends before the response, a POST too, as
-// hashicorp/go-retryablehttp does. A handler that has written, and not flushed, when its lock is lost gives them
-// that reason. So a handler with effects writes its response last, and its requests have an idempotency key.
+// Some clients send a request again when its connection ends before the response: a POST, too,
+// as hashicorp/go-retryablehttp does; Go's own client, over HTTP/1, a GET and each request that has
+// an Idempotency-Key. A handler that has written, and not flushed, when its lock is lost gives them
+// that reason. So a handler with effects writes its response last, and its requests have an
+// idempotency key.
 //
 // # The ResponseWriter
 //

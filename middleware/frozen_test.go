@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -105,6 +106,88 @@ func TestMaxHoldEndsWhatWaitsForAFrozenClient(t *testing.T) {
 					t.Fatal(err)
 				}
 				_ = l.Release(t.Context())
+			})
+		})
+	}
+}
+
+// Nor does a client that goes on for ever, although the handler sets a new deadline before each read or write, as servers of
+// WebSockets do.
+func TestMaxHoldEndsWhatSetsDeadlinesOfItsOwn(t *testing.T) {
+	for what, work := range map[string]func(*http.ResponseController, http.ResponseWriter, *http.Request) error{
+		"reads": func(rc *http.ResponseController, _ http.ResponseWriter, r *http.Request) (err error) {
+			for buf := make([]byte, 1); err == nil; _, err = r.Body.Read(buf) {
+				_ = rc.SetReadDeadline(time.Now().Add(time.Minute))
+			}
+			return err
+		},
+		"writes": func(rc *http.ResponseController, rw http.ResponseWriter, _ *http.Request) (err error) {
+			for ; err == nil; err = rc.Flush() {
+				_ = rc.SetWriteDeadline(time.Time{})
+				_, _ = io.WriteString(rw, "data: 1\n\n")
+				time.Sleep(20 * time.Millisecond)
+			}
+			return err
+		},
+		"reads of a hijacked connection": func(rc *http.ResponseController, _ http.ResponseWriter, _ *http.Request) error {
+			conn, _, err := rc.Hijack()
+			if err != nil {
+				return nil
+			}
+			defer conn.Close()
+			for buf := make([]byte, 1); err == nil; _, err = conn.Read(buf) {
+				_ = conn.SetReadDeadline(time.Now().Add(time.Minute))
+			}
+			return err
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				left := make(chan time.Duration, 1)
+				lock := middleware.New(w.fixed, middleware.WithMaxHold(3*time.Second), middleware.WithBufferBody(0))
+				ended := make(chan struct{}) // the server is done with the connection
+				state := func(_ net.Conn, s http.ConnState) {
+					if s == http.StateClosed || s == http.StateHijacked {
+						close(ended)
+					}
+				}
+				client := testworld.Serve(t, &http.Server{ErrorLog: quiet(), ConnState: state, Handler: lock(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+					start := time.Now()
+					if err := work(http.NewResponseController(rw), rw, r); err == nil {
+						t.Error("no error")
+					}
+					left <- time.Since(start)
+				}))})
+				conn, err := client.Transport.(*http.Transport).DialContext(t.Context(), "", "")
+				if err != nil {
+					t.Fatal(err)
+				}
+				var sides sync.WaitGroup
+				defer func() {
+					_ = conn.Close()
+					<-ended
+					sides.Wait()
+				}()
+				sides.Go(func() { _, _ = io.Copy(io.Discard, conn) })
+				if _, err := io.WriteString(conn, "POST /orders/42 HTTP/1.1\r\nHost: shop\r\nContent-Length: 100000\r\n\r\n"); err != nil {
+					t.Fatal(err)
+				}
+				sides.Go(func() {
+					for err := error(nil); err == nil; _, err = io.WriteString(conn, "x") {
+						time.Sleep(20 * time.Millisecond)
+					}
+				})
+				select {
+				case held := <-left:
+					if held < 3*time.Second || held > 4*time.Second {
+						t.Errorf("the handler returned after %v", held)
+					}
+				case <-time.After(time.Minute):
+					t.Error("the handler goes on")
+					_ = conn.Close()
+					<-left
+				}
 			})
 		})
 	}

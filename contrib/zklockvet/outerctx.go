@@ -21,7 +21,7 @@ context from outside continues then, at the same time as that of the next holder
 	})
 
 The same goes for once.Do, once.Every, Election.Run, package gocronlock, and for handlers behind the
-middleware of net/http and gin. Behind that of gin, *gin.Context is not to be passed on, as it does
+middleware of net/http and gin, and for what a function of the package wraps around one of these. Behind that of gin, *gin.Context is not to be passed on, as it does
 not end before gin.Engine.ContextWithFallback is set.
 
 A literal context.Background() is reported there, too, and in the function given to fence.InTx, in functions

@@ -61,9 +61,13 @@ var sectionsAnalyzer = &analysis.Analyzer{
 	ResultType: reflect.TypeFor[*sections](),
 	Run: func(pass *analysis.Pass) (any, error) {
 		s := &sections{bindings: pass.ResultOf[bindingsAnalyzer].(*bindings), code: make(map[ast.Node]bool)}
+		var all []*ast.CallExpr
 		for cur := range pass.ResultOf[inspect.Analyzer].(*inspector.Inspector).Root().Preorder((*ast.CallExpr)(nil)) {
-			s.find(cur.Node().(*ast.CallExpr))
+			call := cur.Node().(*ast.CallExpr)
+			s.find(call)
+			all = append(all, call)
 		}
+		s.findWrapped(all)
 		s.findServed(pass.TypesInfo)
 		return s, nil
 	},
@@ -83,7 +87,7 @@ func (s *sections) find(call *ast.CallExpr) {
 	}
 	// lock(handler), where lock is what middleware.New has returned.
 	if made, ok := s.value(call.Fun).(*ast.CallExpr); ok && calls(s.info, made, wrapper+".New") && len(call.Args) == 1 {
-		s.add("middleware.New", call.Args[0], nil, isRequest, false)
+		s.addHandler(call.Args[0])
 		return
 	}
 	// router.POST(path, lock, handler), where lock is what ginlock.New has returned.

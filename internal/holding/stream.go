@@ -19,7 +19,8 @@ type Stream struct {
 	Waits  bool              // Inner may have to wait for the client
 	Logger *slog.Logger
 
-	// Room is for how long after the end of Ctx a Send may go on; 0: for as long as the client does not read.
+	// Room is for how long a Send may go on after the end of Ctx, or, if none was under way then, after the beginning of the first
+	// one, which may be the last message; 0: for as long as the client does not read.
 	Room time.Duration
 
 	lock atomic.Pointer[zklock.Lock] // nil until the lock is acquired
@@ -28,8 +29,9 @@ type Stream struct {
 	// must not call Receive at once.
 	over error
 
-	// stuck is the error of a Send that was left behind. It has no guard, because two goroutines must
-	// not call Send at once.
+	// until is when the Room is over; zero before it has begun. stuck is the error of a Send that was left behind, or refused
+	// behind that time. They have no guard, because two goroutines must not call Send at once.
+	until time.Time
 	stuck error
 }
 
@@ -90,8 +92,8 @@ func (s *Stream) ended(lock *zklock.Lock) error {
 }
 
 // Send sends a message of the handler by inner. It fails at once when the lock is lost. With Room it also ends
-// soon after Ctx has: inner waits for the client to read, and a client may never do that. An inner that is
-// left behind ends with the stream, when the handler has returned.
+// soon after Ctx has: inner waits for the client to read, and a client may never do that, or a handler may send for ever. An inner
+// that is left behind ends with the stream, when the handler has returned.
 func (s *Stream) Send(m any, inner func(any) error) error {
 	if s.stuck != nil {
 		return s.stuck
@@ -103,13 +105,24 @@ func (s *Stream) Send(m any, inner func(any) error) error {
 	if lock == nil || s.Room <= 0 {
 		return inner(m)
 	}
-	got := Aside(func() error { return inner(m) }, s.logPanic)
-	select {
-	case r := <-got:
-		return r.Return()
-	case <-s.Ctx.Done():
+	if !s.until.IsZero() && !time.Now().Before(s.until) {
+		if s.stuck = s.ended(lock); s.stuck != nil {
+			return s.stuck
+		}
+		return inner(m)
 	}
-	late := time.NewTimer(s.Room)
+	got := Aside(func() error { return inner(m) }, s.logPanic)
+	if s.Ctx.Err() == nil {
+		select {
+		case r := <-got:
+			return r.Return()
+		case <-s.Ctx.Done():
+		}
+	}
+	if s.until.IsZero() {
+		s.until = time.Now().Add(s.Room)
+	}
+	late := time.NewTimer(time.Until(s.until))
 	defer late.Stop()
 	select {
 	case r := <-got:

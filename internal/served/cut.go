@@ -15,6 +15,7 @@ type Cut struct {
 
 	mu      sync.Mutex
 	conn    deadlines // guarded by mu; the response's, or the connection that the handler has taken over
+	taken   bool      // guarded by mu; it has
 	stopped bool      // guarded by mu; the handler has returned
 	due     bool      // guarded by mu; the time is over
 	reading waits     // guarded by mu
@@ -29,13 +30,15 @@ type deadlines interface {
 
 // waits is the reads or the writes of a request.
 type waits struct {
-	now int  // how many are under way
-	cut bool // their deadline was set
+	now int       // how many are under way
+	end time.Time // their deadline; zero before it was set for the first time
 }
 
 // NewCut returns a Cut for the response w of a request that may hold its lock for maxHold. Stop ends it.
 func NewCut(w http.ResponseWriter, maxHold time.Duration) *Cut {
 	c := &Cut{room: Room(maxHold), conn: http.NewResponseController(w)}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.timer = time.AfterFunc(maxHold, func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -45,7 +48,8 @@ func NewCut(w http.ResponseWriter, maxHold time.Duration) *Cut {
 	return c
 }
 
-// apply sets the deadlines of what is under way. Its caller holds mu.
+// apply sets the deadlines of what is under way. It does so again and again, since a handler may set others before each read or
+// write, as servers of WebSockets do. Its caller holds mu.
 func (c *Cut) apply() {
 	if !c.due || c.stopped {
 		return
@@ -54,16 +58,26 @@ func (c *Cut) apply() {
 	// taken back, which panics.
 	defer func() { _ = recover() }()
 	at := time.Now().Add(c.room)
-	// An error means that the writer has no connection of its own.
+	var gone error
+	// An error means that the writer has no connection of its own, or that the handler has closed the one that it took over.
 	// The first write of an HTTP/1 response reads the rest of the request's body before.
-	if c.reading.now+c.writing.now > 0 && !c.reading.cut {
-		c.reading.cut = true
-		_ = c.conn.SetReadDeadline(at)
+	if c.reading.now+c.writing.now > 0 {
+		gone = c.conn.SetReadDeadline(c.reading.by(at))
 	}
-	if c.writing.now > 0 && !c.writing.cut {
-		c.writing.cut = true
-		_ = c.conn.SetWriteDeadline(at)
+	if c.writing.now > 0 {
+		_ = c.conn.SetWriteDeadline(c.writing.by(at))
 	}
+	if c.taken && gone == nil {
+		c.timer.Reset(max(c.room, 10*time.Millisecond))
+	}
+}
+
+// by returns the deadline, which is at if there was none before.
+func (w *waits) by(at time.Time) time.Time {
+	if w.end.IsZero() {
+		w.end = at
+	}
+	return w.end
 }
 
 // add counts a read or a write that begins or ends.
@@ -96,14 +110,14 @@ func (c *Cut) EndWrite() {
 }
 
 // Hijack is for a handler that takes over the connection. Nothing shows what it does with conn, so its
-// deadline is set in any case.
+// deadline is set in any case, and from time to time until the handler returns.
 func (c *Cut) Hijack(conn deadlines) {
 	if c == nil {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.conn, c.reading, c.writing = conn, waits{now: 1}, waits{now: 1}
+	c.conn, c.taken, c.reading, c.writing = conn, true, waits{now: 1}, waits{now: 1}
 	c.apply()
 }
 
@@ -112,8 +126,8 @@ func (c *Cut) Stop() {
 	if c == nil {
 		return
 	}
-	c.timer.Stop()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stopped = true
+	c.timer.Stop()
 }

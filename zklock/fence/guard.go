@@ -30,12 +30,20 @@ type StaleError struct {
 
 	// Newest is the newer token that was seen before.
 	Newest zklock.Token
+
+	// Held reports that the lock was still held after the refusal, so that no later holder can have the newer token. It is of
+	// another ensemble or root, or of this one before it was set up again, and each write fails until the resource's tokens
+	// are reset: see "Tokens went back" in docs/runbook.md. [Dialect.Check] and [InTx] set it.
+	Held bool
 }
 
 // Error implements error.
 func (e *StaleError) Error() string {
-	return fmt.Sprintf("fence: token %v of lock %q is stale, the newer %v has been seen: the holder has lost the lock and must stop its work",
-		e.Token, e.Name, e.Newest)
+	what := "the holder has lost the lock and must stop its work"
+	if e.Held {
+		what = "but the lock is held, so that one is of another ensemble or root, or of this one before it was set up again (docs/runbook.md: tokens went back)"
+	}
+	return fmt.Sprintf("fence: token %v of lock %q is stale, the newer %v has been seen: %s", e.Token, e.Name, e.Newest, what)
 }
 
 // Is makes a StaleError match ErrStale.

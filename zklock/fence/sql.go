@@ -51,6 +51,9 @@ func (d Dialect) Check(ctx context.Context, tx Tx, lock *zklock.Lock) error {
 	}
 	for _, s := range seqs {
 		if err := d.CheckSequencer(ctx, tx, s.Name, s); err != nil {
+			if stale := (*StaleError)(nil); errors.As(err, &stale) {
+				stale.Held = lock.Valid()
+			}
 			return err
 		}
 	}

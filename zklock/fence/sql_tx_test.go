@@ -4,10 +4,12 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/fence"
+	"github.com/zklock/go-zklock/zklock/zklocktest"
 )
 
 // TestInTxEndsTheTransaction: it commits what a function has done that returned nil, and nothing
@@ -86,6 +88,39 @@ func TestCheckOfEachName(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestStaleThoughHeld: a refusal of a lock that is held says that the token in the table is none of a later holder, as after a
+// development server that was started again. One of a lock that was lost says that.
+func TestStaleThoughHeld(t *testing.T) {
+	c, e := zklocktest.New(t)
+	lock, err := c.Mutex("accounts/7").Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := sql.OpenDB(&script{newest: []string{"0000000f00000001.00000000", "0000000f00000001.00000000"}})
+	defer db.Close()
+	for _, held := range []bool{true, false} {
+		if !held {
+			e.ExpireAll()
+			_, _ = c.Mutex("accounts/7").Acquire(t.Context())
+		}
+		err := fence.SQLite.Check(t.Context(), begin(t, db), lock)
+		stale := (*fence.StaleError)(nil)
+		if !errors.As(err, &stale) || stale.Held != held || strings.Contains(err.Error(), "must stop its work") == held {
+			t.Errorf("held %v: %v", held, err)
+		}
+	}
+}
+
+func begin(t *testing.T, db *sql.DB) *sql.Tx {
+	t.Helper()
+	tx, err := db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tx.Rollback() })
+	return tx
 }
 
 // pgxLike has the methods of pgx.Tx that [fence.Pgx] needs, with types of its own.

@@ -10,8 +10,8 @@ import (
 //
 // Without a zone they begin at the multiples of the period since the zero time, in UTC. With one, the period is a number of
 // days, and a slot begins at a time of the day by the clocks on the wall there. So it lasts an hour less or more where these
-// are set: all that is asked of its beginnings is that they do not fall from a day to the next, and that time.Date has the
-// same answer everywhere for a time that a day does not have, or has twice.
+// are set: all that is asked of its beginnings is that they do not fall from a day to the next, that each has the date of its
+// day, which a job may keep, and that time.Date has the same answer everywhere for a time that a day does not have, or has twice.
 type calendar struct {
 	period time.Duration
 	zone   *time.Location // nil without WithZone
@@ -89,7 +89,23 @@ func (c *calendar) number(t time.Time) int {
 	return n - n%c.days()
 }
 
-// begin returns when the slot of a day begins.
+// begin returns when the slot of a day begins. Where the clocks are set forward past its time, time.Date answers with a time that
+// is earlier or later by as much, depending on the zone. That can be on another day, and two slots would have one date. So it is
+// the later one, or else the earlier one, that is on the day. A day that a zone leaves out has the beginning of the next one.
 func (c *calendar) begin(number int) time.Time {
-	return time.Date(1, 1, 1+number, int(c.at/time.Hour), int(c.at%time.Hour/time.Minute), int(c.at%time.Minute/time.Second), 0, c.zone)
+	t := time.Date(1, 1, 1+number, int(c.at/time.Hour), int(c.at%time.Hour/time.Minute), int(c.at%time.Minute/time.Second), 0, c.zone)
+	_, offset := t.Zone()
+	asked := zero.Unix() + int64(number)*int64(day/time.Second) + int64(c.at/time.Second)
+	moved := time.Duration(asked-t.Unix()-int64(offset)) * time.Second
+	if moved == 0 {
+		return t
+	}
+	later, earlier := t, t.Add(moved)
+	if moved > 0 {
+		later, earlier = earlier, later
+	}
+	if of := zero.AddDate(0, 0, number).Day(); earlier.Day() == of && later.Day() != of {
+		return earlier
+	}
+	return later
 }

@@ -89,11 +89,11 @@ func WithRetry(calls int, pause time.Duration) Option {
 }
 
 // WithZone makes slots begin at a time of the day, at after midnight, by the clocks in a zone: WithZone(berlin, 2*time.Hour)
-// at 02:00. The period must be a number of days. Where clocks are set, a slot lasts 23 or 25 hours, and runs once. A time
-// that such a day does not have is moved by the difference; of one that it has twice, all processes take the same. job gets
-// the slot's beginning in the zone. All processes of the fleet need the same option, and rules of the zone that are not years
-// old. By default slots begin at midnight UTC. If the option changes, the next slot is the first one of the new kind behind
-// the ledger's, so a day may have two.
+// at 02:00. The period must be a number of days. Where clocks are set, a slot lasts 23 or 25 hours, and runs once. Where a day
+// does not have the time, the slot is later by as much as the clocks are set, or earlier if that is on the next day; of a time
+// that a day has twice, all processes take the same. job gets the slot's beginning in the zone: each day has one, with its date.
+// All processes of the fleet need the same option, and rules of the zone that are not years old. By default slots begin at
+// midnight UTC. If the option changes, the next slot is the first one of the new kind behind the ledger's, so a day may have two.
 //
 // WithZone panics if zone is nil.
 func WithZone(zone *time.Location, at time.Duration) Option {

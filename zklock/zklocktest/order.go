@@ -34,7 +34,7 @@ import (
 //   - Readers wait for each other only if a writer waits between them. Where two of them meet, a
 //     circle counts once a caller has acquired a name of that class in another way than as a reader.
 //   - A permit of a semaphore counts like a mutex. With n permits, a circle needs n callers that hold
-//     one. The candidacy of an election counts like a mutex, too.
+//     one. The candidacy of an election counts like a mutex, too. Permits of callers in other services are not seen.
 //   - The names of a [zklock.All] have no order among themselves. But an All waits in the queues of all its
 //     names at once. So a caller that acquires two of them one after the other, in either order, can wait
 //     in a circle with the All.

@@ -141,3 +141,28 @@ func TestOverlapByHand(t *testing.T) {
 		t.Errorf("judged %+v, want nothing wrong", v)
 	}
 }
+
+// TestExplainDrawsWaiters: a timeline has also an acquisition that was never granted, and one that waits for several names.
+func TestExplainDrawsWaiters(t *testing.T) {
+	events, err := history.ReadFrom(strings.NewReader(`{"at":1000000,"kind":"acquire","worker":1,"id":1,"name":"a"}
+{"at":2000000,"kind":"granted","worker":1,"id":1,"name":"a"}
+{"at":3000000,"kind":"acquire","worker":2,"id":2,"name":"a"}
+{"at":4000000,"kind":"acquire","worker":3,"id":3,"name":"b"}
+{"at":5000000,"kind":"acquire","worker":4,"id":4,"name":"b+a"}
+{"at":6000000,"kind":"failed","worker":2,"id":2,"name":"a","reason":"timeout"}
+{"at":7000000,"kind":"release","worker":1,"id":1,"name":"a"}
+{"at":8000000,"kind":"released","worker":1,"id":1,"name":"a"}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	drawn, err := judge.Explain(events, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for row, want := range map[string]bool{"a 1 (process 1)": true, "a 2 (process 2)": true, "b 3 (process 3)": false, "b+a 4 (process 4)": true} {
+		if strings.Contains(drawn, row) != want {
+			t.Errorf("a row %q: %v, want %v, in\n%s", row, !want, want, drawn)
+		}
+	}
+}

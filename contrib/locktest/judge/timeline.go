@@ -50,6 +50,14 @@ func Explain(events []history.Event, id int) (string, error) {
 			shown[h.ID] = true
 		}
 	}
+	for _, e := range events { // those that were never granted
+		if e.Kind != history.Acquire || e.At > to || shown[e.ID] || len(shown) >= mostRows || !slices.ContainsFunc(strings.Split(e.Name, "+"), of(names)) {
+			continue
+		}
+		if _, ended := span(events, e.ID); ended >= from {
+			shown[e.ID] = true
+		}
+	}
 	processes := make(map[int]bool)
 	var ids []int
 	for _, e := range events {
@@ -77,8 +85,8 @@ func Explain(events []history.Event, id int) (string, error) {
 	var b strings.Builder
 	draw(&b, rows, from, to)
 	for _, e := range events {
-		of := slices.Contains(ids, e.ID) && e.ID != 0
-		if e.At < from || e.At > to || !of && e.Kind != history.Fault && e.Kind != history.Healed && !(e.ID == 0 && processes[e.Worker]) {
+		drawn := slices.Contains(ids, e.ID) && e.ID != 0
+		if e.At < from || e.At > to || !drawn && e.Kind != history.Fault && e.Kind != history.Healed && !(e.ID == 0 && processes[e.Worker]) {
 			continue
 		}
 		fmt.Fprintf(&b, "%10s  %s\n", since(e.At), describe(e))
@@ -87,6 +95,11 @@ func Explain(events []history.Event, id int) (string, error) {
 		return "", errors.New("there is nothing to draw")
 	}
 	return b.String(), nil
+}
+
+// of returns a function that reports whether a name is one of names.
+func of(names []string) func(string) bool {
+	return func(name string) bool { return slices.Contains(names, name) }
 }
 
 // mostRows is how many acquisitions are drawn.

@@ -114,6 +114,9 @@ func parse(args []string) (o options, err error) {
 	if f.NArg() > 0 {
 		return o, fmt.Errorf("unexpected argument %q", f.Arg(0))
 	}
+	if o.explain != 0 && o.check == "" {
+		return o, errors.New("-explain draws an acquisition of a history: name its file with -check")
+	}
 	if (o.library == "") == (o.worker == "") && o.check == "" && !o.schedule && o.comparison.document == "" {
 		return o, errors.New("name a library with -library, or the command of a worker with -worker")
 	}
