@@ -78,6 +78,32 @@ func (w *contestants) leave() {
 	w.wg.Wait()
 }
 
+// A waiter that is far from the front and gives up needs no lease to leave: its session sends the delete, and no heartbeat.
+func TestFarWaiterThatLeavesSendsNoHeartbeat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New(memdriver.WithLatency(time.Millisecond))
+		w := lineUp(t, e, 2, func(_ int, c *zklock.Client) zklock.Acquirer { return c.Mutex("x") })
+		defer w.leave()
+		third := connect(t, e.Connector(), nil, w.asked.hooks(2))
+		ctx, cancel := context.WithCancel(t.Context())
+		left := make(chan error, 1)
+		go func() {
+			_, err := third.Mutex("x").Acquire(ctx)
+			left <- err
+		}()
+		time.Sleep(time.Minute)
+		w.asked.take()
+		cancel()
+		if err := <-left; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		time.Sleep(time.Second)
+		if n := w.asked.take()["2 heartbeat"]; n > 0 || nodes(e) != 2 {
+			t.Errorf("the waiter sent %d heartbeats, want none; there are %d nodes, want 2", n, nodes(e))
+		}
+	})
+}
+
 // Of a thousand sessions that want one name, only those of the holders and of the first in
 // line send heartbeats. The others prove their leases when it is their turn.
 func TestFarWaitersSendNoHeartbeats(t *testing.T) {

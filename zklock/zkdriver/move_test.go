@@ -336,30 +336,45 @@ func TestCallInAnElectionCostsNoSession(t *testing.T) {
 
 // Nor does a caller that leaves meanwhile: its place is only to be removed, and needs no lease.
 func TestCallerThatLeavesInAnElectionCostsNoSession(t *testing.T) {
+	sessionOutlastsElection(t, func(w triad, _, leave func()) {
+		w.stop(w.e.Leader())
+		<-time.After(time.Second)
+		leave()
+	})
+}
+
+// Nor is one lost that needs its lease since a moment before the election: its waiter is the first in line now.
+func TestWaiterWhoseTurnIsNearCostsNoSession(t *testing.T) {
+	sessionOutlastsElection(t, func(w triad, ahead, _ func()) {
+		ahead()
+		<-time.After(100 * time.Millisecond)
+		w.stop(w.e.Leader())
+	})
+}
+
+// sessionOutlastsElection has three clients wait for one lock: the first holds it, the second is the first in line, and
+// the third rests, for as long as leaves too little of its lease for an election. strike stops the leader. ahead ends the
+// second's wait, and leave the third's.
+func sessionOutlastsElection(t *testing.T, strike func(w triad, ahead, leave func())) {
 	const timeout = 30 * time.Second
 	for phase := range 40 {
 		synctest.Test(t, func(t *testing.T) {
 			w := newTriad(t, 2*time.Second)
 			var waits sync.WaitGroup
 			t.Cleanup(waits.Wait)
-			ctx, cancel := context.WithCancel(context.Background())
-			t.Cleanup(cancel)
-			leaving, leave := context.WithCancel(ctx)
-			defer leave()
 			var client *zklock.Client
-			for i := range 3 { // the first holds, the second is the first in line, and the third rests
+			var leave [3]func()
+			for i := range leave {
 				client, _ = w.open(t, timeout, 0, zklock.Hooks{})
-				of, queue := ctx, client.Mutex("queue")
-				if i == 2 {
-					of = leaving
-				}
-				waits.Go(func() { _, _ = queue.Acquire(of) })
+				ctx, cancel := context.WithCancel(context.Background())
+				t.Cleanup(cancel)
+				leave[i] = cancel
+				queue := client.Mutex("queue")
+				waits.Go(func() { _, _ = queue.Acquire(ctx) })
 				<-time.After(time.Second)
 			}
-			<-time.After(timeout/2 + time.Duration(phase)*timeout/200)
-			w.stop(w.e.Leader())
-			<-time.After(time.Second)
-			leave()
+			<-time.After(timeout/3 + time.Duration(phase)*timeout/100)
+			strike(w, leave[1], leave[2])
 			<-time.After(timeout)
 			if n := client.Stats().SessionsLost; n > 0 {
 				t.Errorf("phase %d: %d sessions lost, want none", phase, n)

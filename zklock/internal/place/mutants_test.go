@@ -21,13 +21,13 @@ var _ = []mutant.Mutant{
 	},
 	{
 		Name:   "leaver-needs-the-lease",
-		Breaks: "a caller that gives up during an election ends the session, with the places that wait there",
+		Breaks: "each waiter that gives up far from the front sends a heartbeat, for a lease that it does not need",
 		In:     (*Attempt).endWait,
 		Find:   "a.wait.ended = context.Cause(a.wait.ctx)",
 		Put:    "if a.place != nil { a.$rest(false) }; a.wait.ended = context.Cause(a.wait.ctx)",
 		With:   map[string]any{"rest": (*Attempt).rest},
-		Tests:  []string{"TestCallerThatLeavesInAnElectionCostsNoSession"},
-		By:     "zklock/zkdriver",
+		Tests:  []string{"TestFarWaiterThatLeavesSendsNoHeartbeat"},
+		By:     "zklock",
 	},
 	{
 		Name:   "delete-without-a-path",

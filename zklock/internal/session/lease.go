@@ -85,8 +85,8 @@ func (s *life) Rest() {
 	s.tallyLocked(0, -1)
 }
 
-// Stir counts a place that rested as one that needs the lease again. If too little of the
-// lease is left for a grant, the next heartbeat is early.
+// Stir counts a place that rested as one that needs the lease again. If less of the lease is left than a held lock
+// has at least, the next heartbeat is early.
 func (s *life) Stir() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,16 +95,16 @@ func (s *life) Stir() {
 }
 
 // tallyLocked changes the number of places, and of those that need the lease. The lease counts
-// from the first of these to the last, if enough of it is left. With less the session might end
-// before a heartbeat could be answered: then it counts from the next committed write. For a new place, which its own
-// write proves, that is what a lock has left at least: with less an election would end the session, and the places that rest. mu is held.
+// from the first of these to the last, if as much of it is left as a held lock has at least. With less, an election
+// would end the session, and the places that rest, before a heartbeat could be answered: then the lease counts from the next
+// committed write. mu is held.
 func (s *life) tallyLocked(places, needing int) {
 	before := s.needing
 	s.work, s.needing = s.work+places, s.needing+needing
 	switch {
 	case before == 0 && s.needing > 0:
 		now := lease.Now()
-		scrap := places > 0 && s.lease.Until.Sub(now) < s.lease.LeastKept()
+		scrap := s.lease.Until.Sub(now) < s.lease.LeastKept()
 		if s.over == nil && !scrap && s.lease.Lasts(now) {
 			s.countLocked()
 		}
