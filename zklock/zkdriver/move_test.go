@@ -334,7 +334,7 @@ func TestCallInAnElectionCostsNoSession(t *testing.T) {
 	}
 }
 
-// Nor does a caller that leaves meanwhile: its place is only to be removed, and needs no lease.
+// Nor does a caller that leaves meanwhile: what is left of an old lease does not count, whatever its place needs.
 func TestCallerThatLeavesInAnElectionCostsNoSession(t *testing.T) {
 	sessionOutlastsElection(t, func(w triad, _, leave func()) {
 		w.stop(w.e.Leader())

@@ -17,7 +17,7 @@ import (
 // lease again as soon as a watch has fired, before it reads anything: so a session at rest
 // proves its lease while the waiter finds out whether its turn has come. A wake-up to read
 // again after a reconnect, or to watch our own nodes, does not end the rest. Nor does the end of the wait: a place that is
-// only to be removed must not let the session end with a lease that is almost over.
+// only to be removed needs no lease, and no heartbeat for it.
 
 // beginWait begins the wait for the turn of the attempt's place. It is ended once, by endWait.
 func (a *Attempt) beginWait(ctx context.Context) {
