@@ -13,7 +13,7 @@ import (
 	"github.com/zklock/go-zklock/internal/testkit/ensemble"
 )
 
-// until starts a run that holds a name until it is told to end.
+// until starts a run that holds a name until it gets a signal.
 func until(t *testing.T, e *ensemble.Ensemble, name string) *process {
 	t.Helper()
 	holder := start(t, urlOf(e.Hosts()), nil, "run", "--label=stuck", name, "--", "sh", "-c", "echo ready; exec sleep 1000")
@@ -21,8 +21,8 @@ func until(t *testing.T, e *ensemble.Ensemble, name string) *process {
 	return holder
 }
 
-// TestNestedRunLeadsToTheHolder: the command of a run is a run that waits for another name. From the outer name, who --tree
-// leads to the process that holds the inner one: also over three runs, and if coreutils timeout is in between.
+// TestNestedRunLeadsToTheHolder: the command of a run is a run that waits for another name. From the outer name, the flag
+// --tree leads to the process that holds the inner one: also over three runs, and if coreutils timeout is in between.
 func TestNestedRunLeadsToTheHolder(t *testing.T) {
 	t.Parallel()
 	e := servers(t)
