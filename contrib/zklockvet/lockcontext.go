@@ -291,16 +291,14 @@ func (s *sections) onlyReleased(at inspector.Cursor, lock *types.Var) (only, def
 				return false, false
 			}
 			only = true
-			for in := range c.Enclosing((*ast.DeferStmt)(nil), (*ast.FuncLit)(nil)) {
-				if _, ok := in.Node().(*ast.DeferStmt); ok {
-					deferred = true
-					break
-				}
+			for in := range c.Enclosing((*ast.DeferStmt)(nil), (*ast.FuncLit)(nil), (*ast.FuncDecl)(nil)) {
 				if in.Node() == fn.Node() {
 					break
 				}
-				if _, called := in.Parent().Parent().Node().(*ast.DeferStmt); !called {
-					return false, false // a function that may run at any time
+				if _, ok := in.Node().(*ast.DeferStmt); ok {
+					deferred = true
+				} else if _, called := in.Parent().Parent().Node().(*ast.DeferStmt); !called {
+					return false, false // a goroutine, or a function that may run at any time
 				}
 			}
 		}

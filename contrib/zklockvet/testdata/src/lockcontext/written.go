@@ -195,6 +195,18 @@ func returnsRelease(ctx context.Context, mutex *zklock.Mutex) (func() error, err
 	return func() error { return lock.Release(context.WithoutCancel(ctx)) }, nil
 }
 
+func handedOver(ctx context.Context, mutex *zklock.Mutex) error {
+	lock, err := mutex.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	go func() {
+		defer lock.Release(context.WithoutCancel(ctx))
+		time.Sleep(time.Second)
+	}()
+	return charge(ctx)
+}
+
 type logger struct{}
 
 func (logger) Infof(ctx context.Context, format string, args ...any) {}
