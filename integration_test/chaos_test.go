@@ -51,7 +51,7 @@ const wholeSync = "forceSnapshotSync=true"
 
 // chaos is one run of the chaos test: locktest runs workers with locks of all kinds on an ensemble, and makes faults.
 type chaos struct {
-	t        *testing.T
+	t        testing.TB
 	ensemble *ensemble.Ensemble
 	servers  *breakable
 	root     string
@@ -165,7 +165,8 @@ func chaosLocks() (locks []locktest.Lock) {
 // run runs the workers on an ensemble, makes faults, and judges the history. With a length of 0 it makes each kind of
 // fault once.
 func (c *chaos) run(seed uint64, length time.Duration, config ensemble.Config) {
-	t := c.t
+	t := repeatErrors(c.t)
+	c.t = t
 	c.ensemble = ensemble.Start(t, config)
 	c.servers = newBreakable(c.ensemble)
 	c.raw = dialRaw(t, c.ensemble.Hosts(), 10*time.Second)
@@ -228,7 +229,7 @@ func (c *chaos) allow() {
 }
 
 // chaosLog has the progress of a run in the test's log.
-type chaosLog struct{ t *testing.T }
+type chaosLog struct{ t testing.TB }
 
 func (l *chaosLog) Write(p []byte) (int, error) {
 	l.t.Log(strings.TrimRight(string(p), "\n"))

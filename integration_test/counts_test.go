@@ -4,9 +4,10 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
-	"strconv"
 	"testing"
 	"time"
+
+	zookeeper "github.com/go-zookeeper/zk"
 
 	"github.com/zklock/go-zklock/internal/testkit/ensemble"
 	"github.com/zklock/go-zklock/internal/testkit/proxy"
@@ -108,6 +109,17 @@ func calmDialWith(t *testing.T, s *ensemble.Server, settings url.Values, opts ..
 	return counted{c, p}
 }
 
+// countedRaw opens a plain ZooKeeper session, whose requests are counted.
+func countedRaw(t *testing.T, s *ensemble.Server) (counted, *zookeeper.Conn) {
+	t.Helper()
+	p, err := proxy.NewCounting(s.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Close() }) // after the session is closed
+	return counted{nil, p}, dialRaw(t, p.Addr(), calmTimeout)
+}
+
 var (
 	nothing   = cost{map[string]int{}, map[string]int{}, 0}
 	oneMulti  = map[string]int{"multi": 1}
@@ -167,151 +179,4 @@ func TestUncontendedAcquireAndReleaseAreOneRequestEach(t *testing.T) {
 	if got := other.costOf(func() { release(t, l) }); !got.equal(oneDelete) {
 		t.Errorf("Release of it: %v", got)
 	}
-}
-
-// queued returns when a waiter has sent these requests since before: all that it sends while it waits.
-func queued(t *testing.T, c counted, before proxy.Counts, all map[string]int) {
-	t.Helper()
-	eventually(t, "the waiter has sent what it sends while it waits", func() bool { return maps.Equal(c.since(before).requests, all) })
-}
-
-// A cycle in which the lock is waited for costs the server at most the packets of go-zookeeper's zk.Lock: requests,
-// replies and events. Where more than one contender was ahead they are the same. Where one was, and the wait lasts
-// longer than a list, there is one event more, and no request between the release and the grant.
-func TestContendedCycleCostsAsMuchAsZkLock(t *testing.T) {
-	t.Parallel()
-	zk := calm(t)
-	hooks, waiting := waits()
-	var clients []counted
-	var locks []*attempt
-	var before []proxy.Counts
-	for i := range 5 {
-		c := calmDial(t, zk, zklock.WithHooks(hooks))
-		release(t, acquire(t, c.Mutex("own"+strconv.Itoa(i)))) // as the name's znode is known in later cycles
-		release(t, acquire(t, c.Mutex("fleet")))
-		clients = append(clients, c)
-	}
-	for i, c := range clients {
-		before = append(before, c.proxy.Counts())
-		locks = append(locks, try(t, within(t), c.Mutex("fleet")))
-		switch i {
-		case 0:
-			locks[0].must(t) // before the others come
-		case 1:
-			receive(t, "a waiter", waiting)
-			queued(t, c, before[1], map[string]int{"multi": 1, "getChildren2": 1, "getData": 2})
-		default:
-			receive(t, "a waiter", waiting)
-		}
-	}
-	for i, c := range clients {
-		release(t, locks[i].must(t))
-		want := cost{map[string]int{"multi": 1, "getChildren2": 2, "getData": 1, "delete": 1}, enqueuing, 1}
-		switch i {
-		case 0:
-			want = cost{map[string]int{"multi": 1, "delete": 1}, enqueuing, 0}
-		case 1: // the event of its own node comes before the reply to its delete
-			want = cost{map[string]int{"multi": 1, "getChildren2": 1, "getData": 2, "delete": 1}, enqueuing, 2}
-		}
-		if got := c.since(before[i]); !got.equal(want) {
-			t.Errorf("%d ahead: %v, want %v", i, got, want)
-		}
-	}
-}
-
-// TestReleaseWakesOneOfFiftyClients counts the requests of each client separately. So it
-// shows which clients were woken, not only how many.
-func TestReleaseWakesOneOfFiftyClients(t *testing.T) {
-	t.Parallel()
-	zk := calm(t)
-	const waiters = 50
-	hooks, waiting := waits()
-	clients := []counted{calmDial(t, zk)}
-	held := acquire(t, clients[0].Mutex("herd"))
-	attempts := []*attempt{nil}
-	for i := 1; i <= waiters; i++ {
-		c := calmDial(t, zk, zklock.WithHooks(hooks))
-		before := c.proxy.Counts()
-		attempts = append(attempts, try(t, within(t), c.Mutex("herd")))
-		receive(t, "the next waiter", waiting)
-		// The client must read the name's znode, since another client created it. Then it
-		// enters the queue, lists it, and watches the contender ahead.
-		want := cost{map[string]int{"getData": 2, "multi": 2, "getChildren2": 1}, refusedFirst, 0}
-		if i == 1 { // the only one that waits also watches its own node
-			want.requests["getData"]++
-			queued(t, c, before, want.requests)
-		}
-		if got := c.since(before); !got.equal(want) {
-			t.Errorf("waiter %d: %v, want %v", i, got, want)
-		}
-		clients = append(clients, c)
-	}
-
-	// The reply to a Ping arrives after everything that the server has sent before. So
-	// the test need not wait any longer. checked takes a Ping's requests out of a cost.
-	checked := func(got cost) cost {
-		for _, n := range []struct {
-			m   map[string]int
-			key string
-			k   int
-		}{{got.requests, "multi", 1}, {got.requests, "createContainer", 1}, {got.multis, "check+create+setData+delete", 1}} {
-			if n.m[n.key] -= n.k; n.m[n.key] == 0 {
-				delete(n.m, n.key)
-			}
-		}
-		return got
-	}
-	for i := range waiters {
-		before := make([]proxy.Counts, len(clients))
-		for j, c := range clients {
-			before[j] = c.proxy.Counts()
-		}
-		release(t, held)
-		next := attempts[i+1].must(t)
-		if next.Token().Compare(held.Token()) <= 0 {
-			t.Errorf("token %v after %v, want a greater one", next.Token(), held.Token())
-		}
-		held = next
-		for j, c := range clients {
-			if c.Client == nil {
-				continue
-			}
-			if err := c.Ping(within(t)); err != nil {
-				t.Fatal(err)
-			}
-			got := checked(c.since(before[j]))
-			ok, want := got.equal(nothing), "nothing"
-			switch {
-			case j == i: // the only one that waited watches its own node
-				own := 0
-				if i == 1 {
-					own = 1
-				}
-				ok, want = got.equal(cost{oneDelete.requests, oneDelete.multis, own}), "one delete and, if it watched its own node, that event"
-			case j == 1 && i == 0: // the event is enough for the only one that waited at first
-				ok, want = got.equal(cost{nothing.requests, nothing.multis, 1}), "one event"
-			case j == i+1: // a writer that had two ahead reads the first of them and its own node; else it lists both in one
-				reads := got.requests["getData"] + got.requests["getChildren2"]
-				ok, want = got.events == 1 && reads == total(got.requests) && (reads == 1 || reads == 2 && i == 1), "one event and one list"
-			}
-			if !ok {
-				t.Errorf("release by client %d: client %d: %v, want %s", i, j, got, want)
-			}
-			if j > i+1 {
-				attempts[j].pending(t)
-			}
-		}
-		if t.Failed() {
-			t.FailNow() // the other releases would fail in the same way
-		}
-		if i > 0 {
-			// It has seen two releases that do not concern it. If it stayed, it would try to remove the
-			// name's container ten seconds after its own use.
-			if err := clients[i-1].Close(); err != nil {
-				t.Error(err)
-			}
-			clients[i-1].Client = nil
-		}
-	}
-	release(t, held)
 }

@@ -229,3 +229,51 @@ func contenders(t testing.TB, conn *zk.Conn, m *zklock.Mutex) []string {
 	}
 	return names
 }
+
+// repeating is a test that logs its errors once more at its end, behind the servers' logs: the end of a long output is what a reader sees.
+type repeating struct {
+	testing.TB
+	mu     sync.Mutex
+	errors []string
+}
+
+// repeatErrors has to come before the servers are started, so that its cleanup runs after theirs.
+func repeatErrors(t testing.TB) *repeating {
+	r := &repeating{TB: t}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the errors again:\n%s", strings.Join(r.errors, "\n"))
+		}
+	})
+	return r
+}
+
+func (r *repeating) add(text string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.errors = append(r.errors, strings.TrimRight(text, "\n"))
+}
+
+func (r *repeating) Errorf(format string, args ...any) {
+	r.TB.Helper()
+	r.add(fmt.Sprintf(format, args...))
+	r.TB.Errorf(format, args...)
+}
+
+func (r *repeating) Error(args ...any) {
+	r.TB.Helper()
+	r.add(fmt.Sprintln(args...))
+	r.TB.Error(args...)
+}
+
+func (r *repeating) Fatal(args ...any) {
+	r.TB.Helper()
+	r.add(fmt.Sprintln(args...))
+	r.TB.Fatal(args...)
+}
+
+func (r *repeating) Fatalf(format string, args ...any) {
+	r.TB.Helper()
+	r.add(fmt.Sprintf(format, args...))
+	r.TB.Fatalf(format, args...)
+}

@@ -2,6 +2,7 @@ package integration_test
 
 import (
 	"cmp"
+	"fmt"
 	"os"
 	"regexp"
 	"strconv"
@@ -25,6 +26,17 @@ type far struct {
 	open func(keep time.Duration) *zklock.Client
 	a, b *zklock.Client
 }
+
+// openAll opens all sessions of a client: each is opened for the first name that belongs to it.
+func (f *far) openAll(c *zklock.Client) {
+	f.Helper()
+	for i := 0; c.Stats().Open < c.Stats().MaxSessions; i++ {
+		f.use(c.Mutex(fmt.Sprint("another", i)))
+	}
+}
+
+// untilWatched returns when a client watches the node that it keeps: a sixth of the session timeout after it was used, it begins to.
+func (f *far) untilWatched() { time.Sleep(5*time.Second + 4*f.rtt) }
 
 // took returns how long f takes.
 func (f *far) took(call func() error) time.Duration {
@@ -162,7 +174,7 @@ var roundTrips = map[string]func(f *far) time.Duration{
 		c := f.open(time.Hour)
 		f.use(c.Mutex("x"))
 		f.use(c.Mutex("x"))
-		time.Sleep(6 * time.Second) // after a sixth of the session timeout, the node is watched
+		f.untilWatched()
 		return f.took(func() error { _, err := c.Mutex("x").Acquire(within(f)); return err })
 	},
 	"acquire a name that another client keeps": func(f *far) time.Duration {
@@ -171,7 +183,7 @@ var roundTrips = map[string]func(f *far) time.Duration{
 		for range 4 {
 			f.use(c.Mutex("x"))
 		}
-		time.Sleep(6 * time.Second) // after a sixth of the session timeout, the node is watched
+		f.untilWatched()
 		return f.took(func() error { _, err := f.b.Mutex("x").Acquire(within(f)); return err })
 	},
 	"`Txn`, `Get`, `Verify`": func(f *far) time.Duration {
@@ -260,9 +272,7 @@ func TestRoundTripsInMemory(t *testing.T) {
 					t.Fatal(err)
 				}
 				t.Cleanup(func() { _ = c.Close() })
-				if err := c.Ping(within(t)); err != nil {
-					t.Fatal(err)
-				}
+				f.openAll(c)
 				return c
 			}
 			f.a, f.b = f.open(0), f.open(0)
@@ -289,9 +299,7 @@ func TestRoundTripsToAServer(t *testing.T) {
 			t.Cleanup(func() { _ = p.Close() }) // after the client is closed
 			p.Delay(proxy.Both, rtt/2)
 			c := dial(t, p.Addr(), keys("keep", keep.String()))
-			if err := c.Ping(within(t)); err != nil {
-				t.Fatal(err)
-			}
+			f.openAll(c)
 			return c
 		}
 		f.a, f.b = f.open(0), f.open(0)

@@ -7,6 +7,7 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -32,6 +33,12 @@ var roots = map[string]string{ours: zklockRoot, zkLock: zkLockRoot}
 // name of zklock after a comma: a key of the URL and its value, or the number of sessions.
 func openLocker(contestant, hosts string) (worker.Locker, error) {
 	library, setting, _ := strings.Cut(contestant, ", ")
+	switch {
+	case contestant == zklockEach:
+		return &sessionEach{open: func() (worker.Locker, error) { return openZklock(hosts, "1 sessions") }}, nil
+	case contestant == zkLockEach:
+		return &sessionEach{open: func() (worker.Locker, error) { return openLocker(zkLock, hosts) }}, nil
+	}
 	switch library {
 	case ours:
 		return openZklock(hosts, setting)
@@ -213,3 +220,44 @@ func (l rawLocker) Prepare(int, bool) error { return nil }
 func (l rawLocker) Leave(int) {}
 
 func (l rawLocker) Close() { l.conn.Close() }
+
+// sessionEach opens a locker for each goroutine, as if each was a process.
+type sessionEach struct {
+	open    func() (worker.Locker, error)
+	lockers []worker.Locker
+}
+
+// Prepare opens a few at a time, since a server's queue of new connections has a limit.
+func (l *sessionEach) Prepare(goroutines int, _ bool) error {
+	more := make([]worker.Locker, max(goroutines-len(l.lockers), 0))
+	errs, gate := make([]error, len(more)), make(chan struct{}, 16)
+	var g sync.WaitGroup
+	for i := range more {
+		g.Go(func() {
+			gate <- struct{}{}
+			more[i], errs[i] = l.open()
+			<-gate
+		})
+	}
+	g.Wait()
+	l.lockers = append(l.lockers, more...)
+	return errors.Join(errs...)
+}
+
+func (l *sessionEach) Acquire(ctx context.Context, kind, name string, goroutine int) (func() error, error) {
+	return l.lockers[goroutine].Acquire(ctx, kind, name, goroutine)
+}
+
+func (l *sessionEach) Try(context.Context, string) error { return worker.ErrUnsupported }
+
+func (l *sessionEach) Leave(int) {}
+
+func (l *sessionEach) Close() {
+	var g sync.WaitGroup
+	for _, one := range l.lockers {
+		if one != nil {
+			g.Go(one.Close)
+		}
+	}
+	g.Wait()
+}

@@ -10,11 +10,16 @@ import (
 
 // Contestants. The others are compared with the first one.
 const (
-	ours      = "zklock"
-	zkLock    = "zk.Lock"
-	keeping   = "zklock, keep=2s"
-	twice     = "zklock, 2 sessions"
-	fourfold  = "zklock, 4 sessions"
+	ours     = "zklock"
+	zkLock   = "zk.Lock"
+	keeping  = "zklock, keep=2s"
+	twice    = "zklock, 2 sessions"
+	fourfold = "zklock, 4 sessions"
+
+	// Each goroutine has a client.
+	zklockEach = "zklock, a client each"
+	zkLockEach = "zk.Lock, a session each"
+
 	floor     = "create+delete" // one create and one delete a cycle, without a lock
 	defaults  = "zklock, default settings"
 	inMemory  = "zklock, in memory" // see roundTrip
@@ -25,7 +30,7 @@ const (
 )
 
 // inside are the contestants that are part of this program.
-var inside = []string{ours, keeping, twice, fourfold, defaults, inMemory, zkLock, floor}
+var inside = []string{ours, keeping, twice, fourfold, defaults, inMemory, zklockEach, zkLock, zkLockEach, floor}
 
 // foreign are the contestants in other languages that are clients of ZooKeeper. Each has a
 // function that prepares its worker in a folder, and returns a function that makes the
@@ -180,6 +185,16 @@ func rows() []row {
 			targets: []target{
 				{figure: "seconds", against: zkLock, inverse: true, least: 10, unit: "time until all waiters had it, times faster"},
 				{figure: "packets", against: zkLock, most: .1, unit: "server packets"},
+			},
+		},
+		{
+			// A name that is new to all of them. A waiter of zklock that waits for more than a fortieth of its session timeout
+			// watches its own node, too, which is three packets.
+			name: "1000 sessions, 1 name, a waiter in each", kind: worker.Mutex, names: worker.One, processes: 4, goroutines: 250, once: true,
+			lead: zklockEach, who: []string{zkLockEach},
+			targets: []target{
+				{of: zklockEach, figure: "seconds", against: zkLockEach, inverse: true, least: 1, unit: "time until all waiters had it, times faster"},
+				{of: zklockEach, figure: "each", against: zkLockEach, most: 1.2, unit: "server packets a grant"},
 			},
 		},
 		{

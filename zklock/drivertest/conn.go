@@ -97,6 +97,23 @@ func connTests() []test {
 			}
 			e.read(other, e.path("a"))
 		}},
+		{"conn/generation grows before an event of the new connection", func(e *env) {
+			s, other := e.connect(), e.connect()
+			e.create(other, e.path("a"), nil, driver.Persistent)
+			_, events := e.watch(s, e.path("a"))
+			heal := e.cut(s)
+			e.delete(other, e.path("a"))
+			at := make(chan uint64, 1)
+			go func() {
+				<-events
+				generation, _ := s.Conn()
+				at <- generation
+			}()
+			heal()
+			if generation := recv(e, at, "the event"); generation != 2 {
+				e.Fatalf("an event arrived over connection 2 while the generation was %d", generation)
+			}
+		}},
 		{"conn/request in flight when the connection is lost is ErrConnLoss", func(e *env) {
 			s, other := e.connect(), e.connect()
 			e.create(other, e.path("old"), nil, driver.Persistent)

@@ -241,6 +241,17 @@ func (s unmoved) Conn() (uint64, time.Time) {
 	return 1, sent
 }
 
+// tardy reports a reconnect when Conn is called the next time.
+type tardy struct {
+	driver.Session
+	shown atomic.Uint64
+}
+
+func (s *tardy) Conn() (uint64, time.Time) {
+	generation, sent := s.Session.Conn()
+	return max(s.shown.Swap(generation), 1), sent
+}
+
 // dated always reports that the handshake was sent just now.
 type dated struct{ driver.Session }
 

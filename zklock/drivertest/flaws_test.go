@@ -363,6 +363,9 @@ func flaws() []flaw {
 		{"reconnects are not counted", func(s driver.Session, _ driver.Connector, _ time.Duration) driver.Session {
 			return unmoved{s}
 		}, []string{"conn/generation grows by one with each reconnect, and the handshake is a later one"}},
+		{"reconnects are counted late", func(s driver.Session, _ driver.Connector, _ time.Duration) driver.Session {
+			return &tardy{Session: s}
+		}, []string{"conn/generation grows before an event of the new connection", "conn/request made while suspended waits and succeeds when healed"}},
 		{"a handshake is dated when Conn is called", func(s driver.Session, _ driver.Connector, _ time.Duration) driver.Session {
 			return dated{s}
 		}, []string{"conn/does not change while the connection stays"}},

@@ -3,5 +3,6 @@
 //
 // A server writes each transaction to its log before it acknowledges it to the leader. So a transaction was committed if
 // more than half of the voting servers have it in their logs. The log of one server may have a few more: those that it
-// had acknowledged when its leader failed. Times are those of the leader's wall clock at the time, in milliseconds.
+// had acknowledged when its leader failed. They were committed if that server led next, and [Committed] finds out. Times are
+// those of the leader's wall clock at the time, in milliseconds.
 package txnlog
