@@ -3,6 +3,7 @@ package zklockvet
 import (
 	"go/ast"
 	"go/types"
+	"regexp"
 	"strings"
 
 	"golang.org/x/tools/go/analysis"
@@ -21,7 +22,8 @@ context from outside continues then, at the same time as that of the next holder
 	})
 
 The same goes for once.Do, once.Every, Election.Run, package gocronlock, and for handlers behind the
-middleware of net/http and gin, and for what a function of the package wraps around one of these. Behind that of gin, *gin.Context is not to be passed on, as it does
+middleware of net/http and gin, and for what a function of the package wraps around one of these, or around
+Lock.Context. Behind that of gin, *gin.Context is not to be passed on, as it does
 not end before gin.Engine.ContextWithFallback is set.
 
 A literal context.Background() is reported there, too, and in the function given to fence.InTx, in functions
@@ -74,8 +76,15 @@ func harmless(info *types.Info, call *ast.CallExpr) bool {
 	case core, election, "log/slog":
 		return true
 	}
-	return strings.HasSuffix(fn.Name(), "FromContext") || calls(info, call, "context.WithoutCancel", "context.Cause", "context.AfterFunc")
+	return logs(fn) || strings.HasSuffix(fn.Name(), "FromContext") || calls(info, call, "context.WithoutCancel", "context.Cause", "context.AfterFunc")
 }
+
+// logs reports whether a function writes to a log, by its name: it returns nothing that the work could wait for.
+func logs(fn *types.Func) bool {
+	return fn.Signature().Results().Len() == 0 && logName.MatchString(fn.Name())
+}
+
+var logName = regexp.MustCompile(`(^log|Log)([A-Z].*|f|ln|)$|^(Debug|Info|Warn|Warning|Error|Trace|Print)(f|w|ln|Context|Ctx|)$`)
 
 // ginContext reports whether an argument is the *gin.Context of a section, passed as a
 // context.Context.

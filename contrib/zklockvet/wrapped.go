@@ -6,19 +6,24 @@ import (
 )
 
 // findWrapped adds what wrappers of this package run under a lock. A wrapper is a function that gets another one, and gives it to
-// zklock.Do, say, or calls it there with the context of the lock:
+// zklock.Do, say, or calls it there with the context of the lock, or with that of Lock.Context:
 //
 //	func (s *shop) locked(ctx context.Context, name string, fn func(context.Context) error) error {
 //		return zklock.Do(ctx, s.client.Mutex(name), func(ctx context.Context, _ *zklock.Lock) error { return fn(ctx) })
 //	}
-func (s *sections) findWrapped(calls []*ast.CallExpr) {
+func (s *sections) findWrapped(all []*ast.CallExpr) {
 	wrappers := make(map[*types.Func]runner)
 	for more := true; more; { // a wrapper may call another one
 		known := len(wrappers)
-		for _, call := range calls {
+		for _, call := range all {
 			if r, ok := s.runner(call, wrappers); ok {
 				s.add(r.name, call.Args[r.fn], passedTo(call, r), isContext, false)
 				s.wrapper(call.Args[r.fn], passedTo(call, r), wrappers)
+			}
+		}
+		for _, call := range all {
+			if lock := s.ofLockContext(call); lock != nil {
+				s.wrapper(call.Fun, lock.Args[0], wrappers)
 			}
 		}
 		for _, at := range s.all {
@@ -70,9 +75,36 @@ func (s *sections) gives(call *ast.CallExpr, inner *types.Var) bool {
 			if s.variable(x) == inner {
 				return true
 			}
+			if s.detaches(x) {
+				break
+			}
 		}
 	}
 	return false
+}
+
+// ofLockContext returns the call of Lock.Context whose result a call gets, or a context that is derived from it; nil if it gets none.
+func (s *sections) ofLockContext(call *ast.CallExpr) *ast.CallExpr {
+	for _, arg := range call.Args {
+		if t := s.info.TypeOf(arg); t == nil || !isContext(t) {
+			continue
+		}
+		for x := range s.lineage(arg) {
+			if s.detaches(x) {
+				break
+			}
+			if made, ok := x.(*ast.CallExpr); ok && calls(s.info, made, "(*"+core+".Lock).Context") && len(made.Args) == 1 {
+				return made
+			}
+		}
+	}
+	return nil
+}
+
+// detaches reports whether a call makes a context that does not end with the one that it gets.
+func (s *sections) detaches(x ast.Expr) bool {
+	call, ok := x.(*ast.CallExpr)
+	return ok && calls(s.info, call, "context.WithoutCancel", core+".Detach")
 }
 
 // wrapper records the function that has a parameter which is run under a lock, if the expression names one.

@@ -79,7 +79,8 @@ func JudgeServers(events []history.Event, stays []*txnlog.Stay) Servers {
 			continue
 		}
 		s.Judged++
-		if zxid, ok := transaction(h.Token); ok {
+		zxid, known := transaction(h.Token)
+		if known {
 			made := slices.IndexFunc(of, func(c *txnlog.Stay) bool { return c.Zxid == zxid })
 			if made < 0 {
 				s.Tokens++
@@ -94,7 +95,11 @@ func JudgeServers(events []history.Event, stays []*txnlog.Stay) Servers {
 		granted := r.wall(h.Granted)
 		all := of
 		of = slices.DeleteFunc(slices.Clone(of), func(c *txnlog.Stay) bool {
-			return c.Turn.IsZero() || c.Turn.After(granted) || gone(c, r.wall(h.Asked))
+			turn := c.Turn
+			if known && h.Shared {
+				turn = c.SharedTurn
+			}
+			return turn.IsZero() || turn.After(granted) || gone(c, r.wall(h.Asked))
 		})
 		if len(of) == 0 {
 			s.Early++

@@ -19,6 +19,7 @@ func TestJudgeServers(t *testing.T) {
 	type run struct {
 		sure, granted float64
 		token         history.Token
+		shared        bool
 		stay, other   txnlog.Stay
 		fault         string
 	}
@@ -35,6 +36,18 @@ func TestJudgeServers(t *testing.T) {
 		{"a grant after the node was deleted", func(r *run) { r.stay.Gone, r.stay.Expired = when(0.9), false }, judge.Servers{Judged: 1, Early: 1}},
 		{"a token that is one too small", func(r *run) { r.token = "0000000100000006.00000000" }, judge.Servers{Judged: 1, Tokens: 1}},
 		{"the right token", func(r *run) { r.token = "0000000100000007.00000001" }, judge.Servers{Judged: 1, Expired: 1, Least: time.Second}},
+		{"a reader in a writer's node whose data do not say so yet", func(r *run) {
+			r.token, r.shared, r.stay.SharedTurn, r.stay.Turn = "0000000100000007.00000000", true, when(1.9), when(2.1)
+		}, judge.Servers{Judged: 1, Expired: 1, Least: time.Second}},
+		{"the same with a writer ahead", func(r *run) {
+			r.token, r.shared, r.stay.SharedTurn, r.stay.Turn = "0000000100000007.00000000", true, when(2.1), when(2.1)
+		}, judge.Servers{Judged: 1, Early: 1}},
+		{"a writer, whose turn as a reader has come", func(r *run) {
+			r.token, r.stay.SharedTurn, r.stay.Turn = "0000000100000007.00000000", when(1.9), when(2.1)
+		}, judge.Servers{Judged: 1, Early: 1}},
+		{"a reader of a library without tokens, which may be in a writer's node", func(r *run) {
+			r.shared, r.stay.SharedTurn, r.stay.Turn = true, when(1.9), when(2.1)
+		}, judge.Servers{Judged: 1, Early: 1}},
 		{"a node of another process only", func(r *run) { r.stay.Session = 2 }, judge.Servers{Unknown: 1}},
 		{"a node of another name only", func(r *run) { r.stay.Name = "b" }, judge.Servers{Unknown: 1}},
 		{"a deletion meanwhile", func(r *run) { r.stay.Gone, r.stay.Expired = when(7), false }, judge.Servers{Judged: 1, Outlived: 1}},
@@ -48,7 +61,7 @@ func TestJudgeServers(t *testing.T) {
 			{Kind: history.Clock, Wall: began.UnixNano()},
 			{Kind: history.Session, Worker: 1, Reason: "0x1", At: 1},
 			{Kind: history.Session, Worker: 2, Reason: "0x2", At: 2},
-			{Kind: history.Acquire, ID: 1, Worker: 1, Name: "a", At: at(1)},
+			{Kind: history.Acquire, ID: 1, Worker: 1, Name: "a", At: at(1), Shared: r.shared},
 			{Kind: history.Granted, ID: 1, Worker: 1, Name: "a", At: at(r.granted), Token: r.token},
 			{Kind: history.Check, ID: 1, Worker: 1, Name: "a", At: at(r.sure)},
 			{Kind: history.Held, ID: 1, Worker: 1, Name: "a", At: at(r.sure) + 5e8},

@@ -25,9 +25,14 @@ type Stay struct {
 	Created time.Time // when the znode was made
 	Turn    time.Time // when no contender ahead excluded it any more; zero: never
 	Gone    time.Time // when the znode was deleted; zero: it is still there
-	Closed  bool      // it was deleted because its client has closed its session
-	Expired bool      // it was deleted because the ensemble has expired its session
-	By      int64     // the session whose transaction deleted it
+
+	// SharedTurn is when no contender ahead excluded one that is shared any more; zero: never. A client of zklock grants a writer's znode
+	// to its readers then, and after that writes into its data that it is theirs.
+	SharedTurn time.Time
+
+	Closed  bool  // it was deleted because its client has closed its session
+	Expired bool  // it was deleted because the ensemble has expired its session
+	By      int64 // the session whose transaction deleted it
 
 	Data []byte // of the znode, the newest
 }
@@ -157,6 +162,9 @@ func (q *Queues) turns(parent string, at time.Time) {
 		turn := i == 0 || s.Permits > 0 && i < s.Permits || s.Shared && !exclusive
 		if turn && s.Turn.IsZero() {
 			s.Turn = latest(at, s.Created)
+		}
+		if !exclusive && s.SharedTurn.IsZero() {
+			s.SharedTurn = latest(at, s.Created)
 		}
 		exclusive = exclusive || !s.Shared
 	}

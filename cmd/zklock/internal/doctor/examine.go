@@ -222,7 +222,7 @@ func (r *Report) quorum(ctx context.Context, p Patient, servers []server, err er
 		return true // perhaps the queues can be read
 	case errors.Is(err, driver.ErrTLS), errors.Is(err, driver.ErrProtocol):
 		if !r.hasToDo() {
-			r.toDo("tls", err.Error(), adviceTLS)
+			r.toDo("tls", err.Error(), adviceOnMisfit(err))
 		}
 		return false
 	}

@@ -90,7 +90,7 @@ func adviceOn(p Patient, s server) string {
 	case errors.Is(s.err, driver.ErrAuthFailed):
 		return authenticate(p.URL)
 	case s.misfits():
-		return adviceTLS
+		return adviceOnMisfit(s.err)
 	case errors.Is(s.err, errNotServing):
 		return fmt.Sprintf("look at the log and the disk of %s, which may be full, and at the other servers: it has to reach more than half of them", s.host)
 	case errors.Is(s.err, errLeads):
@@ -144,8 +144,21 @@ func (s server) misfits() bool {
 	return errors.Is(s.err, driver.ErrTLS) || errors.Is(s.err, driver.ErrProtocol)
 }
 
-// adviceTLS is for a scheme, a port or a certificate that does not fit.
-const adviceTLS = "change the URL or the servers as the text says; docs/secured.md has a table of these errors"
+const (
+	// adviceTLS is for a scheme, a port or a certificate that does not fit.
+	adviceTLS = "change the URL or the servers as the text says; docs/secured.md has a table of these errors"
+
+	// adviceKeeper is for servers that speak the protocol, and do not keep what locks need.
+	adviceKeeper = "give the URL the servers of a ZooKeeper: zklock refuses ClickHouse Keeper by default; docs/urls.md says at allow_keeper what its use costs"
+)
+
+// adviceOnMisfit returns what to do about servers that the URL does not fit, by the driver's error, which names Keeper.
+func adviceOnMisfit(err error) string {
+	if strings.Contains(err.Error(), "ClickHouse Keeper") {
+		return adviceKeeper
+	}
+	return adviceTLS
+}
 
 // authenticate returns what to do about servers that refuse the identity of a URL, or demand one.
 func authenticate(u driver.URL) string {

@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"net/url"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -176,16 +175,5 @@ func TestLeaderWithoutFollowersIsNotBlamed(t *testing.T) {
 		if got := strings.Join(blamed, " "); got != want {
 			t.Errorf("blamed %q, want %q: %+v", got, want, r.Findings)
 		}
-	}
-}
-
-// ClickHouse Keeper, which allow_keeper lets a program use, is shown by its name, and not as a version of ZooKeeper.
-func TestKeeperThatIsAllowedIsShown(t *testing.T) {
-	var r Report
-	srvr := fields("ClickHouse Keeper version: v24.8.4.13-lts\nLatency min/avg/max: 0/0/2\nConnections: 1\nMode: leader\n", ":")
-	r.reach(Patient{}, []server{{host: "k1:9181", srvr: srvr}})
-	want := []Finding{{Level: Warning, What: "server", Text: "k1:9181 is ClickHouse Keeper v24.8.4.13-lts: a lost connection loses all locks, and two clients may hold one lock", Advice: "use ZooKeeper"}}
-	if !reflect.DeepEqual(r.Findings, want) {
-		t.Errorf("%+v", r.Findings)
 	}
 }

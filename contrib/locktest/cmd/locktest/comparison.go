@@ -110,8 +110,6 @@ func (o options) fill(ctx context.Context, l library, run int, have []cell) erro
 		kinds = []fault.Kind{philosophers}
 	case !o.silent:
 		kinds = append([]fault.Kind{quiet}, compared(kinds)...)
-	case l.backend != "zookeeper":
-		return nil // its ticks are ZooKeeper's
 	}
 	todos := slices.DeleteFunc(kinds, func(k fault.Kind) bool {
 		return slices.ContainsFunc(have, func(c cell) bool {

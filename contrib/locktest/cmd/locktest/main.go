@@ -96,7 +96,7 @@ func parse(args []string) (o options, err error) {
 	f.IntVar(&o.config.Kills, "kills", 0, "kill so many holders, each of which has a process that waits for its lock, and measure the time until the next grant, in place of a workload; without -names, of one name")
 	f.DurationVar(&o.config.Beat, "beat", 0, "-kills: a holder is killed at a random moment of such a time, that between two heartbeats; 0: a third of the ttl")
 	f.BoolVar(&o.config.Restart, "restart", false, "-kills: no process waits; the next one is started after a kill")
-	f.BoolVar(&o.silent, "silent", false, "one process holds twelve locks, and the server that it is at falls silent: servers of ZooKeeper with ticks of 2 s; without -ttl 10 s")
+	f.BoolVar(&o.silent, "silent", false, "one process holds twelve locks, and the server that it is at falls silent; those of ZooKeeper have ticks of 2 s; without -ttl 10 s")
 	f.BoolVar(&o.fade, "fade", false, "each process holds a lock of its own until all clients are cut off, and their sessions expire: servers of ZooKeeper with ticks of 2 s, or of a quarter of the ttl if that is less")
 	f.DurationVar(&o.config.For, "for", 30*time.Second, "the length of the workload; up to a minute is added until all names are free")
 	if err := f.Parse(args); err != nil {
@@ -161,7 +161,7 @@ func (o options) numberOfServers() int {
 func (o options) plan(kinds []fault.Kind) []fault.Fault {
 	switch {
 	case o.silent:
-		return silentPlan(kinds, o.config.TTL)
+		return silentPlan(kinds, o.config.TTL, o.backend)
 	case o.fade:
 		return fadePlan(o.config.TTL)
 	}
