@@ -26,6 +26,7 @@ var commands = map[string]string{
 	"make check":                       `.ci/run: make --no-print-directory check`,
 	"make oldest":                      `.ci/run: make --no-print-directory oldest`,
 	"make server":                      "TestServerForTryingServesUntilItIsInterrupted",
+	"make server SERVERS=3":            "TestServersForTryingGoOnWithoutOne",
 	"go run ./integration_test/silent": "TestCommandShowsASilentServer",
 	"go run ./examples/http":           "TestReadmeCommandsWork",
 	"go run ./examples/gin":            "TestReadmeCommandsWork",

@@ -3,6 +3,7 @@ package integration_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -96,5 +97,53 @@ func TestServerForTryingServesUntilItIsInterrupted(t *testing.T) {
 	}
 	if again := exec.CommandContext(ctx, program, "-port", strconv.Itoa(-1)); again.Run() == nil {
 		t.Error("it accepts the port -1")
+	}
+}
+
+// TestServersForTryingGoOnWithoutOne: make server SERVERS=3 prints the hosts of a URL, and of each server the process. Locks work
+// while one of them is stopped, as the documents let a reader try.
+func TestServersForTryingGoOnWithoutOne(t *testing.T) {
+	t.Parallel()
+	program := buildServer(t)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, "-port", "0", "-servers", "3")
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewReader(out)
+	line, err := lines.ReadString('\n')
+	_, hosts, _ := strings.Cut(line, "zk://")
+	hosts, _, _ = strings.Cut(hosts, ". ")
+	if err != nil || strings.Count(hosts, ",") != 2 {
+		t.Fatalf("it printed %q (%v), want three hosts", line, err)
+	}
+	process := 0
+	for _, host := range strings.Split(hosts, ",") {
+		line, _ := lines.ReadString('\n')
+		at, pid, _ := strings.Cut(strings.TrimSpace(line), " is process ")
+		if process, err = strconv.Atoi(pid); err != nil || at != host {
+			t.Errorf("it printed %q of %s", line, host)
+		}
+	}
+	c := dial(t, hosts, nil)
+	if err := syscall.Kill(process, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	lock, err := c.Mutex("a").Acquire(within(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	release(t, lock)
+	if err := errors.Join(c.Close(), syscall.Kill(process, syscall.SIGCONT), cmd.Process.Signal(os.Interrupt), cmd.Wait()); err != nil {
+		t.Error(err)
+	}
+	if none := exec.CommandContext(ctx, program, "-servers", "0"); none.Run() == nil {
+		t.Error("it accepts no servers")
 	}
 }

@@ -1,8 +1,6 @@
 package memdriver
 
 import (
-	"crypto/sha1" //nolint:gosec // ZooKeeper's digest scheme is defined on it
-	"encoding/base64"
 	"net/netip"
 	"slices"
 	"strings"
@@ -13,12 +11,6 @@ import (
 // identity is an identity that a session has proved.
 type identity struct {
 	scheme, id string
-}
-
-// digestIdentity returns the identity of a user and a password in the digest scheme.
-func digestIdentity(user, password string) identity {
-	sum := sha1.Sum([]byte(user + ":" + password)) //nolint:gosec // see import
-	return identity{"digest", user + ":" + base64.StdEncoding.EncodeToString(sum[:])}
 }
 
 // clientAddr is the address of every client of the model. Access lists of scheme ip

@@ -16,7 +16,8 @@ type connector struct {
 	e     *Ensemble
 	ids   []identity
 	route []*server
-	own   bool // the ensemble is private to the connector
+	own   bool  // the ensemble is private to the connector
+	err   error // of each Connect, if the identity cannot be computed
 
 	mu     sync.Mutex
 	closed bool // guarded by mu
@@ -33,9 +34,11 @@ func (e *Ensemble) Connector(servers ...int) driver.Connector {
 }
 
 // As returns a connector whose sessions authenticate as a user, in ZooKeeper's digest
-// scheme, like those of a URL with a user and a password.
+// scheme, like those of a URL with a user and a password. With GODEBUG=fips140=only and Go 1.25, which cannot
+// make an exception for the scheme's SHA-1, each Connect fails.
 func (e *Ensemble) As(user string, password driver.Secret) driver.Connector {
-	return &connector{e: e, ids: []identity{digestIdentity(user, password.Reveal())}, route: e.servers}
+	id, err := digestIdentity(user, password.Reveal())
+	return &connector{e: e, ids: []identity{id}, route: e.servers, err: err}
 }
 
 func (e *Ensemble) route(servers []int) []*server {
@@ -66,6 +69,9 @@ func (c *connector) start(timeout time.Duration, resumed hello) (*session, error
 	c.mu.Lock()
 	closed := c.closed
 	c.mu.Unlock()
+	if c.err != nil {
+		return nil, c.err
+	}
 	e := c.e
 	e.enter()
 	defer e.leave()

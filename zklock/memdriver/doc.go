@@ -27,7 +27,8 @@
 //
 // The URL mem://name means the ensemble that the whole process shares under that name
 // ([Named]); mem:// means a private one. A user and a password in the URL are the
-// sessions' digest identity.
+// sessions' digest identity. That works with GODEBUG=fips140=only, too, from Go 1.26 on; with Go 1.25
+// it is an error.
 //
 // The model leaves out observers, read-only servers, local sessions, quotas and
 // time-to-live znodes.

@@ -148,7 +148,10 @@ func (s *server) read(c *conn, r *request) {
 	case requestSetWatches:
 		s.rearm(c, r)
 	case requestAuth:
-		c.ids = append(c.ids, digestIdentity(r.user, r.password))
+		id, err := digestIdentity(r.user, r.password)
+		if r.err = err; err == nil {
+			c.ids = append(c.ids, id)
+		}
 	default:
 		s.readNode(c, r)
 	}

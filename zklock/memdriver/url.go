@@ -33,7 +33,11 @@ func (urlDriver) OpenConnector(u driver.URL) (driver.Connector, error) {
 	}
 	c := new(connector)
 	if u.User != "" || !u.Password.IsZero() {
-		c.ids = []identity{digestIdentity(u.User, u.Password.Reveal())}
+		id, err := digestIdentity(u.User, u.Password.Reveal())
+		if err != nil {
+			return nil, err
+		}
+		c.ids = []identity{id}
 	}
 	if len(u.Hosts) == 0 || u.Hosts[0] == "" {
 		c.e, c.own = New(), true

@@ -101,6 +101,7 @@ func (l *link) authenticated(tokens ...string) bool {
 // TestSASLComesFirst: on each connection of a session the exchange comes before all else:
 // credentials of the scheme digest, watches, and requests that wait.
 func TestSASLComesFirst(t *testing.T) {
+	needsMD5(t)
 	const reconnects = 5
 	for name, c := range map[string]struct {
 		url  func(driver.URL) driver.URL
@@ -160,6 +161,7 @@ func TestSASLComesFirst(t *testing.T) {
 // TestSASLTokens: the tokens on the wire are those of the mechanism. Nothing is sent if it is
 // done and silent; else the server has to confirm success.
 func TestSASLTokens(t *testing.T) {
+	needsMD5(t)
 	for name, c := range map[string]struct {
 		m     *turns
 		wants []string
@@ -202,6 +204,7 @@ func TestSASLTokens(t *testing.T) {
 // TestSASLRefusals: each refusal of a server ends Connect at once with ErrAuthFailed and a text
 // that says what to do, after one connection.
 func TestSASLRefusals(t *testing.T) {
+	needsMD5(t)
 	answer := func(code int32, token []byte) func(*link, req) {
 		return func(l *link, r req) { l.replyAt(0, r, code, token) }
 	}
@@ -269,6 +272,7 @@ func TestSASLRefusals(t *testing.T) {
 // TestSASLWithoutAnAnswer: a server that closes the connection in the exchange, or does not
 // answer, is tried again: it may be starting. Connect ends with its context.
 func TestSASLWithoutAnAnswer(t *testing.T) {
+	needsMD5(t)
 	for name, do := range map[string]func(*link){
 		"closes": func(l *link) { l.read() },
 		"hangs":  func(l *link) { l.read(); l.read() },
@@ -313,6 +317,7 @@ func TestSASLWithoutAnAnswer(t *testing.T) {
 // TestSASLStartFails: without tickets nothing is dialled, since the handshake alone would prolong
 // a session. An error that another attempt cannot help against ends Connect.
 func TestSASLStartFails(t *testing.T) {
+	needsMD5(t)
 	p := newPeer(t, (*link).work)
 	var hosts sync.Map
 	m := &turns{start: func(_ context.Context, host string) error {
@@ -366,6 +371,7 @@ func TestSASLStartFails(t *testing.T) {
 // TestSASLStartEndsWithTheSession: a mechanism that waits for its tickets does not outlast its
 // session.
 func TestSASLStartEndsWithTheSession(t *testing.T) {
+	needsMD5(t)
 	p := newPeer(t, (*link).work)
 	m := &turns{start: func(ctx context.Context, _ string) error { <-ctx.Done(); return ctx.Err() }}
 	began := time.Now()
@@ -378,6 +384,7 @@ func TestSASLStartEndsWithTheSession(t *testing.T) {
 
 // TestChangedPasswordIsUsedForTheNextConnection: the password file is read for each connection.
 func TestChangedPasswordIsUsedForTheNextConnection(t *testing.T) {
+	needsMD5(t)
 	responses := make(chan string, 10)
 	p := newPeer(t, func(l *link) {
 		l.greet(sid)
@@ -423,6 +430,7 @@ func TestChangedPasswordIsUsedForTheNextConnection(t *testing.T) {
 
 // TestSASLOptions: what the URL and the options may say.
 func TestSASLOptions(t *testing.T) {
+	needsMD5(t)
 	zkdriver.RegisterSASL("turns", func(u driver.URL) (zkdriver.Mechanism, error) {
 		if u.User == "" {
 			return nil, errors.New("needs a user")
@@ -481,6 +489,7 @@ func TestSASLOptions(t *testing.T) {
 // claims, and never opens a session without success. The input is what the server sends after
 // the handshake, with its frames' xids corrected.
 func FuzzSASL(f *testing.F) {
+	needsMD5(f)
 	reply := func(code int32, token []byte) []byte {
 		b := binary.BigEndian.AppendUint32(nil, uint32(16+len(token)))
 		b = append(b, make([]byte, 12)...)

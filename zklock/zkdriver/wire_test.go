@@ -244,6 +244,7 @@ func TestTLSHandshakeThatStops(t *testing.T) {
 // Servers that stop in the SASL exchange are left, each in the time of an attempt, as long as the caller
 // waits. The sessions that they have opened expire.
 func TestSASLExchangeThatStops(t *testing.T) {
+	needsMD5(t)
 	bubble(t, func(t *testing.T, e *memdriver.Ensemble, n *wire.Network) {
 		u := n.URL()
 		u.User, u.Password = "alice", driver.NewSecret("open sesame")
@@ -266,6 +267,7 @@ func TestSASLExchangeThatStops(t *testing.T) {
 // A user with the right password authenticates on each connection, in the round trips of the exchange, and another one is refused. A server
 // that stops before its proof is passed by.
 func TestSASLExchangeOverTheWire(t *testing.T) {
+	needsMD5(t)
 	const user, password = "alice", "open sesame"
 	url := func(n *wire.Network, password string) driver.URL {
 		u := n.URL()

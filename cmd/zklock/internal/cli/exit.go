@@ -98,6 +98,7 @@ var codes = []struct {
 	{zklock.ErrConflict, exitConfiguration},
 	{zklock.ErrTooManyWaiters, exitNotAcquired},
 	{zklock.ErrNotAcquired, exitNotAcquired},
+	{zklock.ErrDeadlock, exitNotAcquired}, // of nested runs: the others go on, and a later try may succeed
 	{errSlotHasRun, exitSlotHasRun},
 	{zklock.ErrLost, exitLost},
 }

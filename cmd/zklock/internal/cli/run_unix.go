@@ -76,6 +76,8 @@ or put timeout in front of zklock.
 
 The command finds in its environment ZKLOCK_NAME and ZKLOCK_PATH, the names and their znodes, one
 a line in the order given, ZKLOCK_TOKEN, the fencing token, and ZKLOCK_SLOT, the slot, if there is one.
+On Linux, each "zklock run" that the command starts learns from ZKLOCK_HELD what is held: a wait that would
+never end is an error.
 
 --once SLOT is for a job that several hosts start at the same time, such as by cron. A lock alone is
 not enough for that: the host that is late finds the lock free, and runs the job again. With --once,
@@ -278,6 +280,9 @@ func (f *runFlags) acquire(ctx context.Context, w *wrapper,
 	if f.try || f.limited {
 		opts = append(opts, zklock.WithWait(f.wait))
 	}
+	if !f.try && !f.candidate { // --try does not wait, and a candidate does so on purpose
+		ctx = zklock.ContextWithCallerLocks(ctx, w.outer...)
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	type outcome struct {
@@ -299,7 +304,7 @@ func (f *runFlags) acquire(ctx context.Context, w *wrapper,
 			}
 			code := codeOf(o.err)
 			if code == exitNotAcquired {
-				if code = f.exitCode; f.quiet {
+				if code = f.exitCode; f.quiet && !errors.Is(o.err, zklock.ErrDeadlock) {
 					return nil, &failure{code: code, err: o.err, silent: true}
 				}
 				return nil, fail(code, fmt.Errorf("%w%s", o.err, holding(w.client, w.names, o.err.Error())))

@@ -28,6 +28,8 @@ type wrapper struct {
 	slot    string        // that the command runs for; "" if for none
 	timeout time.Duration // of the session that is asked for
 	helpers *run.Helpers  // nil for elect, whose wait is long
+	where   string        // the locality of the locks
+	outer   []zklock.CallerLock
 
 	pending bool // the ensemble has not confirmed a release in time
 	quiet   bool // close prints nothing: the exit code says more
@@ -52,7 +54,8 @@ func (a *app) wrapper(f runFlags, names, command []string) (*wrapper, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &wrapper{app: a, flags: f, client: client, signals: signals, path: path, command: command, names: names, timeout: cfg.SessionTimeout}, nil
+	return &wrapper{app: a, flags: f, client: client, signals: signals, path: path, command: command, names: names, timeout: cfg.SessionTimeout,
+		where: locality(cfg), outer: a.outerLocks(cfg)}, nil
 }
 
 // startHelpers starts the processes that guard the command, while the lock is acquired. The caller calls end at the end. A
@@ -130,7 +133,7 @@ func (w *wrapper) run(lock *zklock.Lock) (run.Result, error) {
 	defer w.reportRevocation(lock)()
 	result, err := run.Run(run.Config{
 		Command: run.Command{Path: w.path, Args: w.command,
-			Env: run.Environment(run.Variables{Names: strings.Join(w.names, "\n"), Paths: strings.Join(paths, "\n"), Token: lock.Token().String(), Slot: w.slot})},
+			Env: run.Environment(run.Variables{Names: strings.Join(w.names, "\n"), Paths: strings.Join(paths, "\n"), Token: lock.Token().String(), Slot: w.slot, Held: w.held(lock)})},
 		Lease: lock, Timing: timing, Signals: w.signals, Log: w.messages.printf, LogNow: w.messages.printNow, Sessions: sessions, Helpers: w.helpers, Revoked: lock.Revoked(),
 	})
 	if err != nil {

@@ -262,7 +262,7 @@ func voters(servers []server) (up, all int) {
 // noQuorum reports that no quorum answers. A leader has a quorum of followers.
 func (r *Report) noQuorum(servers []server, why string) {
 	r.NoQuorum = true
-	advice := "start enough servers for a quorum, see that they reach each other, and look at their logs"
+	advice := "start enough servers for a quorum, look at their logs and their disks, which may be full, and see that they reach each other"
 	for _, s := range servers {
 		if errors.Is(s.err, errLeads) {
 			advice = adviceOn(Patient{}, s) // said once

@@ -106,7 +106,7 @@ func adviceOn(p Patient, s server) string {
 	case errors.Is(s.err, errUnknownHost):
 		return fmt.Sprintf("correct the host %s in the URL, or the name service", s.host)
 	case errors.Is(s.err, errRefused):
-		return fmt.Sprintf("start the server %s, or correct the URL", s.host)
+		return fmt.Sprintf("start the server %s, or correct the URL; if it has ended by itself, its log says why, such as a full disk", s.host)
 	case strings.Contains(s.err.Error(), "SASL"):
 		return "do what the text says about SASL, such as making a KDC reachable, or look at the logs of the servers"
 	}

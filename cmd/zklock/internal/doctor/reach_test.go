@@ -70,14 +70,14 @@ func TestReachable(t *testing.T) {
 // Advice to start a server is for one that does not run.
 func TestAdviceOnServers(t *testing.T) {
 	for want, err := range map[string]error{
-		"start the server zk1:2181, or correct the URL":                                                                                 errRefused,
+		"start the server zk1:2181, or correct the URL; if it has ended by itself, its log says why, such as a full disk":               errRefused,
 		"look at the process, the host and the network of zk1:2181, or correct the URL":                                                 errNoRoute,
 		"look at the log and the disk of zk1:2181, which may be full, and at the other servers: it has to reach more than half of them": errNotServing,
 		"look at the log of zk1:2181: it runs, and gives out no session":                                                                context.DeadlineExceeded,
 		"do what the text says about SASL, such as making a KDC reachable, or look at the logs of the servers":                          errors.New("SASL (GSSAPI): no KDC of realm R answers"),
-		"correct the user and the password":                                                                                             driver.ErrAuthFailed,
-		"look at the leader, and at the log and the disk of zk1:2181":                                                                   errWaits,
-		"look at the process, the disk and the log of zk1:2181, and restart it, or correct the URL":                                     errHangs,
+		"correct the user and the password":                                                         driver.ErrAuthFailed,
+		"look at the leader, and at the log and the disk of zk1:2181":                               errWaits,
+		"look at the process, the disk and the log of zk1:2181, and restart it, or correct the URL": errHangs,
 	} {
 		if got := adviceOn(Patient{URL: driver.URL{User: "shop"}}, server{host: "zk1:2181", err: fmt.Errorf("connect: %w", err)}); got != want {
 			t.Errorf("%v: %q, want %q", err, got, want)

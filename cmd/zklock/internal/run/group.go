@@ -258,14 +258,14 @@ type Command struct {
 // Environment returns this process's environment with the variables of a run in place of those of an outer
 // one. A variable that is empty is left out.
 func Environment(set Variables) []string {
-	ours := []string{"ZKLOCK_NAME=" + set.Names, "ZKLOCK_PATH=" + set.Paths, "ZKLOCK_TOKEN=" + set.Token, "ZKLOCK_SLOT=" + set.Slot}
+	ours := []string{"ZKLOCK_NAME=" + set.Names, "ZKLOCK_PATH=" + set.Paths, "ZKLOCK_TOKEN=" + set.Token, "ZKLOCK_SLOT=" + set.Slot, "ZKLOCK_HELD=" + set.Held}
 	env := slices.DeleteFunc(os.Environ(), func(pair string) bool {
 		return slices.ContainsFunc(ours, func(our string) bool {
 			name, _, _ := strings.Cut(our, "=")
 			return strings.HasPrefix(pair, name+"=")
 		})
 	})
-	return append(env, slices.DeleteFunc(ours, func(our string) bool { return strings.HasSuffix(our, "=") })...)
+	return append(env, slices.DeleteFunc(ours, func(our string) bool { return strings.Index(our, "=") == len(our)-1 })...)
 }
 
 // Variables are what a command learns of its locks.
@@ -273,4 +273,5 @@ type Variables struct {
 	Names, Paths string // one a line, in the order given
 	Token        string
 	Slot         string // that the command runs for; "" if it runs for none
+	Held         string // what is held, for the runs that the command starts
 }

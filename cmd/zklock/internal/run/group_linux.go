@@ -217,3 +217,14 @@ func hasLiveThread(pid string) bool {
 	}
 	return false
 }
+
+// IsUnder reports whether this process is in a group for whose end a wrapper waits: a guard leads it, or the command's
+// first process does, and both are the wrapper's children.
+func IsUnder(wrapper int) bool {
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(syscall.Getpgrp()) + "/stat")
+	if err != nil {
+		return false
+	}
+	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
+	return len(fields) > 1 && string(fields[1]) == strconv.Itoa(wrapper)
+}
