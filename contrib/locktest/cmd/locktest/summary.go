@@ -36,7 +36,7 @@ func summary(all []sum, cells []cell, picture string) string {
 			silenced(s.library, cells, fault.StopFollower, fault.DropRoute), silenced(s.library, cells, fault.StopLeader))
 	}
 	line("")
-	line("A dash: that was not tried with the library. Locks outlived their processes by %v, and in the columns of silent servers by %v.", all[0].cells[0].TTL, silentTTL)
+	line("A dash: the servers have no leader. Locks outlived their processes by %v, and in the columns of silent servers by %v.", all[0].cells[0].TTL, silentTTL)
 	line("")
 	line("One thing no lock prevents: a process is stopped just before it writes, and writes when it goes on, after another one got its lock.")
 	line("That cost %d changes here.", inWrites)
