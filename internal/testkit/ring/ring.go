@@ -48,6 +48,16 @@ const (
 // Kinds are all of them.
 var Kinds = []Kind{Mutexes, WritersBehind, ReadersBehind, ReadersPassing}
 
+// take acquires what a member holds.
+func (r Ring) take(t testing.TB, c *zklock.Client, name string) *zklock.Lock {
+	t.Helper()
+	l, err := r.hold(c, name).Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
 // hold and want return what a member holds and wants.
 func (r Ring) hold(c *zklock.Client, name string) zklock.Acquirer {
 	switch r.Kind {
@@ -94,11 +104,8 @@ func (r Ring) Play(t testing.TB, seed uint64, prefix string, open func(zklock.Ho
 			t.Fatal(err)
 		}
 	}
-	for i := range clients {
-		var err error
-		if locks[i], err = r.hold(clients[i], name(i)).Acquire(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+	for i, c := range clients {
+		locks[i] = r.take(t, c, name(i))
 	}
 	passing, stop := context.WithCancel(t.Context())
 	var passers sync.WaitGroup
