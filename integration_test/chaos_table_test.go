@@ -102,7 +102,8 @@ func (c *chaos) judge(events []past.Event, znode, journal string) {
 	}
 	c.judgeJournal(events, znode, journal, counts)
 	longest := slices.MaxFunc(judge.Holds(ours), func(a, b judge.Hold) int { return len(a.Name) - len(b.Name) }).Name
-	c.t.Logf("slowest acquire: %.2fs\n%v", slowest.Seconds(), c.servers.Settings(chaosSession, chaosWorkers, longest))
+	_, session := c.times()
+	c.t.Logf("slowest acquire: %.2fs\n%v", slowest.Seconds(), c.servers.Settings(session, chaosWorkers, longest))
 	c.print(rows, counts, f)
 }
 
@@ -275,7 +276,7 @@ func (c *chaos) print(rows map[fault.Kind]*row, counts map[string]int, f judge.F
 	if sum.lost == 0 {
 		c.t.Error("no lock was lost: the faults were too weak to prove anything")
 	}
-	if sum.control == 0 {
+	if sum.control == 0 && !c.shipped { // a server that is cut off leaves its clients before a session of 30 s expires
 		c.t.Error("the client that trusts its connection never overlapped: the faults were too weak to prove anything")
 	}
 }

@@ -33,7 +33,6 @@ const (
 	chaosTick      = 500 * time.Millisecond
 	chaosSyncLimit = 12
 	chaosSession   = 3 * time.Second
-	chaosCut       = chaosSession + 4*chaosTick
 )
 
 // chaosWorkers is the number of processes. The second one keeps names.
@@ -60,6 +59,7 @@ type chaos struct {
 	own      map[fault.Kind]func(ctx context.Context) error // makes those of this run that locktest does not have
 	denied   []fault.Kind                                   // those that need rights this machine does not give
 	mild     bool                                           // the kinds of fault need not take locks away
+	shipped  bool                                           // servers and clients have the settings that they are shipped with
 
 	as func(url string) string // adds to the workers' URL how they authenticate; nil: they do not
 }
@@ -77,6 +77,33 @@ func TestChaos(t *testing.T) {
 	c := &chaos{t: t, root: rootOf(t), kinds: chosenKinds(t)}
 	t.Logf("%d of %d kinds of fault for %v, ZKLOCK_SEED=%d", len(c.kinds), len(chaosKinds()), length, seed)
 	c.run(seed, length, ensemble.Config{Servers: 3, TickTime: chaosTick, SyncLimit: chaosSyncLimit, Extra: []string{wholeSync}})
+}
+
+// TestChaosAsShipped makes each fault once, under the settings that users have: clients with the defaults, servers as ZooKeeper's
+// documentation sets them up. Each fault outlasts a session, so it takes a quarter of an hour; ZKLOCK_SHIPPED asks for it.
+func TestChaosAsShipped(t *testing.T) {
+	if os.Getenv("ZKLOCK_SHIPPED") == "" {
+		t.Skip("sessions of 30 s expire, one after the other: set ZKLOCK_SHIPPED")
+	}
+	ensemble.Require(t)
+	seed := chaosSeed(t)
+	c := &chaos{t: t, root: rootOf(t), kinds: chosenKinds(t), shipped: true}
+	t.Logf("%d of %d kinds of fault once, ZKLOCK_SEED=%d", len(c.kinds), len(chaosKinds()), seed)
+	c.run(seed, 0, ensemble.Config{Servers: 3, TickTime: shippedTick, InitLimit: 10, SyncLimit: 5, Extra: []string{wholeSync}})
+}
+
+// What servers and clients are shipped with.
+const (
+	shippedTick    = 2 * time.Second
+	shippedSession = 30 * time.Second
+)
+
+// times returns the servers' tick and the clients' session timeout.
+func (c *chaos) times() (tick, session time.Duration) {
+	if c.shipped {
+		return shippedTick, shippedSession
+	}
+	return chaosTick, chaosSession
 }
 
 // chaosSeed returns the seed of a run's schedule.
@@ -115,8 +142,9 @@ func chosenKinds(t *testing.T) []fault.Kind {
 func (c *chaos) schedule(seed uint64, length time.Duration) (faults []fault.Fault) {
 	const recovery = time.Second // about as long as a recovery takes
 	rng := rand.New(rand.NewPCG(seed, 0))
+	tick, session := c.times()
 	kinds := slices.Clone(c.kinds)
-	if slices.Contains(kinds, fault.CutFollower) {
+	if slices.Contains(kinds, fault.CutFollower) && !c.shipped {
 		kinds = append(kinds, fault.CutFollower, fault.CutFollower)
 	}
 	for round, total := 0, time.Duration(0); round == 0 || total < length; round++ {
@@ -124,15 +152,15 @@ func (c *chaos) schedule(seed uint64, length time.Duration) (faults []fault.Faul
 			if round > 0 && total > length {
 				break
 			}
-			f := fault.Fault{Kind: kinds[i], Victim: rng.IntN(chaosWorkers), Lasts: chaosCut}
+			f := fault.Fault{Kind: kinds[i], Victim: rng.IntN(chaosWorkers), Lasts: session + 4*tick}
 			switch f.Kind {
 			case fault.Blink, fault.Rolling:
 				f.Lasts = 0
 			case fault.ResetClient, fault.KillLeader, fault.KillServer, fault.StopLeader:
-				f.Lasts = time.Duration(rng.Int64N(int64(chaosSession)))
+				f.Lasts = time.Duration(rng.Int64N(int64(session)))
 			case fault.CutFollower:
 			default:
-				f.Lasts = chaosSession + 2*chaosTick + time.Duration(rng.Int64N(int64(chaosSession)/3))
+				f.Lasts = session + 2*tick + time.Duration(rng.Int64N(int64(session)/3))
 			}
 			if confined := f.Kind.OfServer() && (round == 0 || rng.IntN(3) > 0); confined {
 				f.Confined = 1 + rng.IntN(chaosWorkers)
@@ -186,12 +214,17 @@ func (c *chaos) run(seed uint64, length time.Duration, config ensemble.Config) {
 		}
 	}
 	c.allow()
-	url := ensemble.URL(chaosHosts, c.root, quick("session_timeout", chaosSession.String(), "tick_time", chaosTick.String()))
+	tick, session := c.times()
+	settings := quick("session_timeout", session.String(), "tick_time", tick.String())
+	if c.shipped {
+		settings = nil
+	}
+	url := ensemble.URL(chaosHosts, c.root, settings)
 	if c.as != nil {
 		url = c.as(url)
 	}
 	dir := t.TempDir()
-	k := task{Role: "chaos", URL: withCanary(url), Log: filepath.Join(dir, "journal"), Chaos: &chaosTask{Znode: znode, Timeout: chaosSession}}
+	k := task{Role: "chaos", URL: withCanary(url), Log: filepath.Join(dir, "journal"), Chaos: &chaosTask{Znode: znode, Timeout: session}}
 	text, err := json.Marshal(k)
 	c.must(err)
 	self, err := os.Executable()
@@ -203,7 +236,7 @@ func (c *chaos) run(seed uint64, length time.Duration, config ensemble.Config) {
 		Worker: []string{self}, Others: [][]string{{self, "keep"}}, Env: []string{workerEnv + "=" + string(text)},
 		Ensemble: c.servers, Workers: chaosWorkers, Clients: chaosClients, Locks: chaosLocks(),
 		Long: []string{"long-0", "long-1", "long-2", chaosControl + "0", chaosControl + "1", chaosControl + "2"},
-		TTL:  chaosSession, Hold: 4 * time.Millisecond, Think: 8 * time.Millisecond,
+		TTL:  session, Hold: 4 * time.Millisecond, Think: 8 * time.Millisecond,
 		Seed: seed, Faults: c.schedule(seed, length), Own: c.own, Recover: patience, Settle: patience, Recheck: true,
 		Stuck: c.queues, Idle: func(context.Context) error { c.nothingLeft(); return nil },
 		Stderr: stderr, Progress: &chaosLog{t: t},

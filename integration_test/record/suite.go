@@ -156,6 +156,16 @@ var tested = []suite{
 		},
 	},
 	{
+		name: "chaos as shipped", share: 5, waits: true, seeded: true,
+		what: "the same with the default settings, on servers with ticks of 2 s: each kind of fault once, for longer than a session of 30 s",
+		command: func(_ time.Duration, seed int64) []string {
+			return test("./integration_test", "^TestChaosAsShipped$", variable("ZKLOCK_SHIPPED", 1), random(seed))
+		},
+		figures: []figure{
+			{faults, `(?m)^ +all +(\d+) +\d+ +\d+ `}, {lost, `(?m)^ +all +\d+ +(\d+) +\d+ `}, {held, `(\d+) turns; \d+ requests refused`},
+		},
+	},
+	{
 		name: "releases of ZooKeeper", share: 10, varied: true,
 		what:   "the tests on real servers, release after release",
 		titles: map[column]string{cases: "tests"},

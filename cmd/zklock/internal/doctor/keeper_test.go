@@ -97,7 +97,7 @@ func TestKeeperIsNamed(t *testing.T) {
 
 	r = Report{}
 	r.reach(Patient{}, []server{{host: "zk1", err: driver.ErrTLS}, {host: "zk2", err: errRefused}})
-	if got := r.Advice(); !slices.Equal(got, []string{adviceTLS, "start the server zk2, or correct the URL"}) {
+	if got := r.Advice(); !slices.Equal(got, []string{adviceTLS, "start the server zk2, or correct the URL; if it has ended by itself, its log says why, such as a full disk"}) {
 		t.Errorf("without Keeper: %q", got)
 	}
 }
