@@ -79,9 +79,10 @@ func (l *Lock) Verify(ctx context.Context) (err error) {
 	return err
 }
 
-// ended returns an error of the hold, or endedError if that says that the hold or the handle has ended.
+// ended returns an error of the hold, or endedError if that says that the hold or the handle has ended. A
+// request that was not sent may have met the end of the lock's context.
 func (l *Lock) ended(err error) error {
-	if errors.Is(err, errs.ErrReleased) {
+	if errors.Is(err, errs.ErrReleased) || errors.Is(err, driver.ErrNotSent) && l.Err() != nil {
 		return l.endedError()
 	}
 	return err

@@ -72,22 +72,28 @@ func TestDoCountsItsRequests(t *testing.T) {
 }
 
 // A process that is stopped between the read of the ledger and the call of its job does not call
-// it when it goes on: its lease is over, and another process may run the slot.
+// it when it goes on: its lease is over, and another process may run the slot. Its client may notice
+// before the transaction is sent, or by its answer.
 func TestProcessThatWasStoppedBeforeTheJobDoesNotRunIt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e := memdriver.New()
-		stopped := false
-		c := connect(t, faultcontrol.Control(e.Connector(), func(op faultdriver.Op) faultdriver.Fault {
-			if op.Kind == faultdriver.Multi && strings.Contains(strings.Join(op.Paths, " "), "~x") && !stopped {
-				stopped = true
-				lease.AddSuspended(time.Hour) // no timer of the process has noticed
+	for _, noticed := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			e := memdriver.New()
+			stopped := false
+			c := connect(t, faultcontrol.Control(e.Connector(), func(op faultdriver.Op) faultdriver.Fault {
+				if op.Kind == faultdriver.Multi && strings.Contains(strings.Join(op.Paths, " "), "~x") && !stopped {
+					stopped = true
+					lease.AddSuspended(time.Hour) // no timer of the process has noticed
+					if noticed {
+						time.Sleep(time.Minute)
+					}
+				}
+				return faultdriver.None()
+			}))
+			ran, err := once.Do(t.Context(), c, "x", "1", func(context.Context) error { t.Error("the job was called"); return nil })
+			if ran || !errors.Is(err, zklock.ErrLost) || !stopped {
+				t.Errorf("noticed %v: %v, %v; want false and ErrLost", noticed, ran, err)
 			}
-			return faultdriver.None()
-		}))
-		ran, err := once.Do(t.Context(), c, "x", "1", func(context.Context) error { t.Error("the job was called"); return nil })
-		if ran || !errors.Is(err, zklock.ErrLost) || !stopped {
-			t.Errorf("%v, %v; want false and ErrLost", ran, err)
-		}
-		do(t, c, "x", "1", nil, true)
-	})
+			do(t, c, "x", "1", nil, true)
+		})
+	}
 }
