@@ -115,6 +115,15 @@ var _ = []mutant.Mutant{
 		Tests:  []string{"TestCallerLockWithoutMode"},
 	},
 	{
+		Name:   "loss-before-a-txn-is-sent",
+		Breaks: "a transaction that met the end of its lock before it was sent fails as in an outage",
+		In:     (*Lock).ended,
+		Find:   "errors.Is(err, driver.ErrNotSent) && l.Err() != nil",
+		Put:    "false",
+		Tests:  []string{"TestProcessThatWasStoppedBeforeTheJobDoesNotRunIt"},
+		By:     "zklock/once",
+	},
+	{
 		Name:   "problem-is-not-shown",
 		Breaks: "the page, expvar and Stats show nothing of a client that acquires no lock in an outage",
 		In:     (*Client).Stats,
