@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/contrib/kerberos"
+	"github.com/zklock/go-zklock/internal/testkit/fips"
 	"github.com/zklock/go-zklock/internal/testkit/kdc"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/zkdriver"
@@ -81,9 +82,7 @@ func granted(k *kdc.KDC, principal string) (n int) {
 
 // TestTypesOfKeys: each type of AES works, with a keytab and a cache. RC4 is refused by name.
 func TestTypesOfKeys(t *testing.T) {
-	if strings.Contains(os.Getenv("GODEBUG"), "fips140=only") {
-		t.Skip("FIPS 140 forbids SHA-1, which some of these have")
-	}
+	fips.Skip(t, "SHA-1, which some of these have")
 	t.Parallel()
 	for _, types := range []string{"aes256-cts-hmac-sha1-96", "aes128-cts-hmac-sha1-96", "aes256-cts-hmac-sha384-192", "aes128-cts-hmac-sha256-128"} {
 		k := start(t, kdc.Config{Types: types + ":normal"})
@@ -358,11 +357,10 @@ func TestKDCThatHangs(t *testing.T) {
 // TestOnlySHA2UnderFIPS: with GODEBUG=fips140=only, SHA-1 panics: keys of SHA-2 are used, and others refused. The mode is
 // that of a process, so the test starts itself.
 func TestOnlySHA2UnderFIPS(t *testing.T) {
-	const mode = "fips140=only"
-	if !strings.Contains(os.Getenv("GODEBUG"), mode) {
+	if !fips.Only() {
 		kdc.Require(t)
 		child := exec.Command(os.Args[0], "-test.run=^TestOnlySHA2UnderFIPS$|^TestExchange$")
-		child.Env = append(os.Environ(), "GODEBUG="+mode)
+		child.Env = append(os.Environ(), "GODEBUG="+fips.Mode)
 		if out, err := child.CombinedOutput(); err != nil || !strings.Contains(string(out), "PASS") {
 			t.Errorf("%v\n%s", err, out)
 		}

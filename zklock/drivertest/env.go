@@ -3,11 +3,11 @@ package drivertest
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"errors"
+	"math/rand/v2"
 	"runtime"
 	"slices"
-	"strings"
+	"strconv"
 	"testing"
 	"time"
 
@@ -48,7 +48,7 @@ func newEnv(t *testing.T, h Harness) *env {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience+4*h.Reaping())
 	t.Cleanup(cancel)
-	e := &env{T: t, h: h, ctx: ctx, root: "/drivertest-" + strings.ToLower(rand.Text()[:16])}
+	e := &env{T: t, h: h, ctx: ctx, root: "/drivertest-" + strconv.FormatUint(rand.Uint64(), 36)}
 	// The cleaner is opened first, so that it is closed last: it removes the test's
 	// znodes when the test's own sessions have ended.
 	cleaner := e.connect()

@@ -1,16 +1,10 @@
 package memdriver
 
 import (
-	"crypto/rand"
 	"crypto/sha1" //nolint:gosec // ZooKeeper's digest scheme is defined on it
 	"encoding/base64"
 	"errors"
 )
-
-// init draws from Go's random generator before any bubble. With GODEBUG=fips140=only that takes its first
-// entropy from the clock's jitter, and panics in a synctest bubble, whose clock stands still: a lock's first
-// name would be drawn there.
-func init() { _, _ = rand.Read(make([]byte, 1)) }
 
 // errDigest is the error of a password if this process may not use SHA-1.
 var errDigest = errors.New("mem: a user and a password need SHA-1, on which ZooKeeper defines its digest scheme, and GODEBUG=fips140=only forbids it up to Go 1.25: use a later Go, or another mode of FIPS 140")

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/testkit/fips"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/memdriver"
@@ -18,10 +19,9 @@ import (
 // cannot make an exception for SHA-1: then it is an error. Neither is a panic, and a client draws random numbers in
 // a bubble. The mode is that of a process, so the test starts itself.
 func TestUserUnderFIPS(t *testing.T) {
-	const mode = "fips140=only"
-	if !strings.Contains(os.Getenv("GODEBUG"), mode) {
+	if !fips.Only() {
 		child := exec.Command(os.Args[0], "-test.run=^TestUserUnderFIPS$")
-		child.Env = append(os.Environ(), "GODEBUG="+mode)
+		child.Env = append(os.Environ(), "GODEBUG="+fips.Mode)
 		if out, err := child.CombinedOutput(); err != nil || !strings.Contains(string(out), "PASS") {
 			t.Errorf("%v\n%s", err, out)
 		}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zklock/go-zklock/internal/testkit/fips"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/zkdriver"
 )
@@ -144,17 +145,14 @@ func FuzzDigestMD5(f *testing.F) {
 // needsMD5 skips a test of DIGEST-MD5, or of SASL by means of it, in a process that may not use MD5.
 func needsMD5(t testing.TB) {
 	t.Helper()
-	if strings.Contains(os.Getenv("GODEBUG"), "fips140=only") {
-		t.Skip("FIPS 140 forbids MD5")
-	}
+	fips.Skip(t, "MD5")
 }
 
 // With GODEBUG=fips140=only, MD5 panics: the URL is refused. The mode is that of a process, so the test starts itself.
 func TestDigestMD5UnderFIPS(t *testing.T) {
-	const mode = "fips140=only"
-	if !strings.Contains(os.Getenv("GODEBUG"), mode) {
+	if !fips.Only() {
 		child := exec.Command(os.Args[0], "-test.run=^TestDigestMD5UnderFIPS$")
-		child.Env = append(os.Environ(), "GODEBUG="+mode)
+		child.Env = append(os.Environ(), "GODEBUG="+fips.Mode)
 		if out, err := child.CombinedOutput(); err != nil || !strings.Contains(string(out), "PASS") {
 			t.Errorf("%v\n%s", err, out)
 		}

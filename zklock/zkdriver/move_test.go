@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/internal/memcontrol"
+	"github.com/zklock/go-zklock/internal/testkit/fips"
 	"github.com/zklock/go-zklock/internal/testkit/wire"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
@@ -734,6 +735,7 @@ func TestSlowServersKeepTheirSessions(t *testing.T) {
 
 // The questions work over TLS, too.
 func TestSilentServerIsLeftOverTLS(t *testing.T) {
+	fips.SkipTLSInBubble(t)
 	synctest.Test(t, func(t *testing.T) {
 		w := newTriad(t, 2*time.Second)
 		w.n.Encrypt(t.TempDir())

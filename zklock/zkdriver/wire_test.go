@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/internal/memcontrol"
+	"github.com/zklock/go-zklock/internal/testkit/fips"
 	"github.com/zklock/go-zklock/internal/testkit/wire"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/memdriver"
@@ -221,6 +222,7 @@ func TestNamesThatFail(t *testing.T) {
 
 // A server that stops in the TLS handshake is passed by, in the time of an attempt.
 func TestTLSHandshakeThatStops(t *testing.T) {
+	fips.SkipTLSInBubble(t)
 	bubble(t, func(t *testing.T, e *memdriver.Ensemble, n *wire.Network) {
 		n.Encrypt(t.TempDir())
 		n.Stop(0, wire.TLSHello, true)

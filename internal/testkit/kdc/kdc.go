@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/internal/testkit/ensemble"
+	"github.com/zklock/go-zklock/internal/testkit/fips"
 	"github.com/zklock/go-zklock/internal/testkit/wait"
 )
 
@@ -108,7 +109,7 @@ func (k *KDC) configure() {
 	types := k.config.Types
 	if types == "" {
 		types = "aes256-cts-hmac-sha1-96:normal aes128-cts-hmac-sha1-96:normal"
-		if strings.Contains(os.Getenv("GODEBUG"), "fips140=only") { // clients cannot use SHA-1 then
+		if fips.Only() { // clients cannot use SHA-1 then
 			types = "aes256-cts-hmac-sha384-192:normal aes128-cts-hmac-sha256-128:normal"
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/internal/memcontrol"
+	"github.com/zklock/go-zklock/internal/testkit/fips"
 	"github.com/zklock/go-zklock/internal/testkit/wire"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/drivertest"
@@ -84,6 +85,7 @@ func newHarness(servers int, trip time.Duration, torn, encrypted bool) func(*tes
 		}
 		n.Tear(torn)
 		if encrypted {
+			fips.SkipTLSInBubble(t)
 			n.Encrypt(t.TempDir())
 		}
 		t.Cleanup(func() {

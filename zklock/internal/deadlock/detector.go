@@ -2,8 +2,7 @@ package deadlock
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/binary"
+	"math/rand/v2"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -123,11 +122,9 @@ const (
 
 // New returns the detector of a client. Nested waits that last for timeout are registered; 0: none is.
 func New(cfg *place.Settings, pool *session.Pool[*place.Session], queues *local.Queues, timeout time.Duration) *Detector {
-	var random [8]byte
-	_, _ = rand.Read(random[:]) // never fails
 	return &Detector{
 		register: register{cfg: cfg, pool: pool, path: cfg.Root + "/" + queue.WaitsName},
-		local:    queues, timeout: timeout, client: binary.BigEndian.Uint64(random[:]),
+		local:    queues, timeout: timeout, client: rand.Uint64(),
 		wake:   make(chan struct{}, 1),
 		waits:  make(map[Waiter]nestedWait),
 		listed: make(map[local.Handle][]*listing),
