@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/testkit/fips"
 	"github.com/zklock/go-zklock/internal/testkit/wire"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
@@ -30,6 +31,7 @@ func TestDepartureIsShown(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				e := memdriver.New(memdriver.WithServers(3), memdriver.WithTickTime(2*time.Second), memdriver.WithSyncLimit(5), memdriver.WithLatency(time.Millisecond))
+				fips.SkipWire(t)
 				n := wire.New(e)
 				t.Cleanup(func() { n.Close(); _ = e.Close() })
 				var seat atomic.Value // the newest event of the session

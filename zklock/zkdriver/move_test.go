@@ -32,6 +32,7 @@ const trip = 5 * time.Millisecond
 
 // newTriad starts three servers with ZooKeeper's own syncLimit.
 func newTriad(t *testing.T, tick time.Duration) triad {
+	fips.SkipWire(t)
 	e := memdriver.New(memdriver.WithServers(3), memdriver.WithTickTime(tick), memdriver.WithSyncLimit(5), memdriver.WithLatency(time.Millisecond))
 	w := triad{e, wire.New(e)}
 	for i := range 3 {
@@ -735,7 +736,6 @@ func TestSlowServersKeepTheirSessions(t *testing.T) {
 
 // The questions work over TLS, too.
 func TestSilentServerIsLeftOverTLS(t *testing.T) {
-	fips.SkipTLSInBubble(t)
 	synctest.Test(t, func(t *testing.T) {
 		w := newTriad(t, 2*time.Second)
 		w.n.Encrypt(t.TempDir())

@@ -21,6 +21,7 @@ import (
 // bubble runs a test in virtual time, on an ensemble of three servers.
 func bubble(t *testing.T, run func(t *testing.T, e *memdriver.Ensemble, n *wire.Network)) {
 	t.Helper()
+	fips.SkipWire(t)
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New(memdriver.WithServers(3))
 		n := wire.New(e)
@@ -222,7 +223,6 @@ func TestNamesThatFail(t *testing.T) {
 
 // A server that stops in the TLS handshake is passed by, in the time of an attempt.
 func TestTLSHandshakeThatStops(t *testing.T) {
-	fips.SkipTLSInBubble(t)
 	bubble(t, func(t *testing.T, e *memdriver.Ensemble, n *wire.Network) {
 		n.Encrypt(t.TempDir())
 		n.Stop(0, wire.TLSHello, true)

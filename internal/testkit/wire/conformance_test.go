@@ -78,6 +78,7 @@ func (h harness) Parallel() bool { return false }
 
 func newHarness(servers int, trip time.Duration, torn, encrypted bool) func(*testing.T) drivertest.Harness {
 	return func(t *testing.T) drivertest.Harness {
+		fips.SkipWire(t)
 		e := memdriver.New(memdriver.WithServers(servers), memdriver.WithLatency(trip), memdriver.WithTickTime(tick), memdriver.WithReapInterval(reap))
 		n := wire.New(e)
 		for i := range servers {
@@ -85,7 +86,6 @@ func newHarness(servers int, trip time.Duration, torn, encrypted bool) func(*tes
 		}
 		n.Tear(torn)
 		if encrypted {
-			fips.SkipTLSInBubble(t)
 			n.Encrypt(t.TempDir())
 		}
 		t.Cleanup(func() {
