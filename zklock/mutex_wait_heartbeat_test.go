@@ -196,6 +196,37 @@ func TestRestedWaiterProvesItsLeaseWhenItWakes(t *testing.T) {
 	}
 }
 
+// An idle client sends few Syncs. From its first lock on it sends one each second with the default settings, whenever the
+// last one was: so a server that falls silent is noticed as soon as with a lock that is held for long.
+func TestFirstLockOfAnIdleClientIsProvenOften(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New(memdriver.WithLatency(time.Millisecond))
+		var mu sync.Mutex
+		var syncs []time.Time // guarded by mu
+		c := connect(t, e.Connector(), nil, zklock.WithHooks(zklock.Hooks{Operation: func(ctx context.Context, ev zklock.OperationEvent) (context.Context, func(error)) {
+			if mu.Lock(); ev.Kind == "sync" {
+				syncs = append(syncs, time.Now())
+			}
+			mu.Unlock()
+			return ctx, nil
+		}}))
+		for idle := 250 * time.Millisecond; idle < 12*time.Second; idle += 250 * time.Millisecond {
+			time.Sleep(idle)
+			l, began := mustLock(t)(c.Mutex("x").Acquire(t.Context())), time.Now()
+			mu.Lock()
+			syncs = nil
+			mu.Unlock()
+			time.Sleep(3 * time.Second)
+			mu.Lock()
+			if len(syncs) < 3 || syncs[0].Sub(began) > time.Second {
+				t.Errorf("after %v without a lock, which was granted at %v: Syncs at %v, want one each second", idle, began, syncs)
+			}
+			mu.Unlock()
+			mustRelease(t, l)
+		}
+	})
+}
+
 // A waiter that wakes sends its heartbeat and its first read at the same moment. The heartbeat
 // does not wait for the least interval of exchanges after a Sync, only for that after another
 // heartbeat.

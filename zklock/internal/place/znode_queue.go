@@ -173,7 +173,8 @@ func (z Znode) markStrays(entries []Entry) {
 
 // entryOf returns the Entry of a contender whose node was read.
 func entryOf(q queue.Node, n driver.Node, foreign bool) Entry {
-	if d, _ := queue.Decode(n.Data); !foreign {
+	if !foreign && q.Kind.Mode.Lowers() { // else the data, which take as long to decode as a packet, decide nothing
+		d, _ := queue.Decode(n.Data)
 		q.Kind = queue.Effective(q.Kind, d)
 	}
 	return Entry{Node: q, Data: n.Data, Session: n.Stat.EphemeralOwner, Zxid: n.Stat.Czxid, Created: n.Stat.Ctime, Foreign: foreign}

@@ -254,6 +254,15 @@ var _ = []mutant.Mutant{
 		By:     "zklock/zkdriver",
 	},
 	{
+		Name:   "heart-sleeps-on",
+		Breaks: "the heart of an idle session goes on sleeping when a lock needs its lease, and the lease gets too short",
+		In:     (*life).rouseLocked,
+		Find:   "soonest.Before(s.due)",
+		Put:    "soonest.Before(s.born)",
+		Tests:  []string{"TestFirstLockOfAnIdleClientIsProvenOften"},
+		By:     "zklock",
+	},
+	{
 		Name:   "write-during-a-rest-counts",
 		Breaks: "a write of a session at rest makes its lease count, and the session ends with it",
 		In:     (*life).noteAnswer,

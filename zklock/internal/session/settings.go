@@ -160,5 +160,8 @@ func Jitter(d time.Duration) time.Duration {
 func (c *Settings) early() func(period time.Duration) time.Duration {
 	const whole = 1000
 	part := 2*c.Jitter(whole) - whole // 0 to whole
-	return func(period time.Duration) time.Duration { return period / 10 * part / whole }
+	return func(period time.Duration) time.Duration { return period / mostEarly * part / whole }
 }
+
+// mostEarly is the part of a period by which an exchange may be early: a tenth.
+const mostEarly = 10
