@@ -87,6 +87,8 @@ func (o options) compare(ctx context.Context) error {
 		return writeSection(o.comparison.document, philosophersHead, philosophersSection(cells))
 	case o.silent:
 		return writeSection(o.comparison.document, silentHead, silentSection(cells))
+	case usual(o.config.TTL):
+		return writeSection(o.comparison.document, usualHead, usualSection(cells))
 	}
 	return writeDocument(o.comparison.document, cells)
 }
@@ -113,7 +115,7 @@ func (o options) fill(ctx context.Context, l library, run int, have []cell) erro
 	}
 	todos := slices.DeleteFunc(kinds, func(k fault.Kind) bool {
 		return slices.ContainsFunc(have, func(c cell) bool {
-			return c.Library == l.name && c.Fault == k && c.Run == run && (c.Silence != nil) == o.silent
+			return c.Library == l.name && c.Fault == k && c.Run == run && (c.Silence != nil) == o.silent && usual(c.TTL) == usual(o.config.TTL)
 		})
 	})
 	if len(todos) == 0 {

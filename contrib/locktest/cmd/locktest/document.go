@@ -21,9 +21,9 @@ func writeDocument(path string, cells []cell) error {
 		_, before, _ := cutSection(string(old), head)
 		return cmp.Or(now, before)
 	}
-	sections := section(silentHead, silentSection(cells)) + section(philosophersHead, philosophersSection(cells))
+	sections := section(silentHead, silentSection(cells)) + section(philosophersHead, philosophersSection(cells)) + section(usualHead, usualSection(cells))
 	every := cells
-	cells = slices.DeleteFunc(slices.Clone(cells), func(c cell) bool { return c.Fault == philosophers || c.Silence != nil })
+	cells = slices.DeleteFunc(slices.Clone(cells), func(c cell) bool { return c.Fault == philosophers || c.Silence != nil || usual(c.TTL) })
 	all := sums(cells)
 	if len(all) == 0 {
 		return errors.New("there are no results: run some first")
@@ -188,6 +188,9 @@ func byFault(all []sum) string {
 	}
 	fmt.Fprintf(&b, "\n|---|%s\n", strings.Repeat("---|", len(all)))
 	for _, k := range append([]fault.Kind{quiet}, compared(fault.Kinds)...) {
+		if !slices.ContainsFunc(all, func(s sum) bool { return slices.ContainsFunc(s.cells, func(c cell) bool { return c.Fault == k }) }) {
+			continue
+		}
 		fmt.Fprintf(&b, "| %s |", k)
 		for _, s := range all {
 			var total cell

@@ -22,7 +22,6 @@ func (o *options) fadeOut(f *flag.FlagSet) {
 	for i := range o.config.Workers {
 		o.config.Long = append(o.config.Long, fmt.Sprintf("held-%d", i+1))
 	}
-	o.config.Env = append(o.config.Env, "LOCKTEST_ZKLOCK=tick_time="+fadeTick(o.config.TTL).String())
 }
 
 // fadeTick is the servers' tick: ZooKeeper's usual one, and a shorter one for a short TTL, as zklock refuses sessions of less than three.

@@ -137,6 +137,9 @@ func parse(args []string) (o options, err error) {
 		}
 	}
 	o.config.Progress = os.Stderr
+	if t := o.tick(); t > 0 {
+		o.config.Env = append(o.config.Env, "LOCKTEST_ZKLOCK=tick_time="+t.String())
+	}
 	// Clients with a session_dir compare the addresses of servers.
 	o.config.Direct = o.config.Direct || o.library == "zklock:dir"
 	if o.comparison.document != "" {
@@ -350,17 +353,23 @@ func (o options) start(ctx context.Context, dir string, faults []fault.Fault) (*
 		return nil, err
 	}
 	options := servers.Options{Clocks: slices.ContainsFunc(faults, func(f fault.Fault) bool { return f.Kind == fault.JumpServer })}
-	switch {
-	case o.silent:
-		options.Tick = silentTick
-	case o.fade:
-		options.Tick = fadeTick(o.config.TTL)
-	}
+	options.Tick = o.tick()
 	if o.backend == "zookeeper" {
 		fmt.Printf("settings: %v | %v | %d | 0s | %d | %d\n", cmp.Or(options.Tick, servers.TickTime), o.config.TTL, o.servers,
 			o.config.Workers*o.config.Clients, len(slices.Max(o.config.Names)))
 	}
 	return backend.Run(ctx, dir, o.servers, options)
+}
+
+// tick is that of servers of ZooKeeper: the usual one for sessions that users have; 0: that of package servers.
+func (o options) tick() time.Duration {
+	switch {
+	case o.silent || usual(o.config.TTL):
+		return silentTick
+	case o.fade:
+		return fadeTick(o.config.TTL)
+	}
+	return 0
 }
 
 // commands splits a text at each + between spaces, and each command of a worker at its spaces.

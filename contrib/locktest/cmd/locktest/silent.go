@@ -12,7 +12,7 @@ import (
 	"github.com/zklock/go-zklock/contrib/locktest/judge"
 )
 
-// The settings of -silent: ZooKeeper's usual tick, and a session of five of them.
+// ZooKeeper's usual tick, and a session of five of them, which -silent has if it has no other.
 const (
 	silentTick = 2 * time.Second
 	silentTTL  = 10 * time.Second
@@ -40,7 +40,6 @@ func (o *options) fallSilent(f *flag.FlagSet) {
 	for i := range 12 {
 		o.config.Long = append(o.config.Long, fmt.Sprintf("held-%d", i+1))
 	}
-	o.config.Env = append(o.config.Env, "LOCKTEST_ZKLOCK=tick_time="+silentTick.String())
 }
 
 // silentPlan has each fault once. When one begins, the client is at the server that falls silent, and has had time to acquire its locks.
