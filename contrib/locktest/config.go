@@ -36,6 +36,10 @@ type Config struct {
 	// be made. It is for what compares addresses, such as clients of one machine that find each other.
 	Direct bool
 
+	// Distance is how long bytes take from a process to the server that is the farthest from it. Each process has another server as
+	// its nearest, at a quarter of that. To every other process bytes come back in half of the time.
+	Distance time.Duration
+
 	// Workers is the number of processes at a time; 0: 3.
 	Workers int
 

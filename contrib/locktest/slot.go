@@ -45,13 +45,24 @@ func newSlot(r *run, command []string) (*slot, error) {
 	if r.config.Direct {
 		return s, nil
 	}
-	if s.link, err = fault.NewLink(r.config.Ensemble.Addrs()); err != nil {
+	addrs := r.config.Ensemble.Addrs()
+	if s.link, err = fault.NewLink(addrs); err != nil {
 		return nil, err
+	}
+	for i := range addrs {
+		up := farther(r.config.Distance, i-len(r.slots), len(addrs))
+		s.link.Distance(i, up, up/time.Duration(1+len(r.slots)%2))
 	}
 	if logged, ok := r.config.Ensemble.(servers.Logged); ok && len(logged.Logs()) > 0 {
 		s.link.OnAnswer(s.noteSession)
 	}
 	return s, nil
+}
+
+// farther returns the distance of the server that is so many servers behind the nearest one: from a quarter to the whole.
+func farther(whole time.Duration, behind, servers int) time.Duration {
+	behind = (behind%servers + servers) % servers
+	return whole/4 + whole*3/4*time.Duration(behind)/time.Duration(max(servers-1, 1))
 }
 
 // noteSession notes the session of a connection, from the first bytes of the server's answer: lengths and versions, and

@@ -55,6 +55,12 @@ func (l *Link) Break(k Kind) {
 	}
 }
 
+// Distance puts the client at a distance from a server, for good: so long bytes take to the server, and back.
+func (l *Link) Distance(server int, up, down time.Duration) {
+	l.proxies[server].up.length.Store(int64(up))
+	l.proxies[server].down.length.Store(int64(down))
+}
+
 // Slow makes all bytes take longer in either direction.
 func (l *Link) Slow(by time.Duration) {
 	for _, p := range l.proxies {

@@ -1,6 +1,7 @@
 package fault
 
 import (
+	"bytes"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -14,8 +15,7 @@ type proxy struct {
 	listener net.Listener
 	target   string
 	patience time.Duration // how long a connection is kept while the server does not listen
-	up, down gate
-	delay    atomic.Int64                 // see slow
+	up, down way
 	answered atomic.Pointer[func([]byte)] // see Link.OnAnswer
 	group    sync.WaitGroup
 
@@ -38,8 +38,21 @@ func newProxy(target string, patience time.Duration) (*proxy, error) {
 // addr is the address to use in place of the server's.
 func (p *proxy) addr() string { return p.listener.Addr().String() }
 
-// slow makes all bytes take longer in either direction; 0: they take no longer than the network needs.
-func (p *proxy) slow(by time.Duration) { p.delay.Store(int64(by)) }
+// way is one direction.
+type way struct {
+	gate
+	length atomic.Int64 // how long bytes take; see Link.Distance
+	slow   atomic.Int64 // how much longer they take; see Link.Slow
+}
+
+// delay returns how long bytes take at the moment.
+func (w *way) delay() time.Duration { return time.Duration(w.length.Load() + w.slow.Load()) }
+
+// slow makes all bytes take longer in either direction; 0: they take as long as ever.
+func (p *proxy) slow(by time.Duration) {
+	p.up.slow.Store(int64(by))
+	p.down.slow.Store(int64(by))
+}
 
 // hold holds back the bytes from the client to the server, from the server to the client, or both,
 // until a call with false passes them on. The client can connect, and has no answer. Bytes that the
@@ -126,11 +139,32 @@ func (p *proxy) pass(client net.Conn) {
 	group.Wait()
 }
 
-// pump passes bytes on as long as the gate is open. It calls a function with the first ones, if there is one. At its end it
-// closes both connections.
-func (p *proxy) pump(to, from net.Conn, g *gate, first *func([]byte)) {
-	defer closeNow(to)
-	defer closeNow(from)
+// packet is bytes that are under way.
+type packet struct {
+	bytes []byte
+	due   time.Time // when they arrive
+}
+
+// pump passes bytes on as long as the gate is open, each after the way's delay: bytes that follow do not wait for those before to
+// arrive. It calls a function with the first ones, if there is one. At its end it closes both connections.
+func (p *proxy) pump(to, from net.Conn, w *way, first *func([]byte)) {
+	under, over := make(chan packet, 1<<10), make(chan struct{})
+	var arrivals sync.WaitGroup
+	defer arrivals.Wait()
+	defer close(under)
+	arrivals.Go(func() {
+		defer closeNow(to)
+		defer closeNow(from)
+		defer close(over)
+		for b := range under {
+			time.Sleep(time.Until(b.due))
+			w.wait()
+			if _, err := to.Write(b.bytes); err != nil {
+				return
+			}
+		}
+		w.wait()
+	})
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(buf)
@@ -138,14 +172,10 @@ func (p *proxy) pump(to, from net.Conn, g *gate, first *func([]byte)) {
 			(*first)(buf[:n])
 			first = nil
 		}
-		if d := time.Duration(p.delay.Load()); n > 0 && d > 0 {
-			time.Sleep(d)
-		}
-		g.wait()
-		if n > 0 {
-			if _, err := to.Write(buf[:n]); err != nil {
-				return
-			}
+		select {
+		case under <- packet{bytes.Clone(buf[:n]), time.Now().Add(w.delay())}: // the last one, without bytes, is the end
+		case <-over:
+			return
 		}
 		if err != nil {
 			return

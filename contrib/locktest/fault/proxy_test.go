@@ -185,6 +185,36 @@ func TestSlowLink(t *testing.T) {
 	exchange(t, c, 2)
 }
 
+// TestDistance: bytes take as long as the way is, each way has its own length, and bytes that follow do not wait for those before to
+// arrive. Healing a link leaves its distance.
+func TestDistance(t *testing.T) {
+	link := newLink(t, newEcho(t).Addr().String())
+	const up, down = 40 * time.Millisecond, 60 * time.Millisecond
+	link.Distance(0, up, down)
+	link.Heal()
+	c := dial(t, link)
+	const bytes = 50
+	began := time.Now()
+	go func() {
+		for i := range bytes {
+			_, _ = c.Write([]byte{byte(i)})
+			time.Sleep(time.Millisecond) // so that each is a packet of its own
+		}
+	}()
+	read := make([]byte, 1)
+	for i := range bytes {
+		if _, err := io.ReadFull(c, read); err != nil || read[0] != byte(i) {
+			t.Fatalf("byte %d is %d: %v", i, read[0], err)
+		}
+		if took := time.Since(began); i == 0 && took < up+down {
+			t.Errorf("a byte was back after %v, want %v at least", took, up+down)
+		}
+	}
+	if took := time.Since(began); took > bytes*up {
+		t.Errorf("%d bytes were back after %v: one waits for the other to arrive", bytes, took)
+	}
+}
+
 // TestConfine: a confined client reaches one server, and no other one.
 func TestConfine(t *testing.T) {
 	link, err := fault.NewLink([]string{newEcho(t).Addr().String(), newEcho(t).Addr().String()})

@@ -68,6 +68,7 @@ func parse(args []string) (o options, err error) {
 	f.StringVar(&o.check, "check", "", "judge the history in this file, and run nothing")
 	f.IntVar(&o.explain, "explain", 0, "for -check: draw the acquisition with this number, those of its names at that time, and the faults")
 	f.BoolVar(&o.schedule, "schedule", false, "print the schedule of the faults, and run nothing")
+	f.DurationVar(&o.config.Distance, "distance", 0, "how long bytes take to the server that is the farthest from a process; a quarter of that to its nearest one, and back from all in half of the time for every other process")
 	f.BoolVar(&o.config.Direct, "direct", false, "no proxies between workers and servers, and so no faults of the network")
 	f.IntVar(&o.servers, "servers", 3, "the number of servers to start")
 	f.IntVar(&o.config.Workers, "workers", 3, "processes of the worker")
@@ -355,7 +356,7 @@ func (o options) start(ctx context.Context, dir string, faults []fault.Fault) (*
 	options := servers.Options{Clocks: slices.ContainsFunc(faults, func(f fault.Fault) bool { return f.Kind == fault.JumpServer })}
 	options.Tick = o.tick()
 	if o.backend == "zookeeper" {
-		fmt.Printf("settings: %v | %v | %d | 0s | %d | %d\n", cmp.Or(options.Tick, servers.TickTime), o.config.TTL, o.servers,
+		fmt.Printf("settings: %v | %v | %d | %v | %d | %d\n", cmp.Or(options.Tick, servers.TickTime), o.config.TTL, o.servers, o.config.Distance,
 			o.config.Workers*o.config.Clients, len(slices.Max(o.config.Names)))
 	}
 	return backend.Run(ctx, dir, o.servers, options)
