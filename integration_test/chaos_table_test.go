@@ -103,7 +103,7 @@ func (c *chaos) judge(events []past.Event, znode, journal string) {
 	c.judgeJournal(events, znode, journal, counts)
 	longest := slices.MaxFunc(judge.Holds(ours), func(a, b judge.Hold) int { return len(a.Name) - len(b.Name) }).Name
 	_, session := c.times()
-	c.t.Logf("slowest acquire: %.2fs\n%v", slowest.Seconds(), c.servers.Settings(session, chaosWorkers, longest))
+	c.t.Logf("slowest acquire: %.2fs\n%v", slowest.Seconds(), c.servers.Settings(session, chaosWorkers, longest).At(c.distance))
 	c.print(rows, counts, f)
 }
 

@@ -60,6 +60,7 @@ type chaos struct {
 	denied   []fault.Kind                                   // those that need rights this machine does not give
 	mild     bool                                           // the kinds of fault need not take locks away
 	shipped  bool                                           // servers and clients have the settings that they are shipped with
+	distance time.Duration                                  // see locktest.Config.Distance
 
 	as func(url string) string // adds to the workers' URL how they authenticate; nil: they do not
 }
@@ -69,12 +70,12 @@ type chaos struct {
 // registers, and the recovery of each client from each fault. The rest is judged here: writes by Lock.Txn, classes of errors,
 // reasons of losses, what is left behind, and a client that trusts its connection, which must overlap with another.
 // ZKLOCK_CHAOS is the length of the run, and ZKLOCK_SEED repeats a schedule. If ZKLOCK_FAULTS
-// is set, only the kinds of fault whose names match it are used.
+// is set, only the kinds of fault whose names match it are used. ZKLOCK_DISTANCE puts the processes at a distance from the servers.
 func TestChaos(t *testing.T) {
 	length := chaosLength(t)
 	ensemble.Require(t)
 	seed := chaosSeed(t)
-	c := &chaos{t: t, root: rootOf(t), kinds: chosenKinds(t)}
+	c := &chaos{t: t, root: rootOf(t), kinds: chosenKinds(t), distance: chaosDistance(t)}
 	t.Logf("%d of %d kinds of fault for %v, ZKLOCK_SEED=%d", len(c.kinds), len(chaosKinds()), length, seed)
 	c.run(seed, length, ensemble.Config{Servers: 3, TickTime: chaosTick, SyncLimit: chaosSyncLimit, Extra: []string{wholeSync}})
 }
@@ -87,7 +88,7 @@ func TestChaosAsShipped(t *testing.T) {
 	}
 	ensemble.Require(t)
 	seed := chaosSeed(t)
-	c := &chaos{t: t, root: rootOf(t), kinds: chosenKinds(t), shipped: true}
+	c := &chaos{t: t, root: rootOf(t), kinds: chosenKinds(t), distance: chaosDistance(t), shipped: true}
 	t.Logf("%d of %d kinds of fault once, ZKLOCK_SEED=%d", len(c.kinds), len(chaosKinds()), seed)
 	c.run(seed, 0, ensemble.Config{Servers: 3, TickTime: shippedTick, InitLimit: 10, SyncLimit: 5, Extra: []string{wholeSync}})
 }
@@ -116,6 +117,17 @@ func chaosSeed(t *testing.T) uint64 {
 		}
 	}
 	return seed
+}
+
+// chaosDistance returns how far the farthest server is from a process.
+func chaosDistance(t *testing.T) (d time.Duration) {
+	if s := os.Getenv("ZKLOCK_DISTANCE"); s != "" {
+		var err error
+		if d, err = time.ParseDuration(s); err != nil {
+			t.Fatalf("ZKLOCK_DISTANCE: %v", err)
+		}
+	}
+	return d
 }
 
 // chaosKinds are locktest's faults, but for those of clocks, which these servers and programs in Go cannot have.
@@ -234,7 +246,7 @@ func (c *chaos) run(seed uint64, length time.Duration, config ensemble.Config) {
 	defer stderr.Close()
 	events, err := locktest.Run(t.Context(), locktest.Config{
 		Worker: []string{self}, Others: [][]string{{self, "keep"}}, Env: []string{workerEnv + "=" + string(text)},
-		Ensemble: c.servers, Workers: chaosWorkers, Clients: chaosClients, Locks: chaosLocks(),
+		Ensemble: c.servers, Distance: c.distance, Workers: chaosWorkers, Clients: chaosClients, Locks: chaosLocks(),
 		Long: []string{"long-0", "long-1", "long-2", chaosControl + "0", chaosControl + "1", chaosControl + "2"},
 		TTL:  session, Hold: 4 * time.Millisecond, Think: 8 * time.Millisecond,
 		Seed: seed, Faults: c.schedule(seed, length), Own: c.own, Recover: patience, Settle: patience, Recheck: true,

@@ -19,6 +19,7 @@ var judged = []suite{
 	judgeOf("writer", "writers, with readers in the same queue"),
 	judgeOf("all", "`All` of two names"),
 	judgeOf("election", "elections, whose terms are the holds"),
+	far(judgeOf("mutex", "mutexes of processes that are 20 or 80 ms away from the farthest server, with sessions of 10 s, on servers with ticks of 2 s")),
 	judgeWith("curator", "Curator"),
 	judgeWith("kazoo", "kazoo"),
 	judgeWith("zk", "zk.Lock"),
@@ -40,6 +41,16 @@ func judgeOf(mode, what string, flags ...string) suite {
 			"go", "run", "./contrib/locktest/cmd/locktest", "-library=zklock:" + mode, fmt.Sprintf("-for=%v", length),
 			fmt.Sprintf("-seed=%d", seed), "-history=" + s.log(seed, ".ndjson"),
 		}, flags...)
+	}
+	return s
+}
+
+// far is a suite of the judge with its processes at a distance, and with settings that users have.
+func far(s suite) suite {
+	near := s.command
+	s.name += ", far"
+	s.command = func(length time.Duration, seed int64) []string {
+		return append(near(length, seed), "-ttl=10s", fmt.Sprintf("-distance=%v", distances[1+seed%2]))
 	}
 	return s
 }

@@ -188,7 +188,8 @@ func TestSlowLink(t *testing.T) {
 // TestDistance: bytes take as long as the way is, each way has its own length, and bytes that follow do not wait for those before to
 // arrive. Healing a link leaves its distance.
 func TestDistance(t *testing.T) {
-	link := newLink(t, newEcho(t).Addr().String())
+	e := newEcho(t)
+	link := newLink(t, e.Addr().String())
 	const up, down = 40 * time.Millisecond, 60 * time.Millisecond
 	link.Distance(0, up, down)
 	link.Heal()
@@ -202,6 +203,11 @@ func TestDistance(t *testing.T) {
 		}
 	}()
 	read := make([]byte, 1)
+	go func() {
+		for range bytes {
+			<-e.heard
+		}
+	}()
 	for i := range bytes {
 		if _, err := io.ReadFull(c, read); err != nil || read[0] != byte(i) {
 			t.Fatalf("byte %d is %d: %v", i, read[0], err)

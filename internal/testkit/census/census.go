@@ -57,5 +57,13 @@ func span[T comparable](least, most T) string {
 	return fmt.Sprintf("%v to %v", least, most)
 }
 
+// At returns a census of one run whose clients were at a distance.
+func (c *Census) At(distance time.Duration) *Census {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.least.Distance, c.most.Distance = distance, distance
+	return c
+}
+
 // Of returns the census of one run.
 func Of(s Settings) *Census { return &Census{least: s, most: s} }
