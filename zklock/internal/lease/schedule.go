@@ -10,6 +10,20 @@ func (l *Lease) ExchangeEvery() time.Duration {
 	return max(min(l.Timeout/10, max(time.Second, l.Timeout/30)), MinPeriod)
 }
 
+// Early is the part of its period by which an exchange may be early: a tenth.
+const Early = 10
+
+// Soonest returns the earliest instant at which a session with places that need the lease may have to send something. As a rule it
+// is almost an interval away, since any write was an exchange. counting says that the lease counts.
+func (l *Lease) Soonest(counting bool) time.Time {
+	every := l.ExchangeEvery()
+	soonest := l.LastSent().Add(every - every/Early)
+	if due := l.CommitDue().Add(-2 * every / Early); counting && due.Before(soonest) {
+		return due
+	}
+	return soonest
+}
+
 // RestEvery returns the interval of the Syncs of a session whose places all rest. Its callers wait longer for their
 // turn if its server falls silent.
 func (l *Lease) RestEvery() time.Duration { return min(l.SyncEvery(), 5*l.ExchangeEvery()/2) }

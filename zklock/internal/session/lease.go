@@ -111,25 +111,13 @@ func (s *life) tallyLocked(places, needing int) {
 		if s.over == nil && !scrap && s.lease.Lasts(now) {
 			s.countLocked()
 		}
-		s.rouseLocked() // from now on exchanges are due more often
+		if s.due.IsZero() || s.lease.Soonest(s.counting).Before(s.due) { // from now on exchanges are due more often
+			Poke(s.rouse)
+		}
 	case before > 0 && s.needing == 0:
 		s.counting = false
 		s.publishLocked()
 		s.hurryLocked() // from now on the overseer ends the session if the ensemble is silent
-	}
-}
-
-// rouseLocked wakes the heart if, with a place that needs the lease, it may have to send something before it looks next:
-// see heart.plan. As a rule it need not, since any write was an exchange: then a place that gets its turn does not cost
-// a wake of the heart. mu is held.
-func (s *life) rouseLocked() {
-	every := s.lease.ExchangeEvery()
-	soonest := s.lease.LastSent().Add(every - every/mostEarly)
-	if due := s.lease.CommitDue().Add(-2 * every / mostEarly); s.counting && due.Before(soonest) {
-		soonest = due
-	}
-	if s.due.IsZero() || soonest.Before(s.due) {
-		Poke(s.rouse)
 	}
 }
 

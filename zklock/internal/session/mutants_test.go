@@ -256,9 +256,9 @@ var _ = []mutant.Mutant{
 	{
 		Name:   "heart-sleeps-on",
 		Breaks: "the heart of an idle session goes on sleeping when a lock needs its lease, and the lease gets too short",
-		In:     (*life).rouseLocked,
-		Find:   "soonest.Before(s.due)",
-		Put:    "soonest.Before(s.born)",
+		In:     (*life).tallyLocked,
+		Find:   "s.lease.$soonest(s.counting).Before(s.due)",
+		Put:    "s.lease.$soonest(s.counting).Before(s.born)",
 		Tests:  []string{"TestFirstLockOfAnIdleClientIsProvenOften"},
 		By:     "zklock",
 	},

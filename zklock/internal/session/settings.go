@@ -154,14 +154,11 @@ func Jitter(d time.Duration) time.Duration {
 	return d/2 + time.Duration(rand.Int64N(int64(d/2)+1))
 }
 
-// early draws a random part and returns a function: by how much, up to a tenth, the next exchange
+// early draws a random part and returns a function: by how much, up to the part lease.Early, the next exchange
 // of a heart is before the end of its period. So many clients that a quorum has answered at one
 // moment do not stay in step.
 func (c *Settings) early() func(period time.Duration) time.Duration {
 	const whole = 1000
 	part := 2*c.Jitter(whole) - whole // 0 to whole
-	return func(period time.Duration) time.Duration { return period / mostEarly * part / whole }
+	return func(period time.Duration) time.Duration { return period / lease.Early * part / whole }
 }
-
-// mostEarly is the part of a period by which an exchange may be early: a tenth.
-const mostEarly = 10
