@@ -22,9 +22,11 @@ func (c *creation) repair(ctx context.Context, w *session.Write, pause time.Dura
 	if lost {
 		c.doubt = err
 		c.lost++
-		more, stop := c.patience(ctx)
-		defer stop()
-		return c.lookFor(more)
+	}
+	ctx, stop := c.patience(ctx)
+	defer stop()
+	if lost {
+		return c.lookFor(ctx)
 	}
 	c.open = nil // nothing was created
 	switch {

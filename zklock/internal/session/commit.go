@@ -14,10 +14,12 @@ import (
 )
 
 // Limits of group commit. Two transactions under way keep the server's pipeline full; more
-// would only make the groups smaller. Larger groups do not make it faster, and a server keeps its last 500 transactions in
-// memory.
+// would only make the groups smaller. Creates below one znode share no group, so at a distance they would wait for each other's
+// answers: they may have more transactions under way. Larger groups do not make it faster, and a server keeps its last 500
+// transactions in memory.
 const (
 	maxFlights    = 2
+	maxCreates    = 32
 	maxGroupBytes = 64 << 10
 )
 
@@ -87,7 +89,9 @@ type committer struct {
 	mu      mutex.Mutex[mutex.Inner]
 	pending []*Write // guarded by mu
 	flights int      // guarded by mu
-	closed  bool     // guarded by mu; Submit refuses writes
+
+	creating []string // the znodes below which groups under way create, once for each create; guarded by mu
+	closed   bool     // guarded by mu; Submit refuses writes
 }
 
 // Submit queues w and returns at once; w.Done is closed when w is answered. If the committer is
@@ -125,7 +129,14 @@ func (c *committer) backlog() int {
 // enqueue adds w to the pending writes. The caller holds mu.
 func (c *committer) enqueue(w *Write) {
 	c.pending = append(c.pending, w)
-	if c.flights < maxFlights {
+	c.launch(w)
+}
+
+// launch begins a flight for pending writes, one of which is w, if fewer than maxFlights are under way, or if w creates below a znode
+// where a group under way does. The caller holds mu.
+func (c *committer) launch(w *Write) {
+	rivals := func(op driver.Op) bool { return slices.Contains(c.creating, queueOf(op)) }
+	if c.flights < maxFlights || c.flights < maxCreates && slices.ContainsFunc(w.Ops, rivals) {
 		c.flights++
 		c.wg.Go(c.fly)
 	}
@@ -180,14 +191,24 @@ func (c *committer) fly() {
 		runtime.Gosched()
 		c.mu.Lock()
 		group := c.next()
+		under := queuesOf(group)
+		c.creating = append(c.creating, under...)
 		if group == nil {
 			c.flights--
+		} else if len(c.pending) > 0 {
+			c.launch(c.pending[0])
 		}
 		c.mu.Unlock()
 		if group == nil {
 			return
 		}
 		c.send(group)
+		c.mu.Lock()
+		for _, queue := range under {
+			i := slices.Index(c.creating, queue)
+			c.creating = slices.Delete(c.creating, i, i+1)
+		}
+		c.mu.Unlock()
 	}
 }
 
@@ -250,6 +271,18 @@ func (c *committer) bound() int {
 		return maxGroupBytes
 	}
 	return c.most()
+}
+
+// queuesOf returns the znodes below which a group creates contenders.
+func queuesOf(group []*Write) (all []string) {
+	for _, w := range group {
+		for _, op := range w.Ops {
+			if queue := queueOf(op); queue != "" {
+				all = append(all, queue)
+			}
+		}
+	}
+	return all
 }
 
 // queueOf returns the znode that an operation creates a contender below; "" if it creates none.

@@ -47,6 +47,53 @@ func TestGroupHasOneCreateOfANameAndDeletesFirst(t *testing.T) {
 	})
 }
 
+// Creates below one znode share no group, and do not wait for each other's answers: far away servers would carry one in a round
+// trip. Other writes go with one of them, or wait for a landing.
+func TestCreatesOfANameDoNotWaitForEachOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var wg sync.WaitGroup
+		c, flights := groups(t.Context(), &wg, "")
+		const more = 5
+		for i := range maxCreates + more {
+			c.Submit(creation("/x", strconv.Itoa(i)))
+			if i%2 == 0 {
+				synctest.Wait() // two come at once
+			}
+		}
+		c.Submit(removal("/x/old"))
+		synctest.Wait()
+		if len(flights) != maxCreates {
+			t.Fatalf("%d transactions are under way, want %d", len(flights), maxCreates)
+		}
+		sent := 0
+		for ; len(flights) > 0; sent++ {
+			f := <-flights
+			if got := paths(f); sent < maxCreates && len(got) != 1 || sent == maxCreates && len(got) != 2 {
+				t.Errorf("transaction %d has %v, want a create of its own, and behind the limit the delete with it", sent, got)
+			}
+			f.answer <- nil
+			synctest.Wait()
+		}
+		wg.Wait()
+		if sent != maxCreates+more || c.flights != 0 || len(c.creating) != 0 {
+			t.Errorf("%d transactions, %d under way, which create %q; want %d, and none under way", sent, c.flights, c.creating, maxCreates+more)
+		}
+		for range maxFlights + 1 { // as before
+			c.Submit(creation("/"+strconv.Itoa(sent), "1"))
+			sent++
+		}
+		synctest.Wait()
+		if len(flights) > maxFlights {
+			t.Errorf("%d transactions of other names are under way, want %d", len(flights), maxFlights)
+		}
+		for len(flights) > 0 {
+			(<-flights).answer <- nil
+			synctest.Wait()
+		}
+		wg.Wait()
+	})
+}
+
 // No write waits for a timer: a lone write is sent at once. Writes that arrive while the
 // maximum of transactions is under way go with the next one.
 func TestLoneWriteGoesAtOnce(t *testing.T) {

@@ -473,6 +473,22 @@ var _ = []mutant.Mutant{
 		Tests:  []string{"TestOverseerIsWokenOnlyIfItWouldBeLate"},
 	},
 	{
+		Name:   "creates-wait-for-each-other",
+		Breaks: "far from the servers a semaphore grants two permits in a round trip, however many are free",
+		In:     (*committer).launch,
+		Find:   "c.flights < maxCreates",
+		Put:    "c.flights < maxFlights",
+		Tests:  []string{"TestCreatesOfANameDoNotWaitForEachOther"},
+	},
+	{
+		Name:   "creates-that-have-landed-count",
+		Breaks: "each create is sent alone once its name had another one, and groups get small for good",
+		In:     (*committer).fly,
+		Find:   "slices.Delete(c.creating, i, i+1)",
+		Put:    "c.creating[:len(c.creating)+0*i]",
+		Tests:  []string{"TestCreatesOfANameDoNotWaitForEachOther"},
+	},
+	{
 		Name:   "given-up-write-is-sent",
 		Breaks: "a write that nothing waits for is sent, in front of those that callers wait for",
 		In:     (*committer).next,

@@ -87,7 +87,7 @@ type flight struct {
 // groups returns a committer that sends its transactions to flights, where the test answers
 // them, an error that it answers with is about all of a transaction. If guilty is not "", operations on that path fail.
 func groups(ctx context.Context, wg *sync.WaitGroup, guilty string) (c *committer, flights chan flight) {
-	flights = make(chan flight, 16)
+	flights = make(chan flight, 2*maxCreates)
 	c = &committer{ctx: ctx, wg: wg}
 	c.multi = func(_ context.Context, _ string, _ int, ops []driver.Op) ([]driver.OpResult, error) {
 		f := flight{ops, make(chan error, 1)}
