@@ -266,6 +266,54 @@ func TestNamesUseASessionThatWorks(t *testing.T) {
 	})
 }
 
+// hanging is a connector of servers that have opened one session, and answer nothing when a client wants another.
+type hanging struct {
+	driver.Connector
+	opened atomic.Bool
+}
+
+func (h *hanging) Connect(ctx context.Context, timeout time.Duration) (driver.Session, error) {
+	if !h.opened.Swap(true) {
+		return h.Connector.Connect(ctx, timeout)
+	}
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// The same with servers that hang: a name waits as long as a try does, and then uses the session that works. Callers that come
+// later do not wait.
+func TestNamesDoNotWaitForAServerThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memdriver.New()
+		defer e.Close()
+		c, err := zklock.OpenConfig(zklock.Config{Connector: &hanging{Connector: e.Connector()}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if err := c.Ping(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		waited := 0
+		for i := range 40 {
+			began := time.Now()
+			l, err := c.Mutex(fmt.Sprint("name-", i)).Acquire(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if took := time.Since(began); took > 2600*time.Millisecond {
+				t.Errorf("name %d took %v", i, took)
+			} else if took > 0 {
+				waited++
+			}
+			mustRelease(t, l)
+		}
+		if waited != 1 {
+			t.Errorf("%d names waited, want one", waited)
+		}
+	})
+}
+
 // refusing is a connector of servers that refuse the client's identity.
 type refusing struct {
 	driver.Connector

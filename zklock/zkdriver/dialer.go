@@ -140,7 +140,7 @@ func (d *dialer) dial(_, _ string, _ time.Duration) (net.Conn, error) {
 		return nil, errSessionOver
 	}
 	context.AfterFunc(a.ctx, func() {
-		if context.Cause(a.ctx) == errStalled {
+		if a.left() != nil {
 			_ = c.Conn.SetDeadline(time.Unix(1, 0))
 		}
 	})
@@ -267,6 +267,13 @@ func (d *dialer) succeeded() {
 	clear(d.errs)
 }
 
+// opens reports whether the session does not exist yet.
+func (d *dialer) opens() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.opening
+}
+
 // answered records that the connection has answered a request.
 func (d *dialer) answered() {
 	d.mu.Lock()
@@ -304,8 +311,10 @@ func (d *dialer) failed(server string, err error) {
 		return
 	}
 	d.attemptFailedLocked()
-	if d.attempt != nil && context.Cause(d.attempt.ctx) == errStalled {
-		err = &unanswered{errStalled} // and not that its connection was cut for that
+	if d.attempt != nil {
+		if why := d.attempt.left(); why != nil {
+			err = &unanswered{why} // and not that its connection was cut for that
+		}
 	}
 	d.endLocked()
 	if d.opening && d.closed {

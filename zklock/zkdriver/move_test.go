@@ -21,7 +21,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// triad is an ensemble of three servers in a bubble, whose clients speak ZooKeeper's protocol.
+// triad is an ensemble of three servers, or of more, in a bubble, whose clients speak ZooKeeper's protocol.
 type triad struct {
 	e *memdriver.Ensemble
 	n *wire.Network
@@ -31,11 +31,14 @@ type triad struct {
 const trip = 5 * time.Millisecond
 
 // newTriad starts three servers with ZooKeeper's own syncLimit.
-func newTriad(t *testing.T, tick time.Duration) triad {
+func newTriad(t *testing.T, tick time.Duration) triad { return newServers(t, 3, tick) }
+
+// newServers is newTriad for any number of servers.
+func newServers(t *testing.T, servers int, tick time.Duration) triad {
 	fips.SkipWire(t)
-	e := memdriver.New(memdriver.WithServers(3), memdriver.WithTickTime(tick), memdriver.WithSyncLimit(5), memdriver.WithLatency(time.Millisecond))
+	e := memdriver.New(memdriver.WithServers(servers), memdriver.WithTickTime(tick), memdriver.WithSyncLimit(5), memdriver.WithLatency(time.Millisecond))
 	w := triad{e, wire.New(e)}
-	for i := range 3 {
+	for i := range servers {
 		w.n.Distance(i, trip, trip, trip)
 	}
 	t.Cleanup(func() {

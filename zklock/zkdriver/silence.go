@@ -112,7 +112,13 @@ func (s *session) doubt(c *conn, since time.Time) {
 	defer s.doubting.Store(false)
 	names := s.dialer.config.names
 	names.refresh(s.dialer.life, &s.dialer.watching) // the others may have other addresses than at the last attempt
-	if _, may := s.mayRemake(c); len(names.now()) == 1 && !may {
+	asked := make(map[string]bool)
+	own := c.raw.RemoteAddr().String() // its name may have another address by now, which is another server
+	asked[c.server] = names.address(c.server) == own
+	others := func() []string { // that were not asked
+		return slices.DeleteFunc(names.now(), func(server string) bool { return asked[server] })
+	}
+	if _, may := s.mayRemake(c); len(others()) == 0 && !may {
 		return // no answer would change anything
 	}
 	limit, begun := s.limit(), time.Now()
@@ -120,15 +126,9 @@ func (s *session) doubt(c *conn, since time.Time) {
 	ctx, cancel := context.WithCancel(s.life)
 	defer cancel()
 	heard := make(chan word)
-	asked := make(map[string]bool)
-	ask := func(server string) {
-		asked[server] = true
+	ask := func(at, server string) {
 		s.dialer.watching.Go(func() {
-			w := word{own: server == c.server, asked: time.Now()}
-			at := server
-			if w.own { // its name may have another address by now
-				at = c.raw.RemoteAddr().String()
-			}
+			w := word{own: server == c.server && at == own, asked: time.Now()}
 			w.answers, w.serves = s.dialer.ask(ctx, at, names.name(server))
 			select {
 			case heard <- w:
@@ -136,10 +136,7 @@ func (s *session) doubt(c *conn, since time.Time) {
 			}
 		})
 	}
-	others := func() []string { // that were not asked
-		return slices.DeleteFunc(names.now(), func(server string) bool { return asked[server] })
-	}
-	ask(c.server)
+	ask(own, c.server)
 	mute := 0 // others that were asked, without a word so far
 	// All clients of a server may have begun to wait at the same instant.
 	next, leave, end := time.NewTimer(nextServer/2+rand.N(round/4)), time.NewTimer(time.Hour), time.NewTimer(round)
@@ -171,7 +168,9 @@ func (s *session) doubt(c *conn, since time.Time) {
 			}
 		case <-next.C:
 			if left := others(); !found && len(left) > 0 {
-				ask(left[rand.N(len(left))])
+				other := left[rand.N(len(left))]
+				asked[other] = true
+				ask(other, other)
 				mute++
 			}
 			if !found {

@@ -20,15 +20,27 @@ const (
 // errStalled is the reason why a server was left for another one.
 var errStalled = errors.New("it accepts no connection or answers nothing, and another server answers")
 
+// errPassedOn is the reason why an attempt on a balancer was given up for the next one.
+var errPassedOn = errors.New("it answers for its status, and not on this connection")
+
 // attempt is the use of one server by the dialer, up to the end of the handshakes. If the server
 // answers nothing, and another one answers, the attempt ends early: a server that hangs accepts
 // connections, and would take all of an attempt's time.
 //
 // A server that is only slow, because its quorum is, answers a question for its status. So it keeps
-// its attempt, and no second session is opened.
+// its attempt, and no second session is opened. To resume a session needs no commit: a server that answers for its
+// status, and does not resume the session, is not the one that has the attempt. A balancer has passed that on to one that hangs.
 type attempt struct {
 	ctx    context.Context // ends when the attempt ends; its cause is errStalled if the server hangs
 	cancel context.CancelCauseFunc
+}
+
+// left returns why the attempt was given up before its time; nil if it was not.
+func (a *attempt) left() error {
+	if why := context.Cause(a.ctx); why == errStalled || why == errPassedOn {
+		return why
+	}
+	return nil
 }
 
 // begin begins an attempt. It ends with the next call of succeeded or failed.
@@ -38,7 +50,7 @@ func (d *dialer) begin(ctx context.Context, server string) *attempt {
 	d.mu.Lock()
 	d.attempt = a
 	d.mu.Unlock()
-	if len(d.turns.all()) > 1 {
+	if !d.opens() || len(d.turns.all()) > 1 {
 		d.watching.Go(func() { d.watch(a, server) })
 	}
 	return a
@@ -61,34 +73,45 @@ func (d *dialer) watch(a *attempt, server string) {
 	case <-a.ctx.Done():
 		return
 	}
-	asked := time.Now()
 	var asking sync.WaitGroup
 	defer asking.Wait()
 	ctx, cancel := context.WithCancel(a.ctx)
 	defer cancel()
-	servers := d.turns.all()
-	own, other := make(chan struct{}, len(servers)), make(chan time.Duration, len(servers)) // how long the answer took
+	servers, resumes := d.turns.all(), !d.opens()
+	own, other := make(chan time.Duration, 1), make(chan time.Duration, 1) // how long the first answer took
+	ask := func(s string, to chan<- time.Duration) (answers bool) {
+		at := time.Now()
+		if answers, _ = d.ask(ctx, s, d.config.names.name(s)); answers {
+			select {
+			case to <- time.Since(at):
+			default:
+			}
+		}
+		return answers
+	}
 	for _, s := range servers {
-		asking.Go(func() {
+		if s != server {
 			// The others may have no quorum yet. Attempts on them end at once, and this server has its next turn soon. In an
 			// election they may refuse connections for a while.
-			at := asked
-			answers, _ := d.ask(ctx, s, d.config.names.name(s))
-			for !answers && s != server && sleep(ctx, stallTime) {
-				at = time.Now()
-				answers, _ = d.ask(ctx, s, d.config.names.name(s))
-			}
-			switch {
-			case s == server && answers:
-				own <- struct{}{}
-			case answers:
-				other <- time.Since(at)
-			}
-		})
+			asking.Go(func() {
+				for !ask(s, other) && sleep(ctx, stallTime) {
+				}
+			})
+		}
 	}
+	asking.Go(func() {
+		asking.Go(func() { ask(server, own) })
+		for pause := minPatience; resumes && sleep(ctx, pause); pause *= 2 { // a balancer may have passed the question on to the same one
+			asking.Go(func() { ask(server, own) })
+		}
+	})
 	var took time.Duration
 	select {
-	case <-own:
+	case took = <-own:
+		cancel()
+		if resumes && sleep(a.ctx, max(2*took, patience(d.session.Timeout()))) {
+			a.cancel(errPassedOn)
+		}
 		return // it is slow, and does not hang
 	case <-a.ctx.Done():
 		return

@@ -55,6 +55,21 @@ func (n *Network) Name(host string, takes time.Duration, servers ...int) {
 	n.names[host] = found
 }
 
+// Resolve gives a name any addresses: those of servers, Addr6 among them, or others, at which no machine is. Without any,
+// the answer is empty.
+func (n *Network) Resolve(host string, takes time.Duration, addrs ...string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.names[host] = name{takes: takes, addrs: addrs}
+}
+
+// Unname makes the name server know nothing of a name.
+func (n *Network) Unname(host string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.names, host)
+}
+
 // Seed makes the network's random choices those of a seed.
 func (n *Network) Seed(seed uint64) {
 	n.mu.Lock()
@@ -173,6 +188,19 @@ func (c *Conn) over() bool {
 		}
 	}
 	return false
+}
+
+// Forget has a firewall drop the packets of these directions from now on. If it drops those to the client, it drops the
+// acknowledgements of what arrives at the server, too. On a connection to a balancer it does so behind the balancer.
+func (c *Conn) Forget(directions ...Direction) {
+	for _, d := range directions {
+		c.Silence(d)
+		if d == Down {
+			c.client.mu.Lock()
+			c.client.unheard = true
+			c.client.mu.Unlock()
+		}
+	}
 }
 
 // Silence stops one direction until lift is called. The ends hear nothing of that.

@@ -51,6 +51,8 @@ type Network struct {
 	opened map[int64]*client // guarded by mu; by session
 	dead   map[int64]bool    // guarded by mu; sessions of which a server has said that they have expired
 	ports  uint16            // guarded by mu; the newest client's
+	next   func() int        // guarded by mu; see Balance
+	idle   time.Duration     // guarded by mu; see Idle
 	torn   bool              // guarded by mu; frames arrive in pieces
 	closed bool              // guarded by mu
 }
@@ -63,6 +65,8 @@ type host struct {
 	gone, stopped, off bool
 	stops              map[Stage]bool
 	script             func(net.Conn)
+	limit              int         // the connections that it has no room for begin with this number; 0: it has room for all
+	full               int         // connections that were closed because of the limit
 	arrivals           []time.Time // of connections
 	asked              int         // connections that asked for the server's status
 }
@@ -143,6 +147,14 @@ func address(server int) netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(server + 1)}), 2181)
 }
 
+// address6 is another address of the same server.
+func address6(server int) netip.AddrPort {
+	return netip.AddrPortFrom(netip.AddrFrom16([16]byte{0: 0xfd, 15: byte(server + 1)}), 2181)
+}
+
+// Addr6 returns the address of a server's machine in version 6 of the protocol, without a port.
+func Addr6(server int) string { return address6(server).Addr().String() }
+
 // LookupHost implements netcontrol.Network.
 func (n *Network) LookupHost(ctx context.Context, host string) ([]string, error) {
 	if _, err := netip.ParseAddr(host); err == nil {
@@ -177,7 +189,7 @@ func (n *client) DialContext(ctx context.Context, network, address string) (net.
 			part, cancel = context.WithTimeout(ctx, max(time.Until(until)/time.Duration(len(addrs)-i), 2*time.Second))
 		}
 		var c net.Conn
-		c, err = n.dial(part, addr+":"+port)
+		c, err = n.dial(part, net.JoinHostPort(addr, port))
 		cancel()
 		if err == nil {
 			return c, nil
@@ -192,7 +204,10 @@ func (n *client) dial(ctx context.Context, addr string) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	i := slices.IndexFunc(n.hosts, func(h *host) bool { return address(h.index) == at })
+	if at == balancer {
+		return n.pass(ctx)
+	}
+	i := slices.IndexFunc(n.hosts, func(h *host) bool { return address(h.index) == at || address6(h.index) == at })
 	for {
 		var h *host
 		hangs, refused, trip := true, false, time.Second // a packet without an answer is sent again
@@ -218,25 +233,29 @@ func (n *client) dial(ctx context.Context, addr string) (net.Conn, error) {
 		case refused:
 			return nil, syscall.ECONNREFUSED
 		default:
-			return n.connect(h)
+			return n.connect(h, at, nil)
 		}
 	}
 }
 
-// connect makes a connection whose server's half runs.
-func (n *client) connect(h *host) (net.Conn, error) {
+// connect makes a connection to an address, whose server's half runs; script, if not nil, in its place.
+func (n *client) connect(h *host, at netip.AddrPort, script func(net.Conn)) (net.Conn, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.closed {
 		return nil, syscall.ECONNREFUSED
 	}
+	if h.limit > 0 && n.countLocked(h) >= h.limit-1 {
+		h.full++
+		script = shut
+	}
 	n.ports++
 	local := net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr("10.0.1.1"), n.ports))
-	remote := net.TCPAddrFromAddrPort(address(h.index))
+	remote := net.TCPAddrFromAddrPort(at)
 	up := &stream{net: n.Network, host: h, up: true, wake: make(chan struct{}, 1)}
 	down := &stream{net: n.Network, host: h, wake: make(chan struct{}, 1)}
-	c := &Conn{net: n.Network, from: n, host: h,
-		client: &end{in: down, out: up, local: local, remote: remote},
+	c := &Conn{net: n.Network, from: n, host: h, script: script,
+		client: &end{in: down, out: up, local: local, remote: remote, proxied: at == balancer},
 		server: &end{in: up, out: down, local: remote, remote: local}}
 	n.conns = append(n.conns, c)
 	h.arrivals = append(h.arrivals, time.Now())

@@ -25,6 +25,7 @@ type Conn struct {
 	server *end
 	out    io.Writer // the server's end, of TLS if there is TLS
 	link   memcontrol.Link
+	script func(net.Conn) // in place of a server; nil: the host's
 
 	mu      sync.Mutex
 	session int64     // guarded by mu; 0 until it is known
@@ -46,7 +47,10 @@ func (c *Conn) serve() {
 	defer c.net.forget(c)
 	defer c.server.Close()
 	c.net.mu.Lock()
-	script := c.host.script
+	script := c.script
+	if script == nil {
+		script = c.host.script
+	}
 	c.net.mu.Unlock()
 	if script != nil {
 		script(c.server)

@@ -167,7 +167,12 @@ func (s *stream) fail(err error) {
 type end struct {
 	in, out       *stream
 	local, remote net.Addr
+	proxied       bool // a balancer acknowledges what is sent
 	close         sync.Once
+
+	mu       sync.Mutex
+	unheard  bool      // no acknowledgement arrives: see Conn.Forget; guarded by mu
+	unproven time.Time // when the oldest was written since then; guarded by mu
 }
 
 var _ net.Conn = (*end)(nil)
@@ -188,11 +193,21 @@ func (e *end) Write(p []byte) (int, error) {
 		return 0, &net.OpError{Op: "write", Net: "tcp", Source: e.local, Addr: e.remote, Err: err}
 	}
 	e.out.write(p)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.unheard && e.unproven.IsZero() {
+		e.unproven = time.Now()
+	}
 	return len(p), nil
 }
 
 // Unacknowledged implements the method that package netcontrol looks for.
-func (e *end) Unacknowledged() bool { return e.out.unacknowledged() }
+func (e *end) Unacknowledged() bool {
+	e.mu.Lock()
+	lost := !e.unproven.IsZero() && time.Since(e.unproven) > resent
+	e.mu.Unlock()
+	return !e.proxied && (lost || e.out.unacknowledged())
+}
 
 // Close implements net.Conn. The other end gets what was written before.
 func (e *end) Close() error {

@@ -513,4 +513,22 @@ var _ = []mutant.Mutant{
 		Tests:  []string{"TestNamesUseASessionThatWorks"},
 		By:     "zklock",
 	},
+	{
+		Name:   "name-bound-to-a-session-without-a-connection",
+		Breaks: "names whose session finds no server fail, although the client has another session that works",
+		In:     (*Pool[*Session]).choose,
+		Find:   "p.$cutForLong(&p.slots[home])",
+		Put:    "false",
+		Tests:  []string{"TestNoServerHasRoomForOneOfTwoSessions"},
+		By:     "zklock/zkdriver",
+	},
+	{
+		Name:   "name-waits-for-a-server-that-hangs",
+		Breaks: "names whose session cannot be opened, because the servers hang, wait for all of connect_timeout",
+		In:     (*Pool[*Session]).open,
+		Find:   "p.Settings.$TryTimeout()",
+		Put:    "time.Hour",
+		Tests:  []string{"TestNamesDoNotWaitForAServerThatHangs"},
+		By:     "zklock",
+	},
 }

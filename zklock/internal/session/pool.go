@@ -182,6 +182,8 @@ func (p *Pool[M]) open(n int, o *opening, before *Session) {
 		o.last.Store(lost)
 	}
 	err := ctx.Err()
+	// A server that hangs holds up all of the first try.
+	defer time.AfterFunc(p.Settings.TryTimeout(), func() { p.bar(n, o) }).Stop()
 	if err == nil { // else before may still be in the slot
 		err = p.connect(ctx, n)
 	}

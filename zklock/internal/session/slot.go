@@ -109,18 +109,20 @@ func (sl *slot[M]) cutSince() time.Time {
 func (p *Pool[M]) slot(path string) int { return slotOf(path, len(p.slots)) }
 
 // choose returns the number of the slot for a path and for ephemeral znodes with so many bytes: that of the
-// path, or the next one whose session may have room. If no session can be opened in the slot of the path, it is the next one
-// that has a session which is connected. ok is false, and n is the slot of the path, if none has.
+// path, or the next one whose session may have room. If no session can be opened in the slot of the path, or its session
+// has had no connection for long, it is the next one that has a session which is connected. ok is false, and n is the slot of
+// the path, if none has.
 // The pool's mu is held.
 func (p *Pool[M]) choose(path string, bytes int) (n int, ok bool) {
 	home := p.slot(path)
 	if bytes > ephemerals(p.bounds.hoped(p.Settings)) {
 		return home, false
 	}
+	away := p.slots[home].barred || p.cutForLong(&p.slots[home])
 	for i := range p.slots {
 		n = (home + i) % len(p.slots)
 		s := p.slots[n].session
-		if p.slots[home].barred && s != nil && s.mayHaveRoom(bytes) && !s.IsOver() && !s.PastLifetime() && s.CutSince().IsZero() {
+		if away && s != nil && s.mayHaveRoom(bytes) && !s.IsOver() && !s.PastLifetime() && s.CutSince().IsZero() {
 			return n, true
 		}
 	}
@@ -131,6 +133,14 @@ func (p *Pool[M]) choose(path string, bytes int) (n int, ok bool) {
 		}
 	}
 	return home, false
+}
+
+// cutForLong reports whether a slot has had no connection for as long as a try waits for one. Then callers that have no
+// znodes there yet do not wait for it, if another session is connected. A move to another server takes less. The pool's mu
+// is held.
+func (p *Pool[M]) cutForLong(sl *slot[M]) bool {
+	cut := sl.cutSince()
+	return !cut.IsZero() && time.Since(cut) > p.Settings.TryTimeout()
 }
 
 // slotOf chooses one of many slots for a path, by its FNV-1a hash. That needs no random seed
