@@ -23,6 +23,7 @@ import (
 
 	"github.com/zklock/go-zklock/contrib/locktest"
 	"github.com/zklock/go-zklock/contrib/locktest/fault"
+	"github.com/zklock/go-zklock/internal/testkit/census"
 	"github.com/zklock/go-zklock/internal/testkit/ensemble"
 )
 
@@ -82,14 +83,16 @@ func TestChaos(t *testing.T) {
 // TestChaosAsShipped makes each fault once, under the settings that users have: clients with the defaults, servers as ZooKeeper's
 // documentation sets them up. Each fault outlasts a session, so it takes a quarter of an hour; ZKLOCK_SHIPPED asks for it.
 func TestChaosAsShipped(t *testing.T) {
-	if os.Getenv("ZKLOCK_SHIPPED") == "" {
+	if !census.AsShipped() {
 		t.Skip("sessions of 30 s expire, one after the other: set ZKLOCK_SHIPPED")
 	}
 	ensemble.Require(t)
 	seed := chaosSeed(t)
 	c := &chaos{t: t, root: rootOf(t), kinds: chosenKinds(t), shipped: true}
 	t.Logf("%d of %d kinds of fault once, ZKLOCK_SEED=%d", len(c.kinds), len(chaosKinds()), seed)
-	c.run(seed, 0, ensemble.Config{Servers: 3, TickTime: shippedTick, InitLimit: 10, SyncLimit: 5, Extra: []string{wholeSync}})
+	config := ensemble.Shipped(3)
+	config.Extra = []string{wholeSync}
+	c.run(seed, 0, config)
 }
 
 // What servers and clients are shipped with.
