@@ -73,6 +73,9 @@ type Config struct {
 	// figures in judge.Deadlocks.
 	Philosophers bool
 
+	// Distance is how much longer the bytes between clients and servers take, one way. It needs links: not [Config.Direct].
+	Distance time.Duration
+
 	// GiveUp is how long a client of such a run waits for its second lock until its process is killed;
 	// 0: 10s.
 	GiveUp time.Duration

@@ -48,6 +48,7 @@ func newSlot(r *run, command []string) (*slot, error) {
 	if s.link, err = fault.NewLink(r.config.Ensemble.Addrs()); err != nil {
 		return nil, err
 	}
+	s.link.Move(r.config.Distance)
 	if logged, ok := r.config.Ensemble.(servers.Logged); ok && len(logged.Logs()) > 0 {
 		s.link.OnAnswer(s.noteSession)
 	}

@@ -62,6 +62,13 @@ func (l *Link) Slow(by time.Duration) {
 	}
 }
 
+// Move puts the client at a distance: all bytes of its later connections take so much longer in either direction, and Heal does not end that.
+func (l *Link) Move(by time.Duration) {
+	for _, p := range l.proxies {
+		p.distance.Store(int64(by))
+	}
+}
+
 // Avoid makes the client use all servers but one.
 func (l *Link) Avoid(server int) { l.proxies[server].refuse(true) }
 

@@ -1,6 +1,7 @@
 package fault
 
 import (
+	"io"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -16,6 +17,7 @@ type proxy struct {
 	patience time.Duration // how long a connection is kept while the server does not listen
 	up, down gate
 	delay    atomic.Int64                 // see slow
+	distance atomic.Int64                 // in either direction, of connections that begin from now on: see far
 	answered atomic.Pointer[func([]byte)] // see Link.OnAnswer
 	group    sync.WaitGroup
 
@@ -131,6 +133,12 @@ func (p *proxy) pass(client net.Conn) {
 func (p *proxy) pump(to, from net.Conn, g *gate, first *func([]byte)) {
 	defer closeNow(to)
 	defer closeNow(from)
+	out := io.Writer(to)
+	if by := time.Duration(p.distance.Load()); by > 0 {
+		far := newFar(to, by)
+		defer far.close()
+		out = far
+	}
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(buf)
@@ -143,7 +151,7 @@ func (p *proxy) pump(to, from net.Conn, g *gate, first *func([]byte)) {
 		}
 		g.wait()
 		if n > 0 {
-			if _, err := to.Write(buf[:n]); err != nil {
+			if _, err := out.Write(buf[:n]); err != nil {
 				return
 			}
 		}

@@ -130,6 +130,22 @@ func TestProxyHoldsBytes(t *testing.T) {
 	}
 }
 
+// TestProxyAtADistance: an answer takes the way there and back, also after the end of a fault.
+func TestProxyAtADistance(t *testing.T) {
+	const distance = 30 * time.Millisecond
+	link := newLink(t, newEcho(t).Addr().String())
+	link.Move(distance)
+	link.Heal()
+	c := dial(t, link)
+	began := time.Now()
+	for range 3 {
+		exchange(t, c, 'a')
+	}
+	if took := time.Since(began); took < 3*2*distance {
+		t.Errorf("three exchanges took %v, want %v at least", took, 3*2*distance)
+	}
+}
+
 // TestProxyRefuses: a reset ends the connections that exist. New ones work only after the fault.
 func TestProxyRefuses(t *testing.T) {
 	e := newEcho(t)

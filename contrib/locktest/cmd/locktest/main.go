@@ -92,6 +92,7 @@ func parse(args []string) (o options, err error) {
 	f.IntVar(&o.config.LongHolds, "long", 100, "of so many works, one lasts up to twice the ttl; 0: none does")
 	f.Uint64Var(&o.config.Seed, "seed", 1, "what decides about names, pauses and faults")
 	f.DurationVar(&o.philosophers, "philosophers", 0, "for so long, clients take two locks at a time in random order, and wait in circles; without other flags 5 workers with a client each, 5 names, no faults")
+	f.DurationVar(&o.config.Distance, "distance", 0, "how much longer the bytes between clients and servers take, one way")
 	f.DurationVar(&o.config.GiveUp, "give-up", 10*time.Second, "how long a client of -philosophers waits for its second lock until its process is killed")
 	f.IntVar(&o.config.Kills, "kills", 0, "kill so many holders, each of which has a process that waits for its lock, and measure the time until the next grant, in place of a workload; without -names, of one name")
 	f.DurationVar(&o.config.Beat, "beat", 0, "-kills: a holder is killed at a random moment of such a time, that between two heartbeats; 0: a third of the ttl")
