@@ -358,7 +358,7 @@ func (o options) start(ctx context.Context, dir string, faults []fault.Fault) (*
 		options.Tick = fadeTick(o.config.TTL)
 	}
 	if o.backend == "zookeeper" {
-		fmt.Printf("settings: %v | %v | %d | 0s | %d | %d\n", cmp.Or(options.Tick, servers.TickTime), o.config.TTL, o.servers,
+		fmt.Printf("settings: %v | %v | %d | %v | %d | %d\n", cmp.Or(options.Tick, servers.TickTime), o.config.TTL, o.servers, o.config.Distance,
 			o.config.Workers*o.config.Clients, len(slices.Max(o.config.Names)))
 	}
 	return backend.Run(ctx, dir, o.servers, options)
