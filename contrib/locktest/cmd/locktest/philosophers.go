@@ -90,7 +90,8 @@ func philosophersSection(cells []cell) string {
 	line("")
 	if len(far) > 0 {
 		line("In the rows with a distance, a proxy lets the bytes between each process and the servers take so much longer, one way, and the TTL")
-		line("is %v. A circle of zklock ends within two `deadlock_timeout`s, of a second, and eight round trips.", slices.MaxFunc(far, newest).TTL)
+		line("is %v. A circle of zklock [ends](guarantees.md#what-is-found) within two `deadlock_timeout`s, of a second, and eight round trips; where", slices.MaxFunc(far, newest).TTL)
+		line("processes and servers wait for a processor, as they did in these runs, some take longer.")
 		line("")
 	}
 	line("%s", strings.Join(texts, "\n"))
