@@ -23,6 +23,7 @@ import (
 
 	"github.com/zklock/go-zklock/contrib/locktest"
 	"github.com/zklock/go-zklock/contrib/locktest/fault"
+	"github.com/zklock/go-zklock/internal/testkit/census"
 	"github.com/zklock/go-zklock/internal/testkit/ensemble"
 )
 
@@ -83,14 +84,16 @@ func TestChaos(t *testing.T) {
 // TestChaosAsShipped makes each fault once, under the settings that users have: clients with the defaults, servers as ZooKeeper's
 // documentation sets them up. Each fault outlasts a session, so it takes a quarter of an hour; ZKLOCK_SHIPPED asks for it.
 func TestChaosAsShipped(t *testing.T) {
-	if os.Getenv("ZKLOCK_SHIPPED") == "" {
+	if !census.AsShipped() {
 		t.Skip("sessions of 30 s expire, one after the other: set ZKLOCK_SHIPPED")
 	}
 	ensemble.Require(t)
 	seed := chaosSeed(t)
 	c := &chaos{t: t, root: rootOf(t), kinds: chosenKinds(t), distance: chaosDistance(t), shipped: true}
 	t.Logf("%d of %d kinds of fault once, ZKLOCK_SEED=%d", len(c.kinds), len(chaosKinds()), seed)
-	c.run(seed, 0, ensemble.Config{Servers: 3, TickTime: shippedTick, InitLimit: 10, SyncLimit: 5, Extra: []string{wholeSync}})
+	config := ensemble.Shipped(3)
+	config.Extra = []string{wholeSync}
+	c.run(seed, 0, config)
 }
 
 // What servers and clients are shipped with.
@@ -246,7 +249,7 @@ func (c *chaos) run(seed uint64, length time.Duration, config ensemble.Config) {
 	defer stderr.Close()
 	events, err := locktest.Run(t.Context(), locktest.Config{
 		Worker: []string{self}, Others: [][]string{{self, "keep"}}, Env: []string{workerEnv + "=" + string(text)},
-		Ensemble: c.servers, Distance: c.distance, Workers: chaosWorkers, Clients: chaosClients, Locks: chaosLocks(),
+		Ensemble: c.servers, Distance: c.distance, Spread: true, Workers: chaosWorkers, Clients: chaosClients, Locks: chaosLocks(),
 		Long: []string{"long-0", "long-1", "long-2", chaosControl + "0", chaosControl + "1", chaosControl + "2"},
 		TTL:  session, Hold: 4 * time.Millisecond, Think: 8 * time.Millisecond,
 		Seed: seed, Faults: c.schedule(seed, length), Own: c.own, Recover: patience, Settle: patience, Recheck: true,

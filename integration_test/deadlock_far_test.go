@@ -18,7 +18,7 @@ func TestDeadlocksFarFromAServer(t *testing.T) {
 	long.Parallel(t)
 	long.Test(t, "twenty circles, each of which takes seconds")
 	const rtt = 200 * time.Millisecond
-	zk := ensemble.Start(t, ensemble.Config{TickTime: 2 * time.Second})
+	zk := ensemble.Start(t, ensemble.Shipped(1))
 	p, err := proxy.New(zk.Server(0).Addr())
 	if err != nil {
 		t.Fatal(err)

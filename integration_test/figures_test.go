@@ -266,7 +266,7 @@ func TestDocumentedComparisonIsTheMeasuredOne(t *testing.T) {
 					want[name] = append(want[name], number)
 				}
 			}
-			if at := column("circles of waits"); at >= 0 {
+			if at := column("circles of waits"); at >= 0 && !strings.HasSuffix(row[0], " away") {
 				want["deadlocks that one failed wait has ended"] = append(want["deadlocks that one failed wait has ended"], row[column("one wait failed")]+" of "+row[at])
 			}
 		}

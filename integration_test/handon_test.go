@@ -19,7 +19,7 @@ import (
 // began. zk.Lock lists the queue after the event, which takes another round trip. The figures are printed.
 func TestHandOnAtADistance(t *testing.T) {
 	long.Test(t, "it waits for messages that are under way")
-	server := ensemble.Start(t, ensemble.Config{TickTime: 2 * time.Second})
+	server := ensemble.Start(t, ensemble.Shipped(1))
 	for _, way := range []time.Duration{5 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond} {
 		root := rootOf(t)
 		link := func() *proxy.Proxy {

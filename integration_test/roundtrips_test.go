@@ -288,7 +288,7 @@ func TestRoundTripsToAServer(t *testing.T) {
 	if !long.On() {
 		t.Skip("it takes minutes")
 	}
-	zk := ensemble.Start(t, ensemble.Config{TickTime: 2 * time.Second})
+	zk := ensemble.Start(t, ensemble.Shipped(1))
 	roundTripsAre(t, func(t *testing.T, measure func(*far) time.Duration) float64 {
 		f := &far{T: t, rtt: rtt}
 		f.open = func(keep time.Duration) *zklock.Client {

@@ -59,14 +59,22 @@ func (p *process) kill() (at int64) {
 // the machine waits. The next one has the lock long before the session of the dead one would have
 // expired, and not before its death.
 func TestKilledHolderIsFollowedAtOnce(t *testing.T) {
-	for _, servers := range []int{1, 3} {
-		t.Run(fmt.Sprint(servers), func(t *testing.T) {
+	for name, config := range map[string]ensemble.Config{
+		"one server":               {},
+		"three servers":            {Servers: 3},
+		"three servers as shipped": ensemble.Shipped(3),
+	} {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ensemble.Require(t)
 			kills := long.Count(t, "ZKLOCK_KILLS", 3, 20)
-			zk := ensemble.Start(t, ensemble.Config{Servers: servers})
+			zk := ensemble.Start(t, config)
 			dir := filepath.Join(t.TempDir(), "sessions")
-			k := task{Role: "hold", Name: "x", URL: ensemble.URL(zk.Hosts(), rootOf(t), quick("session_dir", dir, "pool_max_sessions", "1"))}
+			params := quick("session_dir", dir, "pool_max_sessions", "1")
+			if config.TickTime != 0 {
+				params = keys("session_dir", dir)
+			}
+			k := task{Role: "hold", Name: "x", URL: ensemble.URL(zk.Hosts(), rootOf(t), params)}
 			begin := func() *process {
 				p := startWorker(t, k)
 				p.await("ready")

@@ -102,8 +102,9 @@ func eachTimeout() []outfit {
 // silentServer lets a server of three fall silent, several times.
 func silentServer(t *testing.T, config ensemble.Config, fault silence, all ...outfit) {
 	ensemble.Require(t)
-	config.Servers, config.DirectQuorum, config.InitLimit, config.SyncLimit = 3, true, 10, 5
-	config.TickTime = cmp.Or(config.TickTime, 2*time.Second)
+	shipped := ensemble.Shipped(3)
+	config.Servers, config.InitLimit, config.SyncLimit = shipped.Servers, shipped.InitLimit, shipped.SyncLimit
+	config.TickTime, config.DirectQuorum = cmp.Or(config.TickTime, shipped.TickTime), true
 	ca := newAuthority(t, "ours")
 	e := secureEnsemble(t, ca.issue(time.Hour*10, "server", "localhost"), []*authority{ca}, config)
 	pem := e.files.write("ca.pem", ca.pem)

@@ -239,7 +239,8 @@ func WithBufferBody(limit int64) Option { return optionFunc(func(c *config) { c.
 // An outage is the error [zklock.ErrOutage] and no other. It begins when the client
 // has had no connection for almost all of connect_timeout (10 s by default). Before
 // that, requests wait, and a request whose wait ends gets the same response as
-// without this option. During the outage, requests are served at once, until there
+// without this option. A connection on which servers have fallen silent is lost
+// after two thirds of session_timeout at the latest (20 s by default). During the outage, requests are served at once, until there
 // is a session again. Only a request that is behind a waiting one for the same name waits with
 // it. The client forgets the outage when no request has asked it for a lock for a second.
 // With WithWait(0), requests get a 503 until the outage begins.

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/testkit/corekit"
 	"github.com/zklock/go-zklock/middleware"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/memdriver"
@@ -68,6 +69,7 @@ func TestRetryAfterHasTheEstimate(t *testing.T) {
 }
 
 func TestFailOpenServesWithoutALockOnlyWithoutAnEnsemble(t *testing.T) {
+	corekit.Short(t)
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		var log strings.Builder

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/testkit/corekit"
 	"github.com/zklock/go-zklock/middleware"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/fence"
@@ -83,6 +84,31 @@ func TestFailOpenWaitsOnceInAnOutage(t *testing.T) {
 			do(o.h, httptest.NewRequest("GET", "/", nil))
 		}
 		o.want("after the outage", 200, true, 0)
+	})
+}
+
+// If the servers fall silent, and the connection stays, requests wait in vain for two thirds of session_timeout: by then the
+// client gives the connection up, and the outage begins when it has tried to connect for almost all of connect_timeout.
+func TestFailOpenWhenTheServersFallSilent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOutages(t)
+		o.want("before", 200, true, 0)
+		o.ensemble.Partition(memdriver.AroundClients(0))
+		began, most := time.Now(), corekit.SessionTimeout*2/3+outageAfter
+		for refused := 0; ; refused++ {
+			if do(o.h, httptest.NewRequest("GET", "/", nil)).Code == 200 {
+				t.Logf("%d requests were refused", refused)
+				break
+			}
+			if time.Since(began) > most {
+				t.Fatalf("a request is refused %v after the servers fell silent, want none later than %v", time.Since(began), most)
+			}
+		}
+		if outage := time.Since(began); outage < outageAfter || outage > most {
+			t.Errorf("the outage began after %v, want %v to %v", outage, outageAfter, most)
+		}
+		o.want("later", 200, false, 0)
+		o.ensemble.Heal()
 	})
 }
 

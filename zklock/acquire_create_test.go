@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/internal/memcontrol"
+	"github.com/zklock/go-zklock/internal/testkit/corekit"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/faultdriver"
@@ -230,6 +231,7 @@ func TestLostReplyAndAFailingListLeaveNoOrphan(t *testing.T) {
 // contender would wait for it. A list of the queue by the same session finds the twin
 // and deletes it, and does not delete the holder's node.
 func TestLateTwinOfASettledCreate(t *testing.T) {
+	corekit.Short(t)
 	for _, when := range []string{"held", "held, seen by a waiter of its session", "released"} {
 		t.Run(when, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/internal/memcontrol"
+	"github.com/zklock/go-zklock/internal/testkit/corekit"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/faultdriver"
@@ -340,6 +341,7 @@ func TestFreshNamesShareTransactionsOnceTheyWork(t *testing.T) {
 // is not repeated. At the end no node and no container is left: the client has removed them, since
 // the servers of this test do not look for empty containers.
 func TestFreshNameWithAnUnknownOutcome(t *testing.T) {
+	corekit.Short(t)
 	for _, fault := range []faultdriver.Fault{
 		faultdriver.Drop(), faultdriver.LoseReply(), faultdriver.HangReply(), faultdriver.NotSent(), faultdriver.Fail(driver.ErrThrottled),
 		faultdriver.LateAfter(time.Millisecond), faultdriver.LateAfter(time.Second), faultdriver.LateAfter(15 * time.Second),

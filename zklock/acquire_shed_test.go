@@ -23,12 +23,10 @@ import (
 // docs/guarantees.md has the bound for the one that is never served, but for the time in line: behind the transaction under way, and of
 // many callers also behind the requests of others, of which a third is shed at most. The time of one request is more than enough for that.
 func TestCallersThatAreNeverServedReturn(t *testing.T) {
-	const (
-		few, many = 30, 150
-		answer    = corekit.SessionTimeout * 2 / 3
-		bound     = 2*corekit.ConnectTimeout + answer
-		within    = bound + answer
-	)
+	const few, many = 30, 150
+	answer := corekit.SessionTimeout * 2 / 3
+	bound := 2*corekit.ConnectTimeout + answer
+	within := bound + answer
 	first, slowest := uint64(1), make(map[int]time.Duration)
 	if long.On() {
 		first = rand.Uint64()

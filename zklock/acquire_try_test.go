@@ -316,6 +316,7 @@ func TestTryBehindAWaiterThatIsCutOff(t *testing.T) {
 // A try goes on for a quarter of connect_timeout without a session or an answer. That time begins
 // with the outage, so later tries fail at once, with the reason.
 func TestTryInAnOutageIsShort(t *testing.T) {
+	corekit.Short(t)
 	const limit = 10 * time.Second / 4
 	reset := memdriver.AroundClients(0).Reset()
 	for _, of := range []struct {

@@ -130,6 +130,7 @@ func (w *brokenLock) run(t *testing.T, first *zklock.Lock, learns, passing time.
 }
 
 func TestTokensAfterABreak(t *testing.T) {
+	corekit.Short(t)
 	runs := corekit.Crowd(1000)
 	passedOn := 0
 	for seed := range uint64(runs) {
@@ -230,6 +231,7 @@ func TestTokensAfterABreakWithoutHandover(t *testing.T) {
 // has kept, until its lease ends. After a reconnect it reads its nodes within a sixth of the
 // session timeout.
 func TestTokensAfterABreakOfAClientThatIsCutOff(t *testing.T) {
+	corekit.Short(t)
 	for seed := range uint64(200) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newBrokenLock(t, seed, map[string]string{"keep": "1h"})

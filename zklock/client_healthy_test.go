@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/testkit/corekit"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
@@ -41,7 +42,7 @@ func TestHealthy(t *testing.T) {
 			healthy("after an hour", nil)
 			e.Partition(memdriver.AroundServer(0), memdriver.AroundClients(0))
 			healthy("when the connection was cut just now", nil)
-			time.Sleep(12 * time.Second)
+			time.Sleep(corekit.SessionTimeout * 6 / 5)
 			healthy("after an outage of more than a session timeout", zklock.ErrUnavailable)
 			time.Sleep(time.Minute)
 			healthy("after a long outage", zklock.ErrUnavailable)

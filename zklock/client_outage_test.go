@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/testkit/corekit"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/faultdriver"
@@ -196,6 +197,7 @@ type failure struct {
 // its session ends a session timeout after the last answer, and from then on connect_timeout
 // counts.
 func TestOutageEndsARest(t *testing.T) {
+	corekit.Short(t)
 	for _, what := range []string{"no connection", "no leader"} {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -238,6 +240,7 @@ func TestOutageEndsARest(t *testing.T) {
 // A waiter that rests, with WithFailFast, gets ErrOutage when its session ends: the connection
 // has been missing for connect_timeout by then.
 func TestOutageOfARestFailsFast(t *testing.T) {
+	corekit.Short(t)
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
 		held := mustLock(t)(connect(t, e.Connector(), nil).Mutex("x").Acquire(t.Context()))
@@ -257,6 +260,7 @@ func TestOutageOfARestFailsFast(t *testing.T) {
 // A wait that ends during an outage returns ErrUnavailable, and not ErrNotAcquired, whether
 // the waiter rests or not. At the beginning of an outage it does not yet.
 func TestWaitThatEndsDuringAnOutage(t *testing.T) {
+	corekit.Short(t)
 	for _, test := range []struct {
 		after time.Duration // the start of the outage
 		want  error

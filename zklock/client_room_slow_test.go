@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/testkit/corekit"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/memdriver"
@@ -76,6 +77,7 @@ func (s remote) Multi(ctx context.Context, ops []driver.Op) ([]driver.OpResult, 
 // until it has looked for its node. The questions that servers with a low limit cut cost no session: all but the first of them have a
 // connection of their own.
 func TestManyCallersWhileDistantServersAreAsked(t *testing.T) {
+	corekit.Short(t)
 	const many = 3000
 	for _, c := range []struct {
 		limit, pool int

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/testkit/corekit"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/memdriver"
@@ -112,6 +113,7 @@ func TestLostSessionsAreReplacedAtDifferentMoments(t *testing.T) {
 // Clients that acquired their locks at the same moment do not go on sending their
 // heartbeats at the same moment.
 func TestHeartbeatsGetOutOfStep(t *testing.T) {
+	corekit.Short(t)
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
 		const clients = 50

@@ -64,7 +64,7 @@ func TestLateRegistration(t *testing.T) {
 			t.Error(o.err)
 		}
 		gate.Release()
-		time.Sleep(25 * time.Second)
+		time.Sleep(corekit.SessionTimeout * 5 / 2)
 		if n := registered(e); n != 0 {
 			t.Errorf("%d waits are registered:\n%s", n, e.Dump())
 		}

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/testkit/corekit"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/faultdriver"
 	"github.com/zklock/go-zklock/zklock/memdriver"
@@ -95,6 +96,7 @@ func wantNoDeadlocks(t *testing.T, c *zklock.Client) {
 // then between the last look and the grant. So the request takes other nodes, at the tails. A nested wait of
 // its client waits at the gate for it, and it waits for what the context of that wait holds. The circle is found.
 func TestCircleAtTheGateAfterAGrantThatFailed(t *testing.T) {
+	corekit.Short(t)
 	waited := 0
 	for range 200 {
 		synctest.Test(t, func(t *testing.T) {

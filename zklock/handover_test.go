@@ -137,6 +137,7 @@ func TestHandoverIsUnlimitedOnceOthersHaveGone(t *testing.T) {
 // queued in the meantime, ahead of the client's new node, gets the lock first. The local queue goes
 // on, even if its first waiter gives up.
 func TestRequeueWithUnknownOutcome(t *testing.T) {
+	corekit.Short(t)
 	for _, fault := range []faultdriver.Fault{
 		faultdriver.Drop(), faultdriver.LoseReply(), faultdriver.Hang(), faultdriver.HangReply(),
 		faultdriver.LateAfter(3 * time.Millisecond), faultdriver.LateAfter(30 * time.Second),
@@ -278,6 +279,7 @@ func TestHandoverNeedsAProvenLease(t *testing.T) {
 // A place is handed over only while a quarter of the lease is left. Otherwise it is
 // reserved for the next waiter, which waits until a quorum has answered.
 func TestHandoverNeedsALease(t *testing.T) {
+	corekit.Short(t)
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
 		c := connect(t, e.Connector(), map[string]string{"handover_time": "1m"})
@@ -306,6 +308,7 @@ func TestHandoverNeedsALease(t *testing.T) {
 // again: the next waiter queues at the tail, with a token of its own, and the old node
 // is removed.
 func TestReservedPlaceIsNotTakenUpTwice(t *testing.T) {
+	corekit.Short(t)
 	for _, others := range []int{0, 1} {
 		synctest.Test(t, func(t *testing.T) {
 			e := memdriver.New()
@@ -349,6 +352,7 @@ func TestReservedPlaceIsNotTakenUpTwice(t *testing.T) {
 // A place whose node an operator has deleted is not handed over. That holds even if the holder is
 // releasing the lock at that moment, and so cannot be notified of the loss.
 func TestDeletedNodeIsNotHandedOver(t *testing.T) {
+	corekit.Short(t)
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
 		faults := faultdriver.Path("/data", faultdriver.On(faultdriver.Multi, faultdriver.DelayReply(2*time.Second)))

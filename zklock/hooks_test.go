@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/testkit/corekit"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/faultdriver"
@@ -245,6 +246,7 @@ func TestJoinedHooksStartInOrderAndEndInReverse(t *testing.T) {
 // clock of the synctest bubble would never advance. What was queued on the lost session is
 // removed. When the hook is called, Stats already counts the whole loss.
 func TestSessionIsReplacedWhileItsLossIsReported(t *testing.T) {
+	corekit.Short(t)
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()

@@ -193,6 +193,7 @@ func TestRecallIsOneRewrite(t *testing.T) {
 // TestFirstHolderOfAKeepableName: a name that may be kept, and was not yet, shows its holder to a
 // waiter, too: a sixth of the session timeout after the grant the client looks for waiters.
 func TestFirstHolderOfAKeepableName(t *testing.T) {
+	corekit.Short(t)
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
 		var mine, theirs events
@@ -251,6 +252,7 @@ func TestWaiterWithAKeepableNode(t *testing.T) {
 // timeout. A reader that takes over a writer's place is shown at once: its client must write at
 // that moment that the place is a reader's.
 func TestInheritedPlaceShowsItsHolder(t *testing.T) {
+	corekit.Short(t)
 	synctest.Test(t, func(t *testing.T) {
 		for _, reader := range []bool{false, true} {
 			e := memdriver.New()

@@ -464,6 +464,7 @@ func TestManyKeptNames(t *testing.T) {
 // TestKeptPlaceNeedsALease: a kept place is not granted while the lease is too short, and is
 // when heartbeats are answered again.
 func TestKeptPlaceNeedsALease(t *testing.T) {
+	corekit.Short(t)
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
 		c := keeping(t, e, "keep", "1h")

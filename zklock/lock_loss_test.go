@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/internal/memcontrol"
+	"github.com/zklock/go-zklock/internal/testkit/corekit"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/faultdriver"
 	"github.com/zklock/go-zklock/zklock/internal/lease"
@@ -114,6 +115,7 @@ func TestSessionIsClosedAfterTheLastHandle(t *testing.T) {
 // whether the caller or the session notices the loss first, and its cause still matches
 // ErrLeaseOver. After a suspension that the lock has survived, an outage is the cause.
 func TestSuspensionIsTheCause(t *testing.T) {
+	corekit.Short(t)
 	const because = ", because the machine was suspended for 12s"
 	for what, c := range map[string]struct {
 		lose func(t *testing.T, e *memdriver.Ensemble, l *zklock.Lock) error
@@ -204,6 +206,7 @@ func TestReconnectWithAShorterTimeoutIsALoss(t *testing.T) {
 // A held lock's node is watched on the present connection: a watch that did not survive
 // a reconnect is armed again.
 func TestDeletionAfterAReconnectIsALoss(t *testing.T) {
+	corekit.Short(t)
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
 		lost := faultdriver.NewCounter(faultdriver.Once(about(faultdriver.On(faultdriver.Watch, faultdriver.LoseEvent()))))

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/testkit/corekit"
 	"github.com/zklock/go-zklock/internal/testkit/long"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/internal/lease"
@@ -296,7 +297,7 @@ func TestReentryAfterALossIsALoss(t *testing.T) {
 		l = mustLock(t)(c.Mutex("x").Acquire(t.Context()))
 		ctx, cancel = l.Context(t.Context())
 		defer cancel()
-		lease.AddSuspended(10 * time.Second)
+		lease.AddSuspended(corekit.SessionTimeout)
 		reenter(ctx, "the end of a lease that no goroutine has noticed")
 	})
 }

@@ -415,10 +415,10 @@ func TestReleaseOfADeletedNode(t *testing.T) {
 		}
 		l = mustLock(t)(c.Mutex("x").Acquire(t.Context()))
 		e.Break("/zklock/x")
-		time.Sleep(3 * time.Second)
+		time.Sleep(corekit.SessionTimeout * 3 / 10)
 		synctest.Wait()
 		if err := l.Err(); !errors.Is(err, zklock.ErrLost) {
-			t.Errorf("the loss is not known 3s after the grant, when the lock's node is watched: %v", err)
+			t.Errorf("the loss is not known three tenths of a session timeout after the grant, when the lock's node is watched: %v", err)
 		}
 		if err := l.Release(t.Context()); !errors.Is(err, zklock.ErrLost) {
 			t.Errorf("Release: %v", err)
@@ -485,7 +485,7 @@ func TestReleaseIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
 		faults := faultdriver.Any(
-			faultdriver.Path("/data", faultdriver.On(faultdriver.Multi, faultdriver.Delay(6*time.Second))),
+			faultdriver.Path("/data", faultdriver.On(faultdriver.Multi, faultdriver.Delay(corekit.SessionTimeout*6/10))),
 			faultdriver.If("release", func(op faultdriver.Op) bool {
 				return (op.Kind == faultdriver.Delete || op.Kind == faultdriver.Multi && len(op.Paths) == 1) && len(op.Paths[0]) > len("/zklock/x/")
 			}, faultdriver.Hang()))
@@ -497,8 +497,8 @@ func TestReleaseIsBounded(t *testing.T) {
 		synctest.Wait()
 		began := time.Now()
 		err := l.Release(t.Context())
-		if took := time.Since(began); took > 10*time.Second || !errors.Is(err, zklock.ErrReleasePending) {
-			t.Errorf("Release returned after %v, with a session timeout of 10s: %v", took, err)
+		if took := time.Since(began); took > corekit.SessionTimeout || !errors.Is(err, zklock.ErrReleasePending) {
+			t.Errorf("Release returned after %v, with a session timeout of %v: %v", took, corekit.SessionTimeout, err)
 		}
 	})
 }

@@ -26,7 +26,7 @@ func TestValidLooksAtTheClock(t *testing.T) {
 		if !l.Valid() {
 			t.Fatal("not valid right after the grant")
 		}
-		lease.AddSuspended(10 * time.Second)
+		lease.AddSuspended(corekit.SessionTimeout)
 		if l.Valid() {
 			t.Error("valid after the machine was suspended for a session timeout")
 		}
@@ -61,29 +61,30 @@ func TestUntilEndsWithTheLock(t *testing.T) {
 }
 
 // A session that holds a lock sends a heartbeat that a quorum commits about every fifth of
-// its timeout, and a Sync every tenth. An idle session sends Syncs only, which a deposed
+// its timeout, and a Sync every tenth, and every second at least. An idle session sends Syncs only, which a deposed
 // leader answers too.
 func TestHeartbeatsAreCommitted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
 		c := connect(t, e.Connector(), nil)
 		l := mustLock(t)(c.Mutex("x").Acquire(t.Context()))
-		d := cost(e, func() { time.Sleep(100 * time.Second) })
-		if d.Multis < 33 || d.Multis > 55 || d.MultiOps != d.Multis || d.Syncs < 100 || d.Syncs > 112 {
-			t.Errorf("while the lock is held, in 100s: %+v, want 33 to 55 multis of one operation and 100 to 112 Syncs", d)
+		d := cost(e, func() { time.Sleep(10 * corekit.SessionTimeout) })
+		syncs := int(10 * corekit.SessionTimeout / min(corekit.SessionTimeout/10, time.Second))
+		if d.Multis < 33 || d.Multis > 55 || d.MultiOps != d.Multis || d.Syncs < syncs || d.Syncs > syncs*112/100 {
+			t.Errorf("while the lock is held, in ten session timeouts: %+v, want 33 to 55 multis of one operation and %d to %d Syncs", d, syncs, syncs*112/100)
 		}
 		mustRelease(t, l)
-		d = cost(e, func() { time.Sleep(10 * time.Second) })
+		d = cost(e, func() { time.Sleep(corekit.SessionTimeout) })
 		if d.Multis > 1 || d.Syncs < 3 { // the one is the removal of the idle container
 			t.Errorf("while the session is idle: %+v, want at most one multi and at least 3 Syncs", d)
 		}
 	})
 }
 
-// With the default settings the lease of a session that holds a lock never gets shorter than
-// 3.4 s: so long an outage the lock survives.
+// The lease of a session that holds a lock never gets shorter than a third of the session timeout: so long an outage the lock survives.
 func TestLeastLeaseWhileHeld(t *testing.T) {
-	const hop, least = 5 * time.Millisecond, 3400 * time.Millisecond
+	const hop = 5 * time.Millisecond
+	least := corekit.SessionTimeout * 34 / 100
 	for _, busy := range []bool{false, true} {
 		t.Run(fmt.Sprintf("other writes %v", busy), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -107,6 +107,7 @@ func TestFarWaiterThatLeavesSendsNoHeartbeat(t *testing.T) {
 // Of a thousand sessions that want one name, only those of the holders and of the first in
 // line send heartbeats. The others prove their leases when it is their turn.
 func TestFarWaitersSendNoHeartbeats(t *testing.T) {
+	corekit.Short(t)
 	mutex := func(_ int, c *zklock.Client) zklock.Acquirer { return c.Mutex("x") }
 	for _, kind := range []struct {
 		name    string
@@ -419,6 +420,7 @@ func holdAndWait(t *testing.T, rested bool) {
 // Waits far from the front that are cancelled leave the session as it was: it sends
 // heartbeats while it holds a lock, and none when it does not.
 func TestSessionAfterCancelledRests(t *testing.T) {
+	corekit.Short(t)
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
 		front := mustLock(t)(connect(t, e.Connector(), nil).Mutex("x").Acquire(t.Context()))

@@ -79,6 +79,7 @@ func TestWaitersShareLists(t *testing.T) {
 // A waiter that leaves takes no list from those that share it, whether it lists for all of
 // them or waits for the list.
 func TestWaiterThatLeavesTakesNoListAlong(t *testing.T) {
+	corekit.Short(t)
 	for range 5 { // any of them may be the one that lists
 		synctest.Test(t, func(t *testing.T) {
 			_, c, s, held := slowLists(t, faultdriver.DelayReply(100*time.Millisecond), faultdriver.HangReply())

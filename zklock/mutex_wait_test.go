@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/internal/memcontrol"
+	"github.com/zklock/go-zklock/internal/testkit/corekit"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/faultdriver"
@@ -188,6 +189,7 @@ func TestGrantIsSeenOnOneConnection(t *testing.T) {
 
 // A watch that got lost with its connection is armed again on the next one.
 func TestWaitSurvivesAWatchLostInAReconnect(t *testing.T) {
+	corekit.Short(t)
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
 		a := connect(t, e.Connector(), nil)

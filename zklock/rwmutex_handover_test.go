@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/testkit/corekit"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
@@ -431,6 +432,7 @@ func TestReadersShareForAWhile(t *testing.T) {
 // A reader joins another reader of its process only while a quarter of the lease is
 // left, which is the rule for every grant.
 func TestSharingNeedsALease(t *testing.T) {
+	corekit.Short(t)
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
 		c := connect(t, e.Connector(), map[string]string{"handover_time": "1m"})

@@ -36,9 +36,9 @@ type Config struct {
 	// be made. It is for what compares addresses, such as clients of one machine that find each other.
 	Direct bool
 
-	// Distance is how long bytes take from a process to the server that is the farthest from it. Each process has another server as
-	// its nearest, at a quarter of that. To every other process bytes come back in half of the time.
-	Distance time.Duration
+	// Spread puts each process at a distance of its own from each server: another server is its nearest, at a quarter of Distance,
+	// and to every other process bytes come back in half of the time.
+	Spread bool
 
 	// Workers is the number of processes at a time; 0: 3.
 	Workers int
@@ -76,6 +76,9 @@ type Config struct {
 	// other in circles. It needs two names at least. Such a run has no registers. Package judge has its
 	// figures in judge.Deadlocks.
 	Philosophers bool
+
+	// Distance is how much longer the bytes between clients and servers take, one way. It needs links: not [Config.Direct].
+	Distance time.Duration
 
 	// GiveUp is how long a client of such a run waits for its second lock until its process is killed;
 	// 0: 10s.

@@ -50,8 +50,12 @@ func newSlot(r *run, command []string) (*slot, error) {
 		return nil, err
 	}
 	for i := range addrs {
-		up := farther(r.config.Distance, i-len(r.slots), len(addrs))
-		s.link.Distance(i, up, up/time.Duration(1+len(r.slots)%2))
+		up, down := r.config.Distance, r.config.Distance
+		if r.config.Spread {
+			up = farther(up, i-len(r.slots), len(addrs))
+			down = up / time.Duration(1+len(r.slots)%2)
+		}
+		s.link.Distance(i, up, down)
 	}
 	if logged, ok := r.config.Ensemble.(servers.Logged); ok && len(logged.Logs()) > 0 {
 		s.link.OnAnswer(s.noteSession)

@@ -9,7 +9,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/zklock/go-zklock/internal/testkit/ensemble"
 	"github.com/zklock/go-zklock/zklock"
@@ -87,7 +86,7 @@ func withoutRoot(t *testing.T, run func() (code int, printed string), url string
 func TestCrontabOfTheDocs(t *testing.T) {
 	t.Parallel()
 	ensemble.Require(t)
-	e := ensemble.Start(t, ensemble.Config{TickTime: 2 * time.Second})
+	e := ensemble.Start(t, ensemble.Shipped(1))
 	h := newHost(t, e.Hosts())
 	var env []string
 	job := regexp.MustCompile(`^(?:\S+ +){5}(.*)$`)
@@ -126,7 +125,7 @@ func TestCrontabOfTheDocs(t *testing.T) {
 func TestUnitOfTheDocs(t *testing.T) {
 	t.Parallel()
 	ensemble.Require(t)
-	e := ensemble.Start(t, ensemble.Config{TickTime: 2 * time.Second})
+	e := ensemble.Start(t, ensemble.Shipped(1))
 	h := newHost(t, e.Hosts())
 	if err := os.Mkdir(filepath.Join(h.run, "report"), 0o755); err != nil {
 		t.Fatal(err)

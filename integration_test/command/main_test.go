@@ -77,7 +77,7 @@ func (b *build) binary(t testing.TB) string {
 
 // config is that of all tests' servers. A follower that is cut off from its leader serves its clients
 // for longer than the short session timeout: see ensemble.Config.SyncLimit.
-var config = ensemble.Config{Servers: 3, SyncLimit: 40, MaxSessionTimeout: longTimeout, ContainerCheckInterval: time.Second}
+var config = ensemble.Config{Servers: 3, TickTime: tick, SyncLimit: 40, MaxSessionTimeout: longTimeout, ContainerCheckInterval: time.Second}
 
 // shared are three servers for the tests that do not disturb them.
 var shared struct {

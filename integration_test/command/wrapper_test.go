@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/testkit/census"
 	"github.com/zklock/go-zklock/internal/testkit/ensemble"
 	"github.com/zklock/go-zklock/internal/testkit/wait"
 	"github.com/zklock/go-zklock/zklock"
@@ -24,12 +25,18 @@ import (
 // root is the root of all locks of these tests.
 const root = "/command"
 
-// Session timeouts: a short one of sessions that a test lets expire, and a long one of all
-// others, which keep their locks even if an answer takes seconds.
-const (
-	timeout     = 10 * time.Second
-	longTimeout = 30 * time.Second
-)
+// longTimeout is the session timeout of all tests whose sessions do not expire: they keep their locks even if an answer takes seconds.
+const longTimeout = 30 * time.Second
+
+// timeout is that of sessions that a test lets expire, and tick the servers' tickTime. With ZKLOCK_SHIPPED they are the defaults.
+var timeout, tick = times()
+
+func times() (timeout, tick time.Duration) {
+	if census.AsShipped() {
+		return longTimeout, 2 * time.Second
+	}
+	return 10 * time.Second, 500 * time.Millisecond
+}
 
 // urlOf returns the URL of some servers, with a long session timeout. A run that waits while servers are
 // down goes on waiting.
@@ -39,7 +46,7 @@ func urlOf(hosts string) string { return urlWith(hosts, longTimeout) }
 func quickURL(hosts string) string { return urlWith(hosts, timeout) }
 
 func urlWith(hosts string, timeout time.Duration) string {
-	return "zk://" + hosts + root + "?tick_time=500ms&session_timeout=" + timeout.String() + "&connect_timeout=" + patience.String()
+	return "zk://" + hosts + root + "?tick_time=" + tick.String() + "&session_timeout=" + timeout.String() + "&connect_timeout=" + patience.String()
 }
 
 // process is a process of the command under test.

@@ -50,7 +50,7 @@ func far(s suite) suite {
 	near := s.command
 	s.name += ", far"
 	s.command = func(length time.Duration, seed int64) []string {
-		return append(near(length, seed), "-ttl=10s", fmt.Sprintf("-distance=%v", distances[1+seed%2]))
+		return append(near(length, seed), "-ttl=10s", "-spread", fmt.Sprintf("-distance=%v", distances[1+seed%2]))
 	}
 	return s
 }

@@ -113,6 +113,7 @@ func writeTo(w io.Writer, entries []entry) {
 		}
 	}
 	writeSettings(w, entries)
+	writeClaims(w)
 	fmt.Fprintf(w, "\n## Found and mended\n\n%s", found)
 }
 

@@ -152,6 +152,7 @@ func TestFiguresAreRead(t *testing.T) {
 	want := map[string][columns]int{
 		"simulation":             {cases: 10000, faults: 140419, held: 129924, lost: 12160},
 		"simulation as shipped":  {cases: 400, faults: 33892, held: 4573, lost: 817},
+		"core as shipped":        {cases: 3},
 		"simulation of the wire": {cases: 120, faults: 1921, held: 1447, lost: 222},
 		"nested simulation":      {cases: 40, held: 3449, deadlocks: 929},
 		"philosophers":           {cases: 79, faults: 3, deadlocks: 9},
@@ -165,6 +166,7 @@ func TestFiguresAreRead(t *testing.T) {
 		"chaos as shipped":       {faults: 17, held: 120238, lost: 8},
 		"releases of ZooKeeper":  {cases: 762, servers: 2},
 		"the command":            {cases: 6, faults: 6},
+		"the command as shipped": {cases: 6, faults: 6},
 		"elections on servers":   {cases: 40, faults: 10},
 		"slots of a job":         {cases: 521, faults: 54},
 		"slots of gocron":        {cases: 10},

@@ -53,6 +53,9 @@ var simulated = []figure{
 	{faults, `(?m)^ +all +(\d+) +\d+ +\d+ `}, {lost, `(?m)^ +all +\d+ +(\d+) +\d+ `},
 }
 
+// core are the packages of the suite "core as shipped".
+var core = []string{"./zklock", "./zklock/once", "./zklock/election", "./zklock/fence", "./middleware", "./interceptors"}
+
 // tested are the suites that are tests of this repository.
 var tested = []suite{
 	{
@@ -81,6 +84,16 @@ var tested = []suite{
 			return test("./zklock/internal/simulation", "^TestSimulationOfTheWire$", variable("ZKLOCK_FOR", length), random(seed))
 		},
 		figures: simulated,
+	},
+	{
+		name: "core as shipped", share: 3, once: true,
+		what:   "the tests of the core and of its adapters in memory, with the default session_timeout, on servers with ticks of 2 s; only tests of other settings have those",
+		titles: map[column]string{cases: "tests"},
+		command: func(time.Duration, int64) []string {
+			// What a lock takes in memory has tests of its own, which no setting changes.
+			return append(test("-skip=^Test.*Memory$", ".", variable("ZKLOCK_SHIPPED", 1)), core...)
+		},
+		figures: []figure{{cases, `(?m)^--- (PASS): `}},
 	},
 	{
 		name: "nested simulation", share: 10, seeded: true,
@@ -182,6 +195,14 @@ var tested = []suite{
 		what: "a fault strikes `zklock run`, whose command must die before the next one starts",
 		command: func(length time.Duration, _ int64) []string {
 			return test("./integration_test/command", "^Test(CommandIsDead|FrozenWrapper)", variable("ZKLOCK_COMMAND_RUNS", per(length, 24*time.Second, 1)))
+		},
+		figures: []figure{{cases, `\.go:\d+: (\d+) runs, overlaps`}, {faults, `\.go:\d+: (\d+) runs, overlaps`}},
+	},
+	{
+		name: "the command as shipped", share: 3, waits: true,
+		what: "the same with the default session_timeout, on servers with ticks of 2 s",
+		command: func(length time.Duration, _ int64) []string {
+			return test("./integration_test/command", "^TestCommandIsDead", variable("ZKLOCK_SHIPPED", 1), variable("ZKLOCK_COMMAND_RUNS", per(length, time.Minute, 1)))
 		},
 		figures: []figure{{cases, `\.go:\d+: (\d+) runs, overlaps`}, {faults, `\.go:\d+: (\d+) runs, overlaps`}},
 	},

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/zklock/go-zklock/internal/memcontrol"
+	"github.com/zklock/go-zklock/internal/testkit/corekit"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/election"
 	"github.com/zklock/go-zklock/zklock/memdriver"
@@ -143,6 +144,7 @@ func TestEachTermHasATokenOfItsOwn(t *testing.T) {
 
 // The requests of one term, and of an observer.
 func TestATermCountsItsRequests(t *testing.T) {
+	corekit.Short(t)
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
 		a, b, op := connect(t, e), connect(t, e), connect(t, e)

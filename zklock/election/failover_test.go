@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/testkit/corekit"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/election"
 	"github.com/zklock/go-zklock/zklock/internal/lease"
@@ -17,14 +18,14 @@ import (
 // ticks. The next candidate leads after at most the session timeout and two ticks.
 func TestADeadLeaderIsFollowedInTime(t *testing.T) {
 	const (
-		timeout = 10 * time.Second // the default
-		tick    = 2 * time.Second
-		step    = 130 * time.Millisecond
+		tick = 2 * time.Second // of the servers, by default
+		step = 130 * time.Millisecond
 	)
+	timeout := corekit.SessionTimeout
 	var longest time.Duration
 	for moment := time.Duration(0); moment < 3*tick; moment += step {
 		synctest.Test(t, func(t *testing.T) {
-			e := memdriver.New(memdriver.WithServers(3), memdriver.WithTickTime(tick), memdriver.WithLatency(time.Millisecond))
+			e := memdriver.New(memdriver.WithServers(3), memdriver.WithLatency(time.Millisecond))
 			first := campaign(t, election.New(connect(t, e), "x", election.WithValue("a")))
 			second := standing(t, election.New(connect(t, e), "x"))
 			time.Sleep(10*time.Second + moment)

@@ -41,6 +41,7 @@ const (
 )
 
 func TestSimulatedElections(t *testing.T) {
+	corekit.Short(t) // an outage is as long as such a session lasts
 	runs, first := fewRuns, 0
 	for name, n := range map[string]*int{runsEnv: &runs, seedEnv: &first} {
 		if text := os.Getenv(name); text != "" {

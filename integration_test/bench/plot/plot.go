@@ -39,12 +39,17 @@ const (
 	left, right, top, bottom = 64, 28, 64, 48
 )
 
-// legend is the vertical position of the lines' names, between the title and the area.
-const legend = 46
+// legend is the vertical position of the lines' names, between the title and the area. Names of more than perRow lines
+// have two rows: the first and the second.
+const (
+	legend        = 46
+	first, second = 38, 55
+	perRow        = 3
+)
 
 // colours can be distinguished also by readers with red-green colour blindness. In print,
 // the lines differ by their marks.
-var colours = []string{"#0b5fa5", "#d1640a", "#6b6b6b", "#7b3f9d"}
+var colours = []string{"#0b5fa5", "#d1640a", "#6b6b6b", "#7b3f9d", "#1b9e77", "#a6761d"}
 
 // Write draws panels side by side. All have the same vertical axis. It returns w's error.
 func Write(w io.Writer, panels []Panel) error {
@@ -123,9 +128,15 @@ func (p Panel) draw(b *strings.Builder, y axis) {
 		for _, pt := range s.Points {
 			fmt.Fprintln(b, mark(i, x.at(pt.X), y.at(pt.Y), colour))
 		}
-		at := float64(left + 8 + 110*i)
-		fmt.Fprintln(b, mark(i, at, legend-4, colour))
-		text(at+10, legend, "start", "", s.Name)
+		at, height := float64(left+8+110*i), float64(legend)
+		if len(p.Series) > perRow {
+			at, height = float64(left+122*(i%perRow)), first
+			if i >= perRow {
+				height = second
+			}
+		}
+		fmt.Fprintln(b, mark(i, at, height-4, colour))
+		text(at+10, height, "start", "", s.Name)
 	}
 }
 

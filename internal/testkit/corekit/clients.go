@@ -8,19 +8,38 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zklock/go-zklock/internal/testkit/census"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
 	"github.com/zklock/go-zklock/zklock/faultdriver"
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
-// The settings of clients of tests whose parameters do not have them. They are shorter than the defaults: tests of a loss
-// take a third of the time. What they prove carries over, since all that a client does by time scales with the session
-// timeout, up to the bounds that package lease and package zkdriver name; these have tests with several timeouts.
-const (
-	SessionTimeout = 10 * time.Second
-	ConnectTimeout = 10 * time.Second
-)
+// ConnectTimeout is connect_timeout of clients of tests whose parameters do not have it: the default.
+const ConnectTimeout = 10 * time.Second
+
+// SessionTimeout is session_timeout of clients of tests whose parameters do not have it. It is shorter than the default: tests
+// of a loss take a third of the time. What they prove carries over, since all that a client does by time scales with the session
+// timeout, up to the bounds that package lease and package zkdriver name; these have tests with several timeouts. With
+// ZKLOCK_SHIPPED it is the default: see census.AsShipped.
+var SessionTimeout = sessionTimeout()
+
+// usual is SessionTimeout without ZKLOCK_SHIPPED.
+const usual = 10 * time.Second
+
+func sessionTimeout() time.Duration {
+	if census.AsShipped() {
+		return 30 * time.Second
+	}
+	return usual
+}
+
+// Short gives a test that is not parallel the usual SessionTimeout, also with ZKLOCK_SHIPPED: it has figures of that.
+func Short(t *testing.T) {
+	before := SessionTimeout
+	SessionTimeout = usual
+	t.Cleanup(func() { SessionTimeout = before })
+}
 
 // Config returns the settings that URL keys describe, for a connector.
 func Config(t testing.TB, c driver.Connector, params map[string]string) zklock.Config {

@@ -88,6 +88,11 @@ type TLS struct {
 	ClientAuth string
 }
 
+// Shipped is the configuration of servers as ZooKeeper's documentation and its sample set them up.
+func Shipped(servers int) Config {
+	return Config{Servers: servers, TickTime: 2 * time.Second, InitLimit: 10, SyncLimit: 5}
+}
+
 // withDefaults replaces zero fields with their defaults.
 func (c Config) withDefaults() Config {
 	def := func(v *int, d int) {

@@ -9,8 +9,8 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"time"
 
+	"github.com/zklock/go-zklock/internal/testkit/corekit"
 	"github.com/zklock/go-zklock/internal/testkit/wait"
 	"github.com/zklock/go-zklock/zklock"
 	"github.com/zklock/go-zklock/zklock/driver"
@@ -34,7 +34,7 @@ type World struct {
 func New(t *testing.T, e *memdriver.Ensemble, connector driver.Connector) *World {
 	t.Helper()
 	w := &World{T: t, Ensemble: e, released: make(map[*zklock.Lock]int), running: make(map[*zklock.Lock]int), Waiting: make(chan struct{}, 1000)}
-	cfg := zklock.Config{Connector: connector, SessionTimeout: 10 * time.Second} // a loss takes a third of the default's time
+	cfg := zklock.Config{Connector: connector, SessionTimeout: corekit.SessionTimeout}
 	client, err := zklock.OpenConfig(cfg, zklock.WithHooks(zklock.Hooks{
 		Acquire: func(ctx context.Context, _ zklock.AcquireEvent) (context.Context, func(zklock.AcquireResult)) {
 			return ctx, func(r zklock.AcquireResult) {

@@ -136,6 +136,7 @@ var scenarios = []struct {
 // applied when the client no longer expects that. Exclusion holds, no node stays behind, and
 // both clients can go on.
 func TestEveryRequestMayBeLost(t *testing.T) {
+	corekit.Short(t)
 	kinds := []faultdriver.Fault{
 		faultdriver.Drop(), faultdriver.LoseReply(), faultdriver.NotSent(), faultdriver.Fail(driver.ErrThrottled),
 		faultdriver.LateAfter(3 * time.Millisecond), faultdriver.LateAfter(40 * time.Millisecond), faultdriver.LateAfter(2 * time.Second),
@@ -175,6 +176,7 @@ func TestEveryRequestMayBeLost(t *testing.T) {
 // Two requests of one client may be lost, too: one right after the other, or, with
 // ZKLOCK_PAIRS=all, any two.
 func TestEveryTwoRequestsMayBeLost(t *testing.T) {
+	corekit.Short(t)
 	far := 1
 	if os.Getenv("ZKLOCK_PAIRS") == "all" {
 		far = math.MaxInt

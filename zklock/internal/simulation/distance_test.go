@@ -32,7 +32,7 @@ func stood(t *testing.T, r ring.Ring, seed uint64) time.Duration {
 				return faultdriver.Delay(time.Duration(delays.Int64N(int64(r.RTT/4) + 1)))
 			})
 		}
-		c, err := zklock.OpenConfig(zklock.Config{Connector: connector, DeadlockTimeout: r.Timeout, SessionTimeout: time.Minute}, zklock.WithHooks(hooks))
+		c, err := zklock.OpenConfig(zklock.Config{Connector: connector, DeadlockTimeout: r.Timeout}, zklock.WithHooks(hooks))
 		if err != nil {
 			t.Fatal(err)
 		}

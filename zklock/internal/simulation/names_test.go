@@ -61,6 +61,7 @@ func (s *storm) enter(l *zklock.Lock, names []string) {
 // and nothing stays queued. ZKLOCK_RUNS sets the number of runs, and ZKLOCK_SEED the seed of the
 // first one.
 func TestFreshNamesInAStorm(t *testing.T) {
+	corekit.Short(t)
 	first, runs := fromEnvironment(t, "ZKLOCK_SEED", 1), fromEnvironment(t, "ZKLOCK_RUNS", 3)
 	for seed := first; seed < first+runs; seed++ {
 		synctest.Test(t, func(t *testing.T) { freshStorm(t, uint64(seed)) })

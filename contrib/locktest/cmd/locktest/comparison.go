@@ -40,8 +40,11 @@ type cell struct {
 	Run     int // from 1; also the seed
 	For     time.Duration
 	TTL     time.Duration
-	At      time.Time
-	Judged  bool // porcupine had an answer in time, and agrees
+
+	Distance time.Duration `json:",omitempty"` // between clients and servers, one way
+
+	At     time.Time
+	Judged bool // porcupine had an answer in time, and agrees
 
 	Faults, Grants, Failed, Losses int
 	Duration                       time.Duration
@@ -64,6 +67,9 @@ func (o options) compare(ctx context.Context) error {
 	have, err := readCells(o.comparison.results)
 	if err != nil {
 		return err
+	}
+	if o.config.Distance > 0 && o.philosophers == 0 {
+		return errors.New("-distance: the document has runs at a distance of -philosophers only")
 	}
 	chosen, err := regexp.Compile("^(" + cmp.Or(o.library, ".*") + ")$")
 	if err != nil {
@@ -115,7 +121,8 @@ func (o options) fill(ctx context.Context, l library, run int, have []cell) erro
 	}
 	todos := slices.DeleteFunc(kinds, func(k fault.Kind) bool {
 		return slices.ContainsFunc(have, func(c cell) bool {
-			return c.Library == l.name && c.Fault == k && c.Run == run && (c.Silence != nil) == o.silent && usual(c.TTL) == usual(o.config.TTL)
+			return c.Library == l.name && c.Fault == k && c.Run == run && (c.Silence != nil) == o.silent && c.Distance == o.config.Distance &&
+				usual(c.TTL) == usual(o.config.TTL)
 		})
 	})
 	if len(todos) == 0 {
@@ -222,7 +229,7 @@ func play(ctx context.Context, c locktest.Config) (result cell, events []history
 	}
 	return cell{
 		Reasons: reasons, Deadlocks: deadlocks, Silence: silence, Overlapped: len(overlapped), Crashes: f.Crashes,
-		For: c.For, TTL: c.TTL, Judged: known, Faults: f.Faults, Grants: f.Grants, Failed: f.Failed, Losses: f.Losses,
+		For: c.For, TTL: c.TTL, Distance: c.Distance, Judged: known, Faults: f.Faults, Grants: f.Grants, Failed: f.Failed, Losses: f.Losses,
 		Duration: f.Duration, PerSecond: f.PerSecond(), Verdict: f.Verdict, Stuck: f.Stuck, Leftovers: f.Leftovers, Waits: f.Waits,
 	}, events, nil
 }

@@ -45,7 +45,12 @@ func philosophersSection(cells []cell) string {
 	}
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
-	last := slices.MaxFunc(cells, func(x, y cell) int { return x.At.Compare(y.At) })
+	near := slices.DeleteFunc(slices.Clone(cells), func(c cell) bool { return c.Distance > 0 })
+	newest := func(x, y cell) int { return x.At.Compare(y.At) }
+	if len(near) == 0 {
+		near = cells
+	}
+	last := slices.MaxFunc(near, newest)
 	b.WriteString(philosophersHead)
 	line("")
 	line("Five processes take two of five locks each, in random order, the second while they hold the first, again and again. So now and")
@@ -57,20 +62,38 @@ func philosophersSection(cells []cell) string {
 	line("| | minutes | circles of waits | one wait failed | several waits failed | none failed, a process was killed | another end | from closing to the failure, p50 | p99 | waits that failed without a circle | second locks granted |")
 	line("|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
 	var texts []string
+	row := func(title string, d judge.Deadlocks, length time.Duration) {
+		line("| %s | %.0f | %d | %d | %d | %d | %d | %s | %s | %d | %d |", title, length.Minutes(), d.Circles, d.Broken, d.Several, d.GivenUp, d.Lost+d.Granted+d.Open,
+			d.Time(0.5), d.Time(0.99), d.False, d.Meals)
+	}
 	for _, l := range libraries {
-		d, length, version, reasons := addDeadlocks(l, cells)
+		d, length, version, reasons := addDeadlocks(l, 0, cells)
 		if length == 0 {
 			continue
 		}
-		line("| %s | %.0f | %d | %d | %d | %d | %d | %s | %s | %d | %d |", l.title, length.Minutes(), d.Circles, d.Broken, d.Several, d.GivenUp, d.Lost+d.Granted+d.Open,
-			d.Time(0.5), d.Time(0.99), d.False, d.Meals)
+		row(l.title, d, length)
 		text := fmt.Sprintf("**%s** %s: %s.", l.title, version, happens(d))
 		if often, n := reasons.often(); n > 0 {
 			text += fmt.Sprintf(" The most frequent reason why an acquisition or a release failed (%d times): `%s`.", n, shortened(often))
 		}
 		texts = append(texts, text)
 	}
+	var far []cell
+	for _, l := range libraries {
+		for _, distance := range distancesOf(cells) {
+			if d, length, _, _ := addDeadlocks(l, distance, cells); length > 0 {
+				row(fmt.Sprintf("%s, %v away", l.title, distance), d, length)
+				far = slices.DeleteFunc(slices.Clone(cells), func(c cell) bool { return c.Distance == 0 })
+			}
+		}
+	}
 	line("")
+	if len(far) > 0 {
+		line("In the rows with a distance, a proxy lets the bytes between each process and the servers take so much longer, one way, and the TTL")
+		line("is %v. A circle of zklock [ends](guarantees.md#what-is-found) within two `deadlock_timeout`s, of a second, and eight round trips; where", slices.MaxFunc(far, newest).TTL)
+		line("processes and servers wait for a processor, as they did in these runs, some take longer.")
+		line("")
+	}
 	line("%s", strings.Join(texts, "\n"))
 	line("")
 	line("A wait that fails is one that its program can repeat, after it has released its first lock. The worker of zklock passes the context")
@@ -85,10 +108,21 @@ func philosophersSection(cells []cell) string {
 	return b.String()
 }
 
-// addDeadlocks adds up the runs of a library. The cell has the reasons of failures.
-func addDeadlocks(l library, cells []cell) (sum judge.Deadlocks, length time.Duration, version string, reasons cell) {
+// distancesOf returns the distances of runs, but for those without one.
+func distancesOf(cells []cell) (all []time.Duration) {
 	for _, c := range cells {
-		if c.Library == l.name {
+		if c.Distance > 0 && !slices.Contains(all, c.Distance) {
+			all = append(all, c.Distance)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// addDeadlocks adds up the runs of a library at a distance. The cell has the reasons of failures.
+func addDeadlocks(l library, distance time.Duration, cells []cell) (sum judge.Deadlocks, length time.Duration, version string, reasons cell) {
+	for _, c := range cells {
+		if c.Library == l.name && c.Distance == distance {
 			sum.Add(*c.Deadlocks)
 			length += c.Duration
 			version = c.Version

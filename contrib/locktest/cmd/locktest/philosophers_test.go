@@ -84,6 +84,15 @@ func TestPhilosophersSection(t *testing.T) {
 	text := runs()
 	has(text, true, philosophersHead, "| zklock | 1 |", "| zk.Lock | 0 | no tokens |")
 	has(text, false, "| 41 |", "etcd concurrency")
+	far := broken
+	far.Distance, far.TTL, far.At = 50*time.Millisecond, 10*time.Second, time.Now()
+	far.Deadlocks = &judge.Deadlocks{Meals: 30, Circles: 1, Broken: 1, Times: []time.Duration{3 * time.Second}}
+	write(faults, broken, far)
+	has(runs("-philosophers", "60s"), true, "| zklock | 1 | 2 | 2 | 0 | 0 | 0 | 2s | 2s | 0 | 70 |\n| zklock, 50ms away | 1 | 1 | 1 | 0 | 0 | 0 | 3s | 3s | 0 | 30 |\n",
+		"There are no faults, and the TTL is 2s.", "one way, and the TTL\nis 10s.")
+	if _, err := run(t.Context(), []string{"-comparison", document, "-results", results, "-runs", "0", "-distance", "50ms"}); err == nil {
+		t.Error("the document takes runs at a distance with faults")
+	}
 	write(faults)
 	if _, err := run(t.Context(), []string{"-comparison", document, "-results", results, "-runs", "0", "-philosophers", "60s"}); err == nil {
 		t.Error("a section without results was written")

@@ -67,7 +67,7 @@ func (s sum) lostInWrites() (n int) {
 func endedAlone(l library, cells []cell) string {
 	var d judge.Deadlocks
 	for _, c := range cells {
-		if c.Library == l.name && c.Deadlocks != nil {
+		if c.Library == l.name && c.Deadlocks != nil && c.Distance == 0 {
 			d.Add(*c.Deadlocks)
 		}
 	}
