@@ -21,14 +21,14 @@ type Waiter interface {
 	Wanted() *local.Request
 
 	// Holds returns what the context of the acquisition holds now, of locks below the client's root.
-	Holds() []Hold
+	Holds() []Carried
 
 	// Deadlock ends the wait, because of a circle of waits of which it is the first.
 	Deadlock(circle []Link)
 }
 
-// Hold is a lock that a nested wait's context carries.
-type Hold struct {
+// Carried is a lock that a nested wait's context carries.
+type Carried struct {
 	Nodes  []local.Node
 	Handle local.Handle // nil for a lock of a caller in another process
 	By     *Detector    // of the handle's client
@@ -38,7 +38,7 @@ type Hold struct {
 type listing struct {
 	*registration
 	waiter Waiter
-	holds  []Hold       // the locks that the waiter's context carries
+	holds  []Carried    // the locks that the waiter's context carries
 	own    *place.Place // with which the wait stood in the queue of ZooKeeper; another one has other points
 	before *listing     // of the same wait, until this one takes its place; nil: there was none
 	past   *history     // of the wait

@@ -129,7 +129,7 @@ func (r *listing) fill(w local.Waiting, behind []local.Behind) {
 	if w.Own != nil && len(w.Request.Wants) > 1 { // others wait for its nodes for the names that would be free; TestAllWaitsInACircle
 		own, _ := w.Own.Contenders()
 		for i, c := range own {
-			holds = append(holds, Hold{Nodes: []local.Node{{Contender: c, Name: w.Request.Wants[i].Name}}})
+			holds = append(holds, Carried{Nodes: []local.Node{{Contender: c, Name: w.Request.Wants[i].Name}}})
 		}
 	}
 	for _, h := range holds {
@@ -162,7 +162,7 @@ func (d *Detector) prepare(r *listing) bool {
 // lists was released.
 func (d *Detector) adopt(r *listing) bool {
 	d.note(r, true)
-	held := !slices.ContainsFunc(r.holds, func(h Hold) bool { return h.Handle != nil && !h.Handle.Held() })
+	held := !slices.ContainsFunc(r.holds, func(h Carried) bool { return h.Handle != nil && !h.Handle.Held() })
 	d.mu.Lock()
 	n, waits := d.waits[r.waiter]
 	if waits && held {
