@@ -88,7 +88,7 @@ type Detector struct {
 
 	mu     mutex.Mutex[mutex.Inner]
 	begun  bool                        // guarded by mu
-	waits  map[Waiter]nestedWait       // guarded by mu
+	waits  map[Waiter]waiterRecord     // guarded by mu
 	listed map[local.Handle][]*listing // guarded by mu; those that list a lock of this client
 	lists  atomic.Int32                // how many entries listed has; changed under mu
 
@@ -100,9 +100,9 @@ type Detector struct {
 	lastRound  time.Time // when the last one has ended
 }
 
-// nestedWait is what a detector keeps of a waiter. It has at most 128 bytes: a map allocates larger elements one by
+// waiterRecord is what a detector keeps of a waiter. It has at most 128 bytes: a map allocates larger elements one by
 // one.
-type nestedWait struct {
+type waiterRecord struct {
 	since   time.Time
 	own     *place.Place    // see local.Queues.Behind
 	nearest place.Contender // as own
@@ -126,7 +126,7 @@ func New(cfg *place.Settings, pool *session.Pool[*place.Session], queues *local.
 		register: register{cfg: cfg, pool: pool, path: cfg.Root + "/" + queue.WaitsName},
 		local:    queues, timeout: timeout, client: rand.Uint64(),
 		wake:   make(chan struct{}, 1),
-		waits:  make(map[Waiter]nestedWait),
+		waits:  make(map[Waiter]waiterRecord),
 		listed: make(map[local.Handle][]*listing),
 	}
 }
