@@ -112,9 +112,9 @@ func (p *Place) giveUpLocked() bool {
 
 // handoverState is the hand-over of a place: which hold has it, and how often it was passed on.
 type handoverState struct {
-	Granted time.Time    // set once, under Desk.mu; when it was first granted; zero if it was not
-	hold    session.Hold // guarded by Desk.mu; the hold that has it now; nil if none has
-	share   *time.Timer  // guarded by Desk.mu; see ShareAt
+	Granted time.Time         // set once, under Desk.mu; when it was first granted; zero if it was not
+	hold    session.Dependent // guarded by Desk.mu; the hold that has it now; nil if none has
+	share   *time.Timer       // guarded by Desk.mu; see ShareAt
 
 	handovers uint32 // guarded by Desk.mu; how often it was handed over since its grant or its recall
 	turn      uint32 // guarded by Desk.mu; the turn of the next hold
@@ -170,7 +170,7 @@ func (p *Place) take(h Holder) (turn uint32, ok bool) {
 
 // EndHold takes a hold that is over off the place and its session. It does nothing to the
 // place if another hold has it.
-func (p *Place) EndHold(h session.Hold) {
+func (p *Place) EndHold(h session.Dependent) {
 	p.Desk.Session.Drop(h)
 	p.Desk.mu.Lock()
 	defer p.Desk.mu.Unlock()
@@ -181,7 +181,7 @@ func (p *Place) EndHold(h session.Hold) {
 }
 
 // Holder returns the hold that has the place; nil if none has it.
-func (p *Place) Holder() session.Hold {
+func (p *Place) Holder() session.Dependent {
 	p.Desk.mu.Lock()
 	defer p.Desk.mu.Unlock()
 	return p.hold
@@ -233,7 +233,7 @@ type Requester interface {
 
 // Holder is the hold of a place while callers have Locks of it.
 type Holder interface {
-	session.Hold
+	session.Dependent
 
 	// Origin returns what others read of the holder.
 	Origin() Origin

@@ -73,7 +73,7 @@ func TestPlaceMovesAsTheTableSays(t *testing.T) {
 }
 
 // idleHold is a hold whose methods are never called.
-type idleHold struct{ session.Hold }
+type idleHold struct{ session.Dependent }
 
 // A place has a hold if and only if its state is held, and none after it was given up.
 func TestPlaceHasAHoldWhileItIsHeld(t *testing.T) {

@@ -54,7 +54,7 @@ func TestTurnsEnd(t *testing.T) {
 
 // holder is a hold with callers, whose origin is read in between other steps.
 type holder struct {
-	session.Hold
+	session.Dependent
 	origin func() Origin
 }
 

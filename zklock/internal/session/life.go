@@ -69,18 +69,18 @@ type life struct {
 	looks    time.Time     // guarded by mu; when the overseer looks next, at the latest; zero: it has not looked yet
 	cut      time.Time     // guarded by mu; since when there has been no connection; zero: there is one; stays when the session is over
 
-	foreign       map[string]int    // guarded by mu; the bytes of the program's ephemeral znodes, by path; "": of all
-	holds         map[Hold]struct{} // guarded by mu
-	lossDelayEnds time.Time         // guarded by mu; an instant: until then the nodes of lost locks stay
-	retiring      bool              // guarded by mu; the pool has replaced it: it ends when its last place is gone
-	over          error             // guarded by mu; why the session has ended; nil: it has not
-	last          ending            // set before gone is closed; announceEnd, which is called once, clears it
+	foreign       map[string]int         // guarded by mu; the bytes of the program's ephemeral znodes, by path; "": of all
+	holds         map[Dependent]struct{} // guarded by mu
+	lossDelayEnds time.Time              // guarded by mu; an instant: until then the nodes of lost locks stay
+	retiring      bool                   // guarded by mu; the pool has replaced it: it ends when its last place is gone
+	over          error                  // guarded by mu; why the session has ended; nil: it has not
+	last          ending                 // set before gone is closed; announceEnd, which is called once, clears it
 }
 
 // ending is what is left to do when all handles of a session that is over have ended.
 type ending struct {
 	state  State
-	lost   []Hold        // those that the end of the session has ended
+	lost   []Dependent   // those that the end of the session has ended
 	report chan<- func() // takes the report of the end
 }
 
@@ -90,7 +90,7 @@ func (s *life) init(ctx context.Context, c *common, ds driver.Session) {
 	s.timeout, s.born = ds.Timeout(), lease.Now()
 	s.gone, s.renewed = make(chan struct{}), make(chan struct{})
 	s.rouse, s.look = make(chan struct{}, 1), make(chan struct{}, 1)
-	s.holds = make(map[Hold]struct{})
+	s.holds = make(map[Dependent]struct{})
 	s.lease = s.settings.lease(s.timeout)
 	s.notices.changed, s.notices.wg, s.notices.mu = s.settings.Changed, &c.wg, &s.mu
 }
