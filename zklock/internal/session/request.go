@@ -25,8 +25,8 @@ type requests struct {
 	unchecked atomic.Bool
 }
 
-// Request sends the requests of one turn of an operation to the ensemble.
-type Request func(ctx context.Context, ds driver.Session) error
+// Call sends the requests of one turn of an operation to the ensemble.
+type Call func(ctx context.Context, ds driver.Session) error
 
 // Repeat runs an operation until its outcome is definite, and returns the operation's error.
 // It is the retry loop of all requests but creates of queue nodes: the operation must be one
@@ -37,7 +37,7 @@ type Request func(ctx context.Context, ds driver.Session) error
 // time that it waits behind other operations does not count.
 // Operations that clean up run with the session's own context as ctx, and go on until they
 // succeed or the session is over.
-func (s *requests) Repeat(ctx context.Context, kind string, op Request) error {
+func (s *requests) Repeat(ctx context.Context, kind string, op Call) error {
 	began, left := lease.Now(), s.settings.ConnectTimeout
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, s.timeout/10) {
 		if err := s.enter(ctx, began); err != nil {
@@ -96,7 +96,7 @@ const MaxLone = 64
 
 // Once runs an operation one time, with a request's deadline and the Operation hook. Before
 // that it waits until fewer than MaxLone operations are under way.
-func (s *requests) Once(ctx context.Context, kind string, op Request) error {
+func (s *requests) Once(ctx context.Context, kind string, op Call) error {
 	select {
 	case s.lone <- struct{}{}:
 		return s.once(ctx, s.requestTimeout(), kind, op)
@@ -132,7 +132,7 @@ func (s *requests) enter(ctx context.Context, began time.Time) error {
 }
 
 // once runs an operation one time, with a limit and the Operation hook, and ends what enter began.
-func (s *requests) once(ctx context.Context, limit time.Duration, kind string, op Request) error {
+func (s *requests) once(ctx context.Context, limit time.Duration, kind string, op Call) error {
 	defer func() { <-s.lone }()
 	ctx, end := hook.Start(s.settings.Operation, ctx, Operation{Kind: kind, Group: 1, Server: s.ds.Server(), Session: s.ds.ID()})
 	ctx, cancel := context.WithTimeout(ctx, limit)
