@@ -184,7 +184,7 @@ type Want struct {
 	Kind queue.Kind
 }
 
-// Settle implements session.Entry. Zxid stays 0 if the driver does not report it and no parent was
+// Settle implements session.Newcomers. Zxid stays 0 if the driver does not report it and no parent was
 // set.
 func (p *Place) Settle(w *session.Write) (children []int32) {
 	children = make([]int32, 0, len(p.nodes))
