@@ -88,7 +88,7 @@ func (c *Client) useHooks() {
 		}
 	}
 	if f := c.hooks.Session; f != nil {
-		c.cfg.Place.Changed = func(s session.State) { f(SessionEvent(s)) }
+		c.cfg.Place.Changed = func(s session.Snapshot) { f(SessionEvent(s)) }
 	}
 }
 

@@ -79,7 +79,7 @@ type life struct {
 
 // ending is what is left to do when all handles of a session that is over have ended.
 type ending struct {
-	state  State
+	state  Snapshot
 	lost   []Dependent   // those that the end of the session has ended
 	report chan<- func() // takes the report of the end
 }
@@ -153,7 +153,7 @@ func (s *life) retire() {
 // report queues the session's state for the Session hook, and does not wait for the hook.
 func (s *life) report(state driver.State) {
 	left, _ := s.Left()
-	e := State{ID: s.ds.ID(), Server: s.ds.Server(), State: state, Lease: left}
+	e := Snapshot{ID: s.ds.ID(), Server: s.ds.Server(), State: state, Lease: left}
 	if state == driver.Suspended {
 		e.Silent, e.Forgotten = silentOf(s.ds)
 	}
@@ -219,7 +219,7 @@ func (s *life) endLocked(state driver.State, cause error) (after func()) {
 	report := s.notices.expectLocked(true)
 	return func() {
 		lost := s.lose(holds, cause, lease.Wall(at))
-		s.last = ending{State{ID: s.ds.ID(), Server: s.ds.Server(), State: state, Err: cause}, lost, report}
+		s.last = ending{Snapshot{ID: s.ds.ID(), Server: s.ds.Server(), State: state, Err: cause}, lost, report}
 		close(s.gone)
 	}
 }

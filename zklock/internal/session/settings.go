@@ -31,7 +31,7 @@ type Settings struct {
 	Lines  *backlog.Queue                    // of the client's log; nil in tests: the caller of Log writes its line itself
 
 	Operation hook.Starter[Operation, error] // called around every request; may be nil
-	Changed   func(State)                    // called when a session's state changes, and after each heartbeat; may be nil
+	Changed   func(Snapshot)                 // called when a session's state changes, and after each heartbeat; may be nil
 }
 
 // TryTimeout returns for how long a try goes on without a session or an answer of the ensemble. It
@@ -54,8 +54,8 @@ type Operation struct {
 	Session int64  // the id of the session that it is sent on
 }
 
-// State describes a session, for hooks.
-type State struct {
+// Snapshot describes a session, for hooks.
+type Snapshot struct {
 	ID     int64
 	Server string // the server that it is connected to, as far as known
 	State  driver.State
