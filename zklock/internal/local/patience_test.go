@@ -225,7 +225,7 @@ func TestOnePassedOverOpensNoWayAroundFewerPermits(t *testing.T) {
 		g := &gate{byPath: map[string]*separate{}}
 		request := func(permits int) *Request {
 			want := place.Want{Name: "s", Path: "/s", Kind: queue.Kind{Mode: queue.Permit, Permits: permits}}
-			return requestOf(place.Request{Ctx: t.Context(), Mode: queue.Permit, Wants: []place.Want{want}}, nil)
+			return requestOf(place.Claim{Ctx: t.Context(), Mode: queue.Permit, Wants: []place.Want{want}}, nil)
 		}
 		enter := func(permits int) (*Request, *ticket) {
 			r := request(permits)

@@ -38,7 +38,7 @@ type Caller interface {
 // Request is one acquisition, of one name or of several as one lock. Its owner sets the exported
 // fields before Queues.Enter.
 type Request struct {
-	place.Request
+	place.Claim
 
 	Caller     Caller
 	Name       string        // for hooks and errors: the names joined by commas, if there are several

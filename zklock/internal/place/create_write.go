@@ -16,7 +16,7 @@ import (
 // since the create is in front of it. A parent that is unmade is created right before the node.
 // The nodes of the place that this one replaces are deleted first, so that they are not counted.
 func (c *creation) submit() *session.Write {
-	desk, r, p := c.desk, c.request, c.p
+	desk, r, p := c.desk, c.claim, c.p
 	cfg := desk.cfg
 	w := &session.Write{Kind: "enqueue", Creates: p, Ctx: r.Ctx, Ops: make([]driver.Op, 0, 2*len(p.nodes)+1)}
 	d := r.data(cfg, p.keepable)

@@ -844,7 +844,7 @@ var _ = []mutant.Mutant{
 		Name:   "writer-with-a-readers-create",
 		Breaks: "a writer goes on with the create of a reader that has left, and readers of other processes do not wait for it",
 		In:     (*Attempt).creation,
-		Find:   "c.request.Mode == r.Mode",
+		Find:   "c.claim.Mode == r.Mode",
 		Put:    "true",
 		Tests:  []string{"TestWriterTakesUpNoReadersCreate"},
 		By:     "zklock",

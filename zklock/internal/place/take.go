@@ -43,7 +43,7 @@ func (a *Attempt) take(ctx context.Context) (waiting *Place, err error) {
 			err = errCutOff // the place ahead may have been recalled: the lock is not known to be taken
 		}
 	}
-	if r := a.Request; errors.Is(err, errs.ErrUnavailable) && a.wait.ended == nil && r.NoSessionSince.IsZero() {
+	if r := a.Claim; errors.Is(err, errs.ErrUnavailable) && a.wait.ended == nil && r.NoSessionSince.IsZero() {
 		r.NoSessionSince = time.Now().Add(-a.desk().cfg.ConnectTimeout) // it had a place, and no answer for so long since
 	}
 	return a.settle(err), err

@@ -57,7 +57,7 @@ func (a *Attempt) refuse(ctx context.Context, c *contender, q []queue.Node, self
 // wait for that. If this client has released the name on another session, this one's server may
 // still show the node, so a Sync comes first.
 func (a *Attempt) blocked(ctx context.Context) error {
-	desk, r := a.desk(), a.Request
+	desk, r := a.desk(), a.Claim
 	for _, want := range r.Wants {
 		z := Znode{desk, want.Path}
 		for _, gone := range desk.parents.left(want.Path) {

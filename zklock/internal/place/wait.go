@@ -21,7 +21,7 @@ import (
 
 // beginWait begins the wait for the turn of the attempt's place. It is ended once, by endWait.
 func (a *Attempt) beginWait(ctx context.Context) {
-	if a.wait.ctx = ctx; a.Request.Try {
+	if a.wait.ctx = ctx; a.Claim.Try {
 		a.wait.ctx, a.wait.stop = a.bound(ctx)
 	}
 }
@@ -57,7 +57,7 @@ func (a *Attempt) list() (q []queue.Node, self int, err error) {
 		w.watchOwn = p.Granted.IsZero() && p.nodeWatches != nil
 	}
 	q, self, err = w.line.refresh(w.ctx)
-	if err == nil && a.Request.Try && !a.recalls {
+	if err == nil && a.Claim.Try && !a.recalls {
 		return a.refuse(w.ctx, w.line.c, q, self)
 	}
 	return q, self, err
@@ -91,7 +91,7 @@ func (a *Attempt) screen() error {
 func (a *Attempt) await(q []queue.Node, self int, ahead []int) error {
 	desk, w, l := a.desk(), &a.wait, &a.wait.line
 	if a.place.lowered && !q[self].Looks() {
-		a.Request.comesAgain = true
+		a.Claim.comesAgain = true
 		return errs.ErrNodeGone
 	}
 	for _, i := range ahead {
@@ -170,7 +170,7 @@ func (a *Attempt) atFront() (conn uint64, everywhere bool) {
 
 // isProven reports whether one state of the ensemble has shown the place's turn, and its node.
 func (a *Attempt) isProven() bool {
-	return a.wait.line.proven && len(a.place.nodes) == 1 && !a.Request.Try
+	return a.wait.line.proven && len(a.place.nodes) == 1 && !a.Claim.Try
 }
 
 // awaitLease returns when the session is proven alive for long enough for a grant.

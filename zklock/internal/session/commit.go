@@ -52,7 +52,7 @@ func (w *Write) GiveUp() {
 // Sent reports whether w was sent, or is about to be.
 func (w *Write) Sent() bool { return w.sent.Load() }
 
-// Newcomers is the contenders that a write creates, each below another znode.
+// Newcomers are the contenders that a write creates, each below another znode.
 type Newcomers interface {
 	// Settle records the nodes that w has created. It returns each znode's number of
 	// children, -1 where that is not known.

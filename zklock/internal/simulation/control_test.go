@@ -41,7 +41,7 @@ type trusted struct {
 func (l *trusted) Valid() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	state, _ := l.session.Snapshot()
+	state, _ := l.session.State()
 	gen, _ := l.session.Conn()
 	l.over = l.over || state != driver.Connected || gen != l.gen
 	return !l.over
@@ -55,7 +55,7 @@ func (l *trusted) Err() error          { return nil }
 // acquire waits for the lock of a name. On any error it gives the session up.
 func (c *trusting) acquire(ctx context.Context, connector driver.Connector, name string) (*trusted, error) {
 	if c.session != nil {
-		if state, _ := c.session.Snapshot(); state.Final() {
+		if state, _ := c.session.State(); state.Final() {
 			c.close()
 		}
 	}
