@@ -220,7 +220,7 @@ func (a *agent) NewHold(p *place.Place) place.Holder {
 			return nil
 		}
 	}
-	h := (*requester)(a.chosen.r).NewHold(p).(*Hold)
+	h := (*claimant)(a.chosen.r).NewHold(p).(*Hold)
 	a.crew.Lock()
 	defer a.crew.Unlock()
 	h.admitted = a.crew.holdsLocked(a, h)

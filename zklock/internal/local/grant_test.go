@@ -37,14 +37,14 @@ func TestHoldLostBeforeItIsLive(t *testing.T) {
 	r := requestOf(place.Claim{Ctx: t.Context(), Wants: []place.Want{{Name: "x", Path: "/x"}}}, nil)
 	name := &Queue{queues: qs, path: "/x", uses: 1} // the acquisition's own
 	qs.byPath["/x"], r.home = name, name
-	h := (*requester)(r).NewHold(&place.Place{}).(*Hold)
+	h := (*claimant)(r).NewHold(&place.Place{}).(*Hold)
 	if h.MarkLost() {
 		t.Error("the loss of a hold that was never live is reported")
 	}
 	if h.begin(r, 7) || r.Granted() || r.served || name.uses != 1 {
 		t.Errorf("a lost hold became live: the request is granted: %t, counts as served: %t, and its name is used %d times, want 1", r.Granted(), r.served, name.uses)
 	}
-	h = (*requester)(r).NewHold(&place.Place{Zxid: 5, Desk: &place.Desk{Session: session.Inert(t.Context(), timed{timeout: time.Second})}}).(*Hold)
+	h = (*claimant)(r).NewHold(&place.Place{Zxid: 5, Desk: &place.Desk{Session: session.Inert(t.Context(), timed{timeout: time.Second})}}).(*Hold)
 	first := h.handles[0].(*fakeHandle)
 	first.acquired = time.Now().Add(-time.Minute) // the process did not run for a while
 	h.Review()                                    // a session looks for locks that were dropped
@@ -138,7 +138,7 @@ func TestWaiterOfALostGrantIsCounted(t *testing.T) {
 	r.Caller.(*fakeCaller).waits = func() {
 		var granting sync.WaitGroup
 		granting.Go(func() { // with the race detector: it reads nothing that is the waiter's own
-			h := (*requester)(r).NewHold(&place.Place{}).(*Hold)
+			h := (*claimant)(r).NewHold(&place.Place{}).(*Hold)
 			h.MarkLost()
 			h.begin(r, 1)
 		})

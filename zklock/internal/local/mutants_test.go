@@ -250,7 +250,7 @@ var _ = []mutant.Mutant{
 		In:     (*separate).hasRoom,
 		Find:   "e.$want(w.Path).Kind.Mode.$Excludes(w.Kind.Mode)",
 		Put:    "false",
-		With:   map[string]any{"Excludes": queue.Mode.Excludes, "want": (*entry).want},
+		With:   map[string]any{"Excludes": queue.Mode.Excludes, "want": (*admission).want},
 		Tests:  []string{"TestReadersAtTheGate"},
 		By:     "zklock",
 	},

@@ -145,11 +145,11 @@ func (r *Request) Waited() time.Duration {
 	return time.Since(r.waitFrom)
 }
 
-// requester is a request as its place sees it.
-type requester Request
+// claimant is a request as its place sees it.
+type claimant Request
 
 // Waits implements place.Requester.
-func (r *requester) Waits(own *place.Place, dir string, position int, ahead place.Entry) {
+func (r *claimant) Waits(own *place.Place, dir string, position int, ahead place.Entry) {
 	a := Ahead{Position: position, Entry: ahead, Own: own, Path: dir}
 	if r.Try { // a try is not a waiter
 		r.Caller.Sees(a)
@@ -166,10 +166,10 @@ func (r *requester) Waits(own *place.Place, dir string, position int, ahead plac
 }
 
 // Stays implements place.Requester: the requester's goroutine has the place itself.
-func (r *requester) Stays() bool { return true }
+func (r *claimant) Stays() bool { return true }
 
 // NewHold implements place.Requester. The hold has one handle, the requester's.
-func (r *requester) NewHold(p *place.Place) place.Holder {
+func (r *claimant) NewHold(p *place.Place) place.Holder {
 	h, first := r.Caller.NewHold()
 	h.home, h.apart, h.admitted, h.place = r.home, r.apart, r.admitted, p
 	h.name, h.wants, h.mode, h.origin, h.candidacy = r.Name, r.Wants, r.Mode, r.Origin, r.Candidacy
@@ -181,6 +181,6 @@ func (r *requester) NewHold(p *place.Place) place.Holder {
 }
 
 // Begin implements place.Requester.
-func (r *requester) Begin(h place.Holder, turn uint32) bool {
+func (r *claimant) Begin(h place.Holder, turn uint32) bool {
 	return h.(*Hold).begin((*Request)(r), turn)
 }
