@@ -43,7 +43,7 @@ func (a *acquisition) Holds() (holds []deadlock.Carried) {
 	for c := range callersOf(a.request.Ctx) {
 		if c.Mode != Permit {
 			n := place.Contender{Path: a.client.cfg.Place.Root + "/" + a.client.cfg.Place.Dialect.Encode(c.Name), Zxid: c.Token.Zxid, Mode: queue.Mode(c.Mode)}
-			holds = append(holds, deadlock.Carried{Nodes: []local.Node{{Contender: n, Name: c.Name}}})
+			holds = append(holds, deadlock.Carried{Nodes: []local.NamedNode{{Contender: n, Name: c.Name}}})
 		}
 	}
 	return holds

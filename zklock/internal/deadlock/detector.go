@@ -29,7 +29,7 @@ type Waiter interface {
 
 // Carried is a lock that a nested wait's context carries.
 type Carried struct {
-	Nodes  []local.Node
+	Nodes  []local.NamedNode
 	Handle local.Handle // nil for a lock of a caller in another process
 	By     *Detector    // of the handle's client
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
-// Node is a queue node and the lock that it is for.
-type Node struct {
+// NamedNode is a queue node and the lock that it is for.
+type NamedNode struct {
 	place.Contender
 	Name string // of the lock
 }
@@ -16,7 +16,7 @@ type Node struct {
 // Behind is a point in the queue of a name. A request that stands behind it waits for all contenders
 // ahead of it whose kinds its Mode excludes, and for the node itself if Itself is set.
 type Behind struct {
-	Node   Node
+	Node   NamedNode
 	Itself bool
 }
 
@@ -46,11 +46,11 @@ func (s *waitingPlace) points(names []place.Want, modes queue.Modes) (all []Behi
 		covers := false
 		for m := range modesOf(as) {
 			c.Mode = m
-			all = append(all, Behind{Node: Node{c, names[i].Name}})
+			all = append(all, Behind{Node: NamedNode{c, names[i].Name}})
 			covers = covers || m.Covers(s.nearest.Mode)
 		}
 		if c.Path == s.nearest.Path && s.nearest.Zxid != 0 && !covers {
-			all = append(all, Behind{Node: Node{s.nearest, names[i].Name}})
+			all = append(all, Behind{Node: NamedNode{s.nearest, names[i].Name}})
 		}
 	}
 	return all, true

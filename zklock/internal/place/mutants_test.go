@@ -911,7 +911,7 @@ var _ = []mutant.Mutant{
 		In:     (*Place).listQueue,
 		Find:   "if i < 0 { return nil, 0, errs.ErrNodeGone }",
 		Put:    "if i < 0 { i = len(q); q = append(q, queue.Node{Name: c.$node()}) }",
-		With:   map[string]any{"node": (*contender).node},
+		With:   map[string]any{"node": (*ownNode).node},
 		Tests:  []string{"TestPermitIsNotGrantedWithoutItsNode"},
 		By:     "zklock",
 	},

@@ -50,7 +50,7 @@ func Serve(sh *Shared, pool *session.Pool[*Session], inUse func(path string) boo
 	sh.straysIn = func(q []queue.Node) []int { return straysIn(pool.All(), q) }
 	pool.Prepare = sh.findRoot
 	pool.Attend = func(s *session.Session) *Session {
-		desk := &Desk{Session: s, Shared: sh, enqueued: make(map[uint64]*contender),
+		desk := &Desk{Session: s, Shared: sh, enqueued: make(map[uint64]*ownNode),
 			peers: make(map[string][]queue.Node), lists: make(map[string]*sharedList), reads: make(chan struct{}, maxReads)}
 		desk.freshNames.shares, desk.doubts.added = make(chan struct{}), make(chan struct{}, 1)
 		s.Remains(desk.remains)

@@ -21,9 +21,9 @@ import (
 //     zxid and growing turns.
 type Place struct {
 	Desk  *Desk
-	nodes []*contender // in the order of the request's wants
-	Zxid  int64        // of the transaction that created them; 0 while that is not known
-	life  life         // its state
+	nodes []*ownNode // in the order of the request's wants
+	Zxid  int64      // of the transaction that created them; 0 while that is not known
+	life  life       // its state
 
 	bytes int // guarded by Desk.mu; what its nodes take in the transaction that ends the session; 0 once they are not counted
 
@@ -59,9 +59,9 @@ func (p *Place) Session() *Session { return p.watches }
 // that it may be kept. replaces, if not nil, is the place whose nodes the same transaction deletes. newPlace
 // returns errs.ErrSessionOver, or errs.ErrNoRoom, if the session takes no such place.
 func newPlace(s *Session, wants []Want, keepable bool, replaces *Place) (*Place, error) {
-	nodes := make([]contender, len(wants))
+	nodes := make([]ownNode, len(wants))
 	desk := s.Desk
-	p := &Place{Desk: desk, nodes: make([]*contender, len(wants))}
+	p := &Place{Desk: desk, nodes: make([]*ownNode, len(wants))}
 	p.watches, p.keepable, p.dataTurn = s, keepable, 1
 	if replaces == nil {
 		p.bytes = Ephemerals(desk.cfg.Dialect, wants)
@@ -139,7 +139,7 @@ func (p *Place) Node() string { return p.nodes[0].node() }
 
 // has reports whether a node of that name is one of the place's, which are known. A nil place has none.
 func (p *Place) has(node string) bool {
-	return p != nil && slices.ContainsFunc(p.nodes, func(c *contender) bool { return c.node() == node })
+	return p != nil && slices.ContainsFunc(p.nodes, func(c *ownNode) bool { return c.node() == node })
 }
 
 // dirs returns the paths of the znodes that the place's nodes are below.

@@ -128,7 +128,7 @@ func TestHeldPlaceIsNotDeleted(t *testing.T) {
 	var logged strings.Builder
 	cfg := &Settings{}
 	cfg.Logger = slog.New(slog.NewTextHandler(&logged, nil))
-	p := &Place{Desk: &Desk{Session: &session.Session{}, Shared: NewShared(cfg)}, nodes: []*contender{{dir: "/locks/x", path: "/locks/x/n-1"}}}
+	p := &Place{Desk: &Desk{Session: &session.Session{}, Shared: NewShared(cfg)}, nodes: []*ownNode{{dir: "/locks/x", path: "/locks/x/n-1"}}}
 	p.hold = &idleHold{}
 	p.life.current.Store(int32(held))
 	w := p.Leave(t.Context())

@@ -14,7 +14,7 @@ import (
 // of other processes may hold the lock.
 func TestDowngradedPlaceIsPassedOnToReadersOnly(t *testing.T) {
 	desk := &Desk{Session: &session.Session{}}
-	p := &Place{Desk: desk, nodes: []*contender{{kind: queue.Kind{Mode: queue.Exclusive}}}}
+	p := &Place{Desk: desk, nodes: []*ownNode{{kind: queue.Kind{Mode: queue.Exclusive}}}}
 	p.Granted = time.Now()
 	mayPass := func(m queue.Mode) bool { return p.Handover().MayPass(m, 10, time.Hour) }
 	if !mayPass(queue.Exclusive) || !mayPass(queue.Shared) {
@@ -36,7 +36,7 @@ func TestDowngradedPlaceIsPassedOnToReadersOnly(t *testing.T) {
 // A token's turn must not begin again at 0, which it would after 2^32 holders of a place.
 func TestTurnsEnd(t *testing.T) {
 	desk := &Desk{Session: &session.Session{}}
-	p := &Place{Desk: desk, nodes: []*contender{{kind: queue.Kind{Mode: queue.Exclusive}}}}
+	p := &Place{Desk: desk, nodes: []*ownNode{{kind: queue.Kind{Mode: queue.Exclusive}}}}
 	p.Granted, p.keepable, p.opened = time.Now(), true, true
 	p.life.current.Store(int32(spent))
 	p.turn = lastTurn - 1
@@ -77,7 +77,7 @@ func TestTurnsOfDowngradesEnd(t *testing.T) {
 // The holder's Downgrade between the two reads of Describe and Relabel does not keep them from writing
 // what others read of it.
 func TestDescriptionDuringADowngrade(t *testing.T) {
-	p := &Place{Desk: &Desk{Session: &session.Session{}}, nodes: []*contender{{kind: queue.Kind{Mode: queue.Exclusive}}}}
+	p := &Place{Desk: &Desk{Session: &session.Session{}}, nodes: []*ownNode{{kind: queue.Kind{Mode: queue.Exclusive}}}}
 	h := &holder{}
 	h.origin = func() Origin { p.Advance(h); return Origin{Label: "second"} }
 	p.hold, p.turn, p.dataTurn = h, 2, 1 // the data describe the first holder

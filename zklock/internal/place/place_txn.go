@@ -39,7 +39,7 @@ func (p *Place) Txn(ctx context.Context, kind string, ops []driver.Op, again boo
 		all = append(all, driver.CheckOp(c.path, driver.AnyVersion))
 	}
 	for i := range ops {
-		if slices.ContainsFunc(p.nodes, func(c *contender) bool { return c.path == ops[i].Path }) {
+		if slices.ContainsFunc(p.nodes, func(c *ownNode) bool { return c.path == ops[i].Path }) {
 			return nil, fmt.Errorf("%w: an operation is on the lock's own queue node %s, which only zklock may change", errs.ErrConflict, ops[i].Path)
 		}
 	}

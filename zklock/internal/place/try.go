@@ -38,7 +38,7 @@ var errCutOff = errs.Case(errs.ErrUnavailable, "the connection was lost while a 
 // refuse returns the error of a try whose node is at index self of q, if it would have to wait: another
 // contender was faster, or a holder's client takes its time to give a place up. Else it returns q
 // as far as the try needs it, which is its own node: a writer ahead may have become a reader.
-func (a *Attempt) refuse(ctx context.Context, c *contender, q []queue.Node, self int) (own []queue.Node, at int, err error) {
+func (a *Attempt) refuse(ctx context.Context, c *ownNode, q []queue.Node, self int) (own []queue.Node, at int, err error) {
 	own = q[self : self+1]
 	position, ahead, err := Znode{a.desk(), c.dir}.blockedBy(ctx, c.kind, q, self)
 	if position > 0 {

@@ -204,7 +204,7 @@ func (p *Place) watchNodes(ctx context.Context) (own []*session.Watched, err err
 }
 
 // missing returns the error of a read of one of our nodes, which has failed.
-func (p *Place) missing(c *contender, err error) error {
+func (p *Place) missing(c *ownNode, err error) error {
 	if errors.Is(err, driver.ErrNoNode) || errors.Is(err, errs.ErrNodeGone) {
 		return errs.ErrNodeGone
 	}
