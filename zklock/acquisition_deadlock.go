@@ -42,8 +42,8 @@ func (a *acquisition) Holds() (holds []deadlock.Carried) {
 	}
 	for c := range callersOf(a.request.Ctx) {
 		if c.Mode != Permit {
-			n := place.Contender{Path: a.client.cfg.Place.Root + "/" + a.client.cfg.Place.Dialect.Encode(c.Name), Zxid: c.Token.Zxid, Mode: queue.Mode(c.Mode)}
-			holds = append(holds, deadlock.Carried{Nodes: []local.NamedNode{{Contender: n, Name: c.Name}}})
+			n := place.NodeID{Path: a.client.cfg.Place.Root + "/" + a.client.cfg.Place.Dialect.Encode(c.Name), Zxid: c.Token.Zxid, Mode: queue.Mode(c.Mode)}
+			holds = append(holds, deadlock.Carried{Nodes: []local.NamedNode{{NodeID: n, Name: c.Name}}})
 		}
 	}
 	return holds

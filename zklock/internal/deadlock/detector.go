@@ -104,11 +104,11 @@ type Detector struct {
 // one.
 type waiterRecord struct {
 	since   time.Time
-	own     *place.Place    // see local.Queues.Behind
-	nearest place.Contender // as own
-	reg     *listing        // nil: it has none
-	past    *history        // nil before the first round after deadlock_timeout
-	unknown bool            // it was counted in Detector.Unknown
+	own     *place.Place // see local.Queues.Behind
+	nearest place.NodeID // as own
+	reg     *listing     // nil: it has none
+	past    *history     // nil before the first round after deadlock_timeout
+	unknown bool         // it was counted in Detector.Unknown
 }
 
 // Times of a detector.
@@ -132,7 +132,7 @@ func New(cfg *place.Settings, pool *session.Pool[*place.Session], queues *local.
 }
 
 // Waits notes that a nested acquisition waits, and where: see local.Queues.Behind.
-func (d *Detector) Waits(w Waiter, own *place.Place, nearest place.Contender) {
+func (d *Detector) Waits(w Waiter, own *place.Place, nearest place.NodeID) {
 	if d.timeout == 0 {
 		return
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 func node(name string, zxid int64) local.NamedNode {
-	return local.NamedNode{Contender: place.Contender{Path: "/root/" + name, Node: "n" + name, Zxid: zxid, Mode: queue.Exclusive}, Name: name}
+	return local.NamedNode{NodeID: place.NodeID{Path: "/root/" + name, Node: "n" + name, Zxid: zxid, Mode: queue.Exclusive}, Name: name}
 }
 
 func TestNameOfARegistration(t *testing.T) {

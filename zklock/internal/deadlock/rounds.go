@@ -129,7 +129,7 @@ func (r *listing) fill(w local.Waiting, behind []local.Behind) {
 	if w.Own != nil && len(w.Request.Wants) > 1 { // others wait for its nodes for the names that would be free; TestAllWaitsInACircle
 		own, _ := w.Own.Contenders()
 		for i, c := range own {
-			holds = append(holds, Carried{Nodes: []local.NamedNode{{Contender: c, Name: w.Request.Wants[i].Name}}})
+			holds = append(holds, Carried{Nodes: []local.NamedNode{{NodeID: c, Name: w.Request.Wants[i].Name}}})
 		}
 	}
 	for _, h := range holds {

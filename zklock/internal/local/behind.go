@@ -9,7 +9,7 @@ import (
 
 // NamedNode is a queue node and the lock that it is for.
 type NamedNode struct {
-	place.Contender
+	place.NodeID
 	Name string // of the lock
 }
 
@@ -22,8 +22,8 @@ type Behind struct {
 
 // waitingPlace is where the leader waits in ZooKeeper's queue.
 type waitingPlace struct {
-	own     *place.Place    // the leader's; nil: as far as the local queue knows, the leader does not wait
-	nearest place.Contender // the contender that the leader waits for
+	own     *place.Place // the leader's; nil: as far as the local queue knows, the leader does not wait
+	nearest place.NodeID // the contender that the leader waits for
 }
 
 // points returns the points that a request stands behind while it waits for its turn with that place, in each of the

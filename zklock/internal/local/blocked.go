@@ -12,7 +12,7 @@ import (
 type Waiting struct {
 	Request *Request
 	Own     *place.Place
-	Nearest place.Contender
+	Nearest place.NodeID
 }
 
 // Behind returns what each of these requests stands behind. There is nothing if it has left the queue, or if
