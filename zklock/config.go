@@ -71,7 +71,7 @@ func (c *Config) complete() (config, error) {
 	dialect, _ := queue.ParseDialect(c.Dialect)
 	host, _ := os.Hostname() // "" if the system does not know one
 	cfg := config{
-		Settings: local.Settings{Place: place.Settings{
+		QueueSettings: local.QueueSettings{Place: place.NodeSettings{
 			Settings: session.Settings{
 				Root:            cmp.Or(c.Root, defaultRoot),
 				SessionTimeout:  c.SessionTimeout,

@@ -28,11 +28,11 @@ type observer func(ctx context.Context, wants []place.Want, try bool)
 
 // config has the settings of a Client. They are checked.
 type config struct {
-	local.Settings  // for local queues, places and sessions
-	acquireStacks   bool
-	servers         string // the scheme and the servers of the URL; "" for a Connector
-	driverOptions   []any
-	deadlockTimeout time.Duration
+	local.QueueSettings // for local queues, places and sessions
+	acquireStacks       bool
+	servers             string // the scheme and the servers of the URL; "" for a Connector
+	driverOptions       []any
+	deadlockTimeout     time.Duration
 }
 
 // counters are totals since the client was opened.

@@ -16,7 +16,7 @@ import (
 
 // register is the znode that has the registrations.
 type register struct {
-	cfg  *place.Settings
+	cfg  *place.NodeSettings
 	pool *session.Pool[*place.Session]
 	path string
 

@@ -14,7 +14,7 @@ import (
 // Queues has a local queue for each name that a client holds, waits for or keeps, and what all
 // of them need of the client.
 type Queues struct {
-	cfg  *Settings
+	cfg  *QueueSettings
 	pool *session.Pool[*place.Session]
 
 	closing context.Context         // ends, with cause ErrClosed, when the client acquires nothing more
@@ -30,16 +30,16 @@ type Queues struct {
 	gate gate
 }
 
-// Settings are the settings of local queues. They are checked.
-type Settings struct {
-	Place place.Settings
+// QueueSettings are the settings of local queues. They are checked.
+type QueueSettings struct {
+	Place place.NodeSettings
 
 	HandoverLimit, KeepMax, MaxWaiters, MaxNames int           // 0: no hand-over, and readers do not share places; no limit
 	HandoverTime, Keep                           time.Duration // 0: no hand-over; no place is kept between two uses
 }
 
 // NewQueues returns the local queues of a client, of which there are none yet.
-func NewQueues(cfg *Settings, pool *session.Pool[*place.Session]) *Queues {
+func NewQueues(cfg *QueueSettings, pool *session.Pool[*place.Session]) *Queues {
 	qs := &Queues{cfg: cfg, pool: pool, byPath: make(map[string]*Queue), underway: make(map[*Request]struct{})}
 	qs.kept.init()
 	qs.gate.init(qs, cfg.Place.SessionTimeout, cfg.Place.Jitter)

@@ -32,7 +32,7 @@ type Claim struct {
 
 // data returns the data for the queue nodes of a claim. They do not describe it if the place may be
 // kept: see describe.
-func (r *Claim) data(cfg *Settings, keep bool) queue.Data {
+func (r *Claim) data(cfg *NodeSettings, keep bool) queue.Data {
 	d := queue.Data{Host: cfg.Host, PID: cfg.PID, Mode: r.Mode.String(), Keep: keep, Candidacy: r.Candidacy}
 	if !keep {
 		d.Label, d.Since, d.Trace, d.Revocable = r.Origin.Label, r.Origin.since(), r.Origin.Trace, r.Origin.Revocable

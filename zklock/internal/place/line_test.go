@@ -23,7 +23,7 @@ func (s identified) Timeout() time.Duration { return s.timeout }
 
 // lineOf returns a line with no list yet, of a session with the id 1.
 func lineOf() *line {
-	desk := &Desk{Session: session.Inert(context.Background(), identified{id: 1}), Shared: NewShared(&Settings{Dialect: queue.Default}), enqueued: map[uint64]*ownNode{}, peers: map[string][]queue.Node{}}
+	desk := &Desk{Session: session.Inert(context.Background(), identified{id: 1}), Shared: NewShared(&NodeSettings{Dialect: queue.Default}), enqueued: map[uint64]*ownNode{}, peers: map[string][]queue.Node{}}
 	return &line{p: &Place{Desk: desk}, c: &ownNode{dir: "/orders"}, sight: Sight{Gen: 7}}
 }
 

@@ -126,7 +126,7 @@ func TestPlaceHasAHoldWhileItIsHeld(t *testing.T) {
 // No delete is sent for a place that a hold has, neither to release it nor to replace it. The log says so.
 func TestHeldPlaceIsNotDeleted(t *testing.T) {
 	var logged strings.Builder
-	cfg := &Settings{}
+	cfg := &NodeSettings{}
 	cfg.Logger = slog.New(slog.NewTextHandler(&logged, nil))
 	p := &Place{Desk: &Desk{Session: &session.Session{}, Shared: NewShared(cfg)}, nodes: []*ownNode{{dir: "/locks/x", path: "/locks/x/n-1"}}}
 	p.hold = &idleHold{}

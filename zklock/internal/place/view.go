@@ -152,7 +152,7 @@ type Walk struct {
 	// Operate reads on a session, and again on another one if that is over.
 	Operate func(ctx context.Context, read func(*Desk) error) error
 
-	cfg  *Settings
+	cfg  *NodeSettings
 	next []*visit // in the byte order of their names
 }
 
