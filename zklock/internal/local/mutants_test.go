@@ -334,7 +334,7 @@ var _ = []mutant.Mutant{
 		Breaks: "an agent that has to create a writer's node once more makes it a reader's, and a writer gets it",
 		In:     newAgent,
 		Find:   "r.Ctx, r.Origin = next.r.Ctx, next.r.Origin",
-		Put:    "r.Request = next.r.Request; r.Mode = of.Mode",
+		Put:    "r.Claim = next.r.Claim; r.Mode = of.Mode",
 		Tests:  []string{"TestCreateIsRepeatedForTheSameMode"},
 		By:     "zklock",
 	},

@@ -258,7 +258,7 @@ func (c *creation) created(ctx context.Context, children []int32) (turn bool, er
 	}
 	desk.mu.Lock()
 	p.others = !alone
-	p.life.moveLocked(queued)
+	p.progress.moveLocked(queued)
 	undescribed := p.dataTurn == 0 && !alone // it was created as one that may be kept
 	if c.adopted {
 		p.dataTurn = 0

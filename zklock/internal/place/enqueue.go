@@ -48,15 +48,15 @@ func (p *Place) resume(wants []Want) bool {
 			return false
 		}
 	}
-	p.dataTurn = 0             // its nodes' data describe another request
-	p.life.moveLocked(resumed) // refused if it was not held before
+	p.dataTurn = 0                 // its nodes' data describe another request
+	p.progress.moveLocked(resumed) // refused if it was not held before
 	return true
 }
 
 // mustRequeue reports whether the place was held before and is not reserved. Then
 // a new place replaces it at the tail of the queue.
 func (p *Place) mustRequeue() bool {
-	return !p.Granted.IsZero() && p.life.state() != reserved // TestReservedPlaceIsNotTakenUpTwice
+	return !p.Granted.IsZero() && p.progress.state() != reserved // TestReservedPlaceIsNotTakenUpTwice
 }
 
 // replaceOrCreate takes a new place in the queue of every wanted name, usually in one round trip. The

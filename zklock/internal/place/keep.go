@@ -80,7 +80,7 @@ func (p *Place) Keep(h session.Dependent, onRecall RecallHandler) bool {
 		return false
 	}
 	desk.mu.Lock()
-	keeps := p.handoverLocked().MayBeKept() && !desk.Session.PastLifetime() && p.life.moveLocked(held)
+	keeps := p.handoverLocked().MayBeKept() && !desk.Session.PastLifetime() && p.progress.moveLocked(held)
 	queueWatched := p.queueWatched
 	if keeps {
 		p.hold, p.opened, p.queueWatched = h, true, true

@@ -16,7 +16,7 @@ type NodeID struct {
 func (p *Place) Contenders() (all []NodeID, ok bool) {
 	p.Desk.mu.Lock()
 	defer p.Desk.mu.Unlock()
-	if s := p.life.state(); s == opening || s >= leaving || p.Zxid == 0 {
+	if s := p.progress.state(); s == opening || s >= leaving || p.Zxid == 0 {
 		return nil, false
 	}
 	all = make([]NodeID, len(p.nodes))

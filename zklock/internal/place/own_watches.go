@@ -79,7 +79,7 @@ func (own *Session) delay() time.Duration { return own.Session.Timeout() / 6 }
 // addLocked takes over a place that has just been granted for the first time.
 func (own *Session) addLocked(p *Place) {
 	if len(own.due) == cap(own.due) { // make room, for as many as remain at least, so that this costs little on average
-		own.due = slices.DeleteFunc(own.due, func(p *Place) bool { return p.life.ending() })
+		own.due = slices.DeleteFunc(own.due, func(p *Place) bool { return p.progress.ending() })
 		own.due = slices.Grow(own.due, max(minSweep, len(own.due)))
 		own.room = own.due[:0]
 	}
@@ -95,7 +95,7 @@ func (own *Session) next() (*Place, time.Duration) {
 	defer own.mu.Unlock()
 	for len(own.due) > 0 {
 		p := own.due[0]
-		wait, ending := time.Until(p.Granted.Add(own.delay())), p.life.ending()
+		wait, ending := time.Until(p.Granted.Add(own.delay())), p.progress.ending()
 		if own.armed = wait > 0 && !ending; own.armed {
 			return nil, wait
 		}
@@ -257,7 +257,7 @@ func (g *guard) gather() bool {
 	g.watches.mu.Lock()
 	defer g.watches.mu.Unlock()
 	own, full := g.watches, g.count == maxGuarded
-	g.nodes = slices.DeleteFunc(append(g.nodes, g.added...), func(n guarded) bool { return n.place == nil || n.place.life.ending() })
+	g.nodes = slices.DeleteFunc(append(g.nodes, g.added...), func(n guarded) bool { return n.place == nil || n.place.progress.ending() })
 	g.added = nil
 	switch g.count = len(g.nodes); {
 	case g.count == 0:
@@ -292,7 +292,7 @@ func (g *guard) look(n *guarded) {
 		desk.cfg.Log().Warn(text, "session", session.HexID(desk.Session.ID()), "cause", Logged(err))
 	}
 	switch {
-	case p.life.ending() || desk.Session.Context().Err() != nil || errors.Is(err, errs.ErrSessionOver):
+	case p.progress.ending() || desk.Session.Context().Err() != nil || errors.Is(err, errs.ErrSessionOver):
 		n.place, n.event = nil, nil
 	case n.onRecall == nil && err == nil && p.owns(node) == nil:
 		p.noteRevocation(node.Data)
@@ -339,7 +339,7 @@ func (g *guard) wait(moved <-chan struct{}) bool {
 			n.shared.Received(e, ok)
 			g.watches.Session.DropWatch(n.shared)
 		}
-		if n.onRecall != nil && ok && e.Err == nil && !n.place.life.ending() {
+		if n.onRecall != nil && ok && e.Err == nil && !n.place.progress.ending() {
 			// As a rule another contender has arrived. If it has left again, or our own node was
 			// deleted, a list would show that, but the contender is not made to wait for a list.
 			n.onRecall.Recalled(n.place)

@@ -15,7 +15,7 @@ func TestDueShrinksAfterABurst(t *testing.T) {
 	add := func(granted time.Time) *Place {
 		p := &Place{Desk: own.Desk}
 		p.Granted = granted
-		p.life.current.Store(int32(held))
+		p.progress.current.Store(int32(held))
 		own.mu.Lock()
 		defer own.mu.Unlock()
 		own.addLocked(p)
@@ -28,7 +28,7 @@ func TestDueShrinksAfterABurst(t *testing.T) {
 	}
 	most := 0
 	for range many {
-		add(time.Now()).life.current.Store(int32(leaving))
+		add(time.Now()).progress.current.Store(int32(leaving))
 		most = max(most, len(own.due))
 	}
 	if most > 2*minSweep {

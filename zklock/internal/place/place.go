@@ -20,10 +20,10 @@ import (
 //   - At most one hold has it at a time. Its successive holds have tokens with the same
 //     zxid and growing turns.
 type Place struct {
-	Desk  *Desk
-	nodes []*ownNode // in the order of the request's wants
-	Zxid  int64      // of the transaction that created them; 0 while that is not known
-	life  life       // its state
+	Desk     *Desk
+	nodes    []*ownNode // in the order of the request's wants
+	Zxid     int64      // of the transaction that created them; 0 while that is not known
+	progress progress   // its state
 
 	bytes int // guarded by Desk.mu; what its nodes take in the transaction that ends the session; 0 once they are not counted
 
@@ -123,11 +123,11 @@ func (p *Place) lastNumber() (last int64) {
 	return last
 }
 
-// move is life.moveLocked for callers that do not hold the desk's mu.
-func (p *Place) move(to state) bool {
+// move is progress.moveLocked for callers that do not hold the desk's mu.
+func (p *Place) move(to placeState) bool {
 	p.Desk.mu.Lock()
 	defer p.Desk.mu.Unlock()
-	return p.life.moveLocked(to)
+	return p.progress.moveLocked(to)
 }
 
 // Reserve reserves a spent place for the next goroutine of this process, which may hold it

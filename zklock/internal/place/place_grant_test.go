@@ -38,7 +38,7 @@ func TestTurnsEnd(t *testing.T) {
 	desk := &Desk{Session: &session.Session{}}
 	p := &Place{Desk: desk, nodes: []*ownNode{{kind: queue.Kind{Mode: queue.Exclusive}}}}
 	p.Granted, p.keepable, p.opened = time.Now(), true, true
-	p.life.current.Store(int32(spent))
+	p.progress.current.Store(int32(spent))
 	p.turn = lastTurn - 1
 	if !p.Handover().MayPass(queue.Exclusive, 10, time.Hour) {
 		t.Error("a place with turns left cannot be handed over")

@@ -90,5 +90,5 @@ func (p *Place) Doubt() { p.doubtfulTxn.Store(true) }
 // InDoubt reports whether a transaction under the place may still be applied.
 func (p *Place) InDoubt() bool { return p.doubtfulTxn.Load() }
 
-// Explain translates a driver's error about the place's first node: see Settings.explain.
+// Explain translates a driver's error about the place's first node: see NodeSettings.explain.
 func (p *Place) Explain(err error) error { return p.Desk.cfg.explain(err, p.nodes[0].path) }
