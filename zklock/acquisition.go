@@ -63,7 +63,7 @@ func (a *acquisition) Sees(ahead local.Ahead) {
 	c := a.contender(&ahead)
 	if id := ahead.Entry.GUID.Session; !ahead.Local && ahead.Entry.Data == nil && ahead.Entry.Ours() {
 		c.Foreign, c.Host = false, "session "+session.HexID(id)
-		if slices.ContainsFunc(a.client.pool.All(), func(s *place.Session) bool { return s.Session.ID() == id }) {
+		if slices.ContainsFunc(a.client.pool.All(), func(s *place.WatchedDesk) bool { return s.Session.ID() == id }) {
 			c.Host = "this client"
 		}
 	}

@@ -65,7 +65,7 @@ func OpenConfig(cfg Config, opts ...Option) (c *Client, err error) {
 		}
 	}
 	c.places = place.NewShared(&c.cfg.Place)
-	c.pool = session.NewPool[*place.Session](&c.cfg.Place.Settings, connector)
+	c.pool = session.NewPool[*place.WatchedDesk](&c.cfg.Place.Settings, connector)
 	c.local = local.NewQueues(&c.cfg.QueueSettings, c.pool)
 	c.deadlocks = deadlock.New(&c.cfg.Place, c.pool, c.local, c.cfg.deadlockTimeout)
 	place.Serve(c.places, c.pool, c.local.InUse)

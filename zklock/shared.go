@@ -15,7 +15,7 @@ import (
 type shared struct {
 	cfg      config
 	hooks    Hooks
-	pool     *session.Pool[*place.Session]
+	pool     *session.Pool[*place.WatchedDesk]
 	local    *local.Queues
 	counters counters
 

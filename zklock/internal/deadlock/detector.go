@@ -121,7 +121,7 @@ const (
 )
 
 // New returns the detector of a client. Nested waits that last for timeout are registered; 0: none is.
-func New(cfg *place.NodeSettings, pool *session.Pool[*place.Session], queues *local.Queues, timeout time.Duration) *Detector {
+func New(cfg *place.NodeSettings, pool *session.Pool[*place.WatchedDesk], queues *local.Queues, timeout time.Duration) *Detector {
 	return &Detector{
 		register: register{cfg: cfg, pool: pool, path: cfg.Root + "/" + queue.WaitsName},
 		local:    queues, timeout: timeout, client: rand.Uint64(),

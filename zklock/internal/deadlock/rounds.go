@@ -302,7 +302,7 @@ func (d *Detector) known(listed []*namedWait, own map[id]*listing) []*namedWait 
 
 // deleteStrays deletes registrations of this client that no wait has. Creates whose outcomes were not known
 // have left them.
-func (d *Detector) deleteStrays(s *place.Session, all []*namedWait, own map[id]*listing) {
+func (d *Detector) deleteStrays(s *place.WatchedDesk, all []*namedWait, own map[id]*listing) {
 	if time.Now().After(d.doubtUntil) {
 		return
 	}

@@ -15,7 +15,7 @@ import (
 // of them need of the client.
 type Queues struct {
 	cfg  *QueueSettings
-	pool *session.Pool[*place.Session]
+	pool *session.Pool[*place.WatchedDesk]
 
 	closing context.Context         // ends, with cause ErrClosed, when the client acquires nothing more
 	close   context.CancelCauseFunc // ends closing
@@ -39,7 +39,7 @@ type QueueSettings struct {
 }
 
 // NewQueues returns the local queues of a client, of which there are none yet.
-func NewQueues(cfg *QueueSettings, pool *session.Pool[*place.Session]) *Queues {
+func NewQueues(cfg *QueueSettings, pool *session.Pool[*place.WatchedDesk]) *Queues {
 	qs := &Queues{cfg: cfg, pool: pool, byPath: make(map[string]*Queue), underway: make(map[*Request]struct{})}
 	qs.kept.init()
 	qs.gate.init(qs, cfg.Place.SessionTimeout, cfg.Place.Jitter)

@@ -72,7 +72,7 @@ func (q *Queue) take(r *Request, start *place.Place) (left *place.Place, err err
 
 // pooled returns the pool's session for a request. If all sessions are full, the place that the request begins
 // with makes room for a new one on its own session. Otherwise the client gives up names that it keeps.
-func (q *Queue) pooled(patient context.Context, r *Request, start *place.Place) (*place.Session, error) {
+func (q *Queue) pooled(patient context.Context, r *Request, start *place.Place) (*place.WatchedDesk, error) {
 	for {
 		s, err := q.queues.pool.Session(patient, r.Wants[0].Path, q.queues.bytes(r))
 		switch {
@@ -92,7 +92,7 @@ func (qs *Queues) bytes(r *Request) int { return place.Ephemerals(qs.cfg.Place.D
 // session returns a session for a request, and the context that bounds how long the request goes on
 // without a place in the queue. In an outage that has lasted for longer than the request's limit, it
 // fails at once.
-func (q *Queue) session(ctx context.Context, r *Request, start *place.Place) (s *place.Session, patient context.Context, cancel context.CancelFunc, err error) {
+func (q *Queue) session(ctx context.Context, r *Request, start *place.Place) (s *place.WatchedDesk, patient context.Context, cancel context.CancelFunc, err error) {
 	for again := true; ; again = false {
 		patient, cancel = q.patientFor(ctx, r)
 		s, err = q.pooled(patient, r, start)

@@ -52,9 +52,9 @@ func (r *Claim) data(cfg *NodeSettings, keep bool) queue.Data {
 //     removed, or goes with a session that is over. If a hook panics, which is always before the grant, the
 //     place is being removed, too: the caller may recover, and would leave it in the queue.
 type Attempt struct {
-	Session *Session  // that the attempt is made on
-	Claim   *Claim    // of the request
-	By      Requester // whose request it is
+	Session *WatchedDesk // that the attempt is made on
+	Claim   *Claim       // of the request
+	By      Requester    // whose request it is
 
 	place   *Place             // the place that it has; nil: it has none
 	given   *Place             // the place that it was given to begin with; nil: none

@@ -492,7 +492,7 @@ var _ = []mutant.Mutant{
 	{
 		Name:   "own-node-unwatched",
 		Breaks: "the client does not watch the node of a lock that it holds",
-		In:     (*Session).give,
+		In:     (*WatchedDesk).give,
 		Find:   "own.Session.$Spawn(g.$run)",
 		Put:    "_ = g.$run",
 		Tests:  []string{"TestReleaseOfADeletedNode"},

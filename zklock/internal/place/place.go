@@ -39,7 +39,7 @@ type Place struct {
 
 	heard atomic.Uint64 // the connection of the event that may have granted it; 0 if a reply did, or has come since: see Read
 
-	watches     *Session           // of the session
+	watches     *WatchedDesk       // of the session
 	nodeWatches []*session.Watched // watches on the nodes, armed before the grant; nil if it was granted at once
 
 	handoverState // its hand-over, from one hold to the next
@@ -53,12 +53,12 @@ type creating interface {
 }
 
 // Session returns the session that the place is on.
-func (p *Place) Session() *Session { return p.watches }
+func (p *Place) Session() *WatchedDesk { return p.watches }
 
 // newPlace registers a place for some wants, before its nodes are created. keepable says
 // that it may be kept. replaces, if not nil, is the place whose nodes the same transaction deletes. newPlace
 // returns errs.ErrSessionOver, or errs.ErrNoRoom, if the session takes no such place.
-func newPlace(s *Session, wants []Want, keepable bool, replaces *Place) (*Place, error) {
+func newPlace(s *WatchedDesk, wants []Want, keepable bool, replaces *Place) (*Place, error) {
 	nodes := make([]ownNode, len(wants))
 	desk := s.Desk
 	p := &Place{Desk: desk, nodes: make([]*ownNode, len(wants))}

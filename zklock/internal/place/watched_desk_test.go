@@ -11,7 +11,7 @@ import (
 // held places, it removes places that have left from that list as early as before the burst.
 func TestDueShrinksAfterABurst(t *testing.T) {
 	const many = 100_000
-	own := &Session{Desk: &Desk{Session: session.Inert(t.Context(), identified{timeout: 30 * time.Second})}, added: make(chan struct{}, 1)}
+	own := &WatchedDesk{Desk: &Desk{Session: session.Inert(t.Context(), identified{timeout: 30 * time.Second})}, added: make(chan struct{}, 1)}
 	add := func(granted time.Time) *Place {
 		p := &Place{Desk: own.Desk}
 		p.Granted = granted
