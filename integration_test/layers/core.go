@@ -14,6 +14,9 @@ import (
 // core has the folders of the core's packages, below the folder of the public one.
 var core = []string{".", "internal/deadlock", "internal/local", "internal/place", "internal/session", "internal/queue", "internal/lease"}
 
+// words has the folders whose types are named once: the core, and what every package of it speaks of.
+var words = append(slices.Clone(core), "internal/errs", "internal/hook", "driver")
+
 // reportCore prints what a reader has to keep in mind of each package of the core: lines, types,
 // and the largest circles of files and of types. Then it prints the fields of session.Session that other
 // packages can reach.

@@ -9,5 +9,6 @@
 //	go run ./integration_test/layers -dir other/zklock   a package in another folder
 //
 // The tests of this package have a maximum for the calls that go up, and for each circle. A
-// maximum may be lowered. No field or method of the core is reached through two embedded fields.
+// maximum may be lowered. No field or method of the core is reached through two embedded fields, and no two types of it
+// have one name, other than a public type and what that is the face of.
 package main
