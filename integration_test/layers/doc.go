@@ -7,6 +7,8 @@
 //	go run ./integration_test/layers                     the numbers, and the calls that go up
 //	go run ./integration_test/layers -calls              every call from file to file
 //	go run ./integration_test/layers -dir other/zklock   a package in another folder
+//	go run ./integration_test/layers -walk               what a reader goes through who follows an Acquire and a Release
+//	go run ./integration_test/layers -walk -calls        with the calls, in their order
 //
 // The tests of this package have a maximum for the calls that go up, and for each circle. A
 // maximum may be lowered. No field or method of the core is reached through two embedded fields, and no two types of it
