@@ -62,7 +62,7 @@ export ZKLOCK_TEST_CLASSES := $(CURDIR)/bin/classes.jsa
 
 # The tests of documents, snippets, figures, layers, and of what mutants change: make check runs
 # these, and no other target.
-DOCUMENTS := ^Test(Documented|Imports|URLKeys|Design|ExamplesAre|CoreKeepsItsLayers|CirclesStaySmall|MutantsApply|ExpectedTests)
+DOCUMENTS := ^Test(Documented|Imports|URLKeys|Design|ExamplesAre|CoreKeepsItsLayers|CoreHas|CirclesStaySmall|MutantsApply|ExpectedTests)
 
 # Most tests wait most of the time. So make test runs more packages at a time than there are
 # processors, and in each of them more tests. .ci/test names first the packages that take longest.

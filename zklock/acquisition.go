@@ -17,7 +17,7 @@ import (
 // acquisition is one acquisition, with its options. It calls the hooks for what happens to its request.
 type acquisition struct {
 	request local.Request
-	client  *shared
+	client  *clientCore
 
 	// Set by options.
 	rejoins  bool                          // Reenter
@@ -38,7 +38,7 @@ var _ local.Caller = (*acquisition)(nil)
 // stay is a hold with its first handle, which live equally long.
 type stay struct {
 	hold  local.Hold
-	first handle
+	first lockHandle
 }
 
 // NewHold implements local.Caller.
@@ -50,7 +50,7 @@ func (a *acquisition) NewHold() (*local.Hold, local.Handle) {
 
 // NewHandle implements local.Caller.
 func (a *acquisition) NewHandle(h *local.Hold) local.Handle {
-	hd := new(handle)
+	hd := new(lockHandle)
 	a.lock = hd.init(a.client, a.request.Ctx, h)
 	return hd
 }
@@ -63,7 +63,7 @@ func (a *acquisition) Sees(ahead local.Ahead) {
 	c := a.contender(&ahead)
 	if id := ahead.Entry.GUID.Session; !ahead.Local && ahead.Entry.Data == nil && ahead.Entry.Ours() {
 		c.Foreign, c.Host = false, "session "+session.HexID(id)
-		if slices.ContainsFunc(a.client.pool.All(), func(s *place.Session) bool { return s.Session.ID() == id }) {
+		if slices.ContainsFunc(a.client.pool.All(), func(s *place.WatchedDesk) bool { return s.Session.ID() == id }) {
 			c.Host = "this client"
 		}
 	}

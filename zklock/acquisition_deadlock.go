@@ -32,18 +32,18 @@ func (a *acquisition) Wanted() *local.Request { return &a.request }
 
 // Holds implements deadlock.Waiter. It leaves permits out: a request that waits for
 // one of several does not wait for a certain holder.
-func (a *acquisition) Holds() (holds []deadlock.Hold) {
+func (a *acquisition) Holds() (holds []deadlock.Carried) {
 	for l := range carriedBy(a.request.Ctx) {
 		nodes, ok := l.handle.hold.Nodes()
 		if !ok || l.Err() != nil || l.Mode() == Permit || l.handle.client.cfg.Place.Root != a.client.cfg.Place.Root {
 			continue
 		}
-		holds = append(holds, deadlock.Hold{Nodes: nodes, Handle: l.handle, By: l.handle.client.deadlocks})
+		holds = append(holds, deadlock.Carried{Nodes: nodes, Handle: l.handle, By: l.handle.client.deadlocks})
 	}
 	for c := range callersOf(a.request.Ctx) {
 		if c.Mode != Permit {
-			n := place.Contender{Path: a.client.cfg.Place.Root + "/" + a.client.cfg.Place.Dialect.Encode(c.Name), Zxid: c.Token.Zxid, Mode: queue.Mode(c.Mode)}
-			holds = append(holds, deadlock.Hold{Nodes: []local.Node{{Contender: n, Name: c.Name}}})
+			n := place.NodeID{Path: a.client.cfg.Place.Root + "/" + a.client.cfg.Place.Dialect.Encode(c.Name), Zxid: c.Token.Zxid, Mode: queue.Mode(c.Mode)}
+			holds = append(holds, deadlock.Carried{Nodes: []local.NamedNode{{NodeID: n, Name: c.Name}}})
 		}
 	}
 	return holds

@@ -25,7 +25,7 @@ import (
 // a few sessions, which it opens when they are first needed. A Client is safe for
 // concurrent use and meant to be shared, and usually lives as long as the process.
 type Client struct {
-	shared
+	clientCore
 	places *place.Shared
 	end    func() error // what Close does, at its first call
 }
@@ -49,7 +49,7 @@ func OpenConfig(cfg Config, opts ...Option) (c *Client, err error) {
 	if err != nil {
 		return nil, err
 	}
-	c = &Client{shared: shared{cfg: settings}}
+	c = &Client{clientCore: clientCore{cfg: settings}}
 	c.cfg.Place.Lines = new(backlog.Queue)
 	for _, o := range opts {
 		if o != nil {
@@ -65,8 +65,8 @@ func OpenConfig(cfg Config, opts ...Option) (c *Client, err error) {
 		}
 	}
 	c.places = place.NewShared(&c.cfg.Place)
-	c.pool = session.NewPool[*place.Session](&c.cfg.Place.Settings, connector)
-	c.local = local.NewQueues(&c.cfg.Settings, c.pool)
+	c.pool = session.NewPool[*place.WatchedDesk](&c.cfg.Place.Settings, connector)
+	c.local = local.NewQueues(&c.cfg.QueueSettings, c.pool)
 	c.deadlocks = deadlock.New(&c.cfg.Place, c.pool, c.local, c.cfg.deadlockTimeout)
 	place.Serve(c.places, c.pool, c.local.InUse)
 	c.end = sync.OnceValue(func() (err error) {
@@ -88,7 +88,7 @@ func (c *Client) useHooks() {
 		}
 	}
 	if f := c.hooks.Session; f != nil {
-		c.cfg.Place.Changed = func(s session.State) { f(SessionEvent(s)) }
+		c.cfg.Place.Changed = func(s session.Snapshot) { f(SessionEvent(s)) }
 	}
 }
 
@@ -202,7 +202,7 @@ func (c *Client) acquire(ctx context.Context, a *acquisition, refused error) (lo
 		if c.cfg.acquireStacks {
 			ctx = withStack(ctx)
 		}
-		a.client, a.request.Ctx, a.request.Caller = &c.shared, ctx, a
+		a.client, a.request.Ctx, a.request.Caller = &c.clientCore, ctx, a
 		if lock, err = c.acquireLock(ctx, a); lock != nil {
 			lock.setUp(a.async, a.request.Origin.Revocable, a.maxHold)
 		}
@@ -320,7 +320,7 @@ func observe(c *Client, f func(context.Context, []place.Want, bool)) (stop func(
 }
 
 // changeObservers replaces the list of observers, which acquisitions read without a mutex.
-func (s *shared) changeObservers(change func([]*observer) []*observer) {
+func (s *clientCore) changeObservers(change func([]*observer) []*observer) {
 	for {
 		old := s.observers.Load()
 		var list []*observer

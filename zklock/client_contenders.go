@@ -34,7 +34,7 @@ func (c *Client) Contenders(ctx context.Context, name string) (found []Contender
 
 // rank puts the contenders of all dialects into one order. Their sequence numbers come from one
 // counter, that of the lock's znode. Each recipe decides among its own nodes which of them hold.
-func rank(queued place.Queue) []Contender {
+func rank(queued place.Roster) []Contender {
 	var found []Contender
 	seqs := make(map[string]int64) // by their nodes
 	for _, same := range queued {

@@ -21,7 +21,7 @@ func (c *Client) Deadlocks(ctx context.Context) (found []*DeadlockError, err err
 	if c == nil || c.pool == nil {
 		return nil, errNoClient
 	}
-	err = c.lookAtWaits(ctx, func(ctx context.Context, s *place.Session) error {
+	err = c.lookAtWaits(ctx, func(ctx context.Context, s *place.WatchedDesk) error {
 		circles, err := c.deadlocks.Circles(ctx, s)
 		for _, circle := range circles {
 			found = append(found, newDeadlockError(circle))
@@ -52,7 +52,7 @@ func (c *Client) NestedWaits(ctx context.Context, locks []LockInfo) (found []Nes
 	for i, l := range locks {
 		paths[i] = l.Path
 	}
-	err = c.lookAtWaits(ctx, func(ctx context.Context, s *place.Session) error {
+	err = c.lookAtWaits(ctx, func(ctx context.Context, s *place.WatchedDesk) error {
 		edges, err := c.deadlocks.Edges(ctx, s, paths)
 		for _, e := range edges {
 			to := locks[e.Waiting]
@@ -67,7 +67,7 @@ func (c *Client) NestedWaits(ctx context.Context, locks []LockInfo) (found []Nes
 }
 
 // lookAtWaits calls look with a session that can read the register of waits.
-func (c *Client) lookAtWaits(ctx context.Context, look func(context.Context, *place.Session) error) error {
+func (c *Client) lookAtWaits(ctx context.Context, look func(context.Context, *place.WatchedDesk) error) error {
 	ctx, cancel := c.bound(ctx)
 	defer cancel()
 	patient, stop := c.pool.Patient(ctx, time.Now())

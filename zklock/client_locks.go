@@ -52,7 +52,7 @@ func (c *Client) Locks(ctx context.Context, prefix string) iter.Seq2[LockInfo, e
 			})
 		}
 		walk := place.Walk{Prefix: prefix, Operate: operate}
-		err := walk.Run(ctx, c.places, func(name, path string, q place.Queue, err error) bool {
+		err := walk.Run(ctx, c.places, func(name, path string, q place.Roster, err error) bool {
 			if err != nil {
 				return yield(LockInfo{Name: name, Path: path}, &Error{Op: "locks", Name: queue.Truncate(name, queue.MaxName), Err: err})
 			}

@@ -62,16 +62,16 @@ type Config struct {
 }
 
 // complete checks each setting, and fills in the defaults: afterwards 0 means never, or no limit.
-func (c *Config) complete() (config, error) {
+func (c *Config) complete() (clientSettings, error) {
 	for _, name := range slices.Sorted(maps.Keys(coreKeys)) {
 		if err := coreKeys[name].complete(c); err != nil {
-			return config{}, fmt.Errorf("key %q: %w", name, err)
+			return clientSettings{}, fmt.Errorf("key %q: %w", name, err)
 		}
 	}
 	dialect, _ := queue.ParseDialect(c.Dialect)
 	host, _ := os.Hostname() // "" if the system does not know one
-	cfg := config{
-		Settings: local.Settings{Place: place.Settings{
+	cfg := clientSettings{
+		QueueSettings: local.QueueSettings{Place: place.NodeSettings{
 			Settings: session.Settings{
 				Root:            cmp.Or(c.Root, defaultRoot),
 				SessionTimeout:  c.SessionTimeout,
@@ -99,22 +99,22 @@ func (c *Config) complete() (config, error) {
 		cfg.servers = c.Scheme + "://" + strings.Join(c.Hosts, ",")
 	}
 	if err := checkRoot(cfg.Place.Root); err != nil {
-		return config{}, err
+		return clientSettings{}, err
 	}
 	if err := cfg.Place.CheckTimeout(cfg.Place.SessionTimeout, "session_timeout"); err != nil {
-		return config{}, fmt.Errorf("key \"session_timeout\": %w", err)
+		return clientSettings{}, fmt.Errorf("key \"session_timeout\": %w", err)
 	}
 	if c.SessionDir != "" && c.Connector != nil {
-		return config{}, errors.New("key \"session_dir\" needs a driver that the client opens, and not a Connector: its files name the servers")
+		return clientSettings{}, errors.New("key \"session_dir\" needs a driver that the client opens, and not a Connector: its files name the servers")
 	}
 	if c.Keep > 0 && (c.HandoverLimit == 0 || c.HandoverTime == 0) {
-		return config{}, errors.New("key \"keep\" needs hand-over: raise handover_limit and handover_time above 0, or leave keep out")
+		return clientSettings{}, errors.New("key \"keep\" needs hand-over: raise handover_limit and handover_time above 0, or leave keep out")
 	}
 	return cfg, nil
 }
 
 // identify sets the access list, and a text about the client's identity.
-func (c *Config) identify(cfg *config) {
+func (c *Config) identify(cfg *clientSettings) {
 	access := "creator"
 	bySASL := c.Connector == nil && (c.DriverSettings["sasl"] != "" || len(cfg.driverOptions) > 0)
 	switch {

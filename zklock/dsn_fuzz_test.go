@@ -23,7 +23,7 @@ func FuzzURL(f *testing.F) {
 		if err == nil {
 			err = settings.setParams(u.Params, []string{"password_file", "tls_ca"})
 		}
-		var cfg config
+		var cfg clientSettings
 		if err == nil {
 			cfg, err = settings.complete()
 		}

@@ -24,7 +24,7 @@ import (
 // garbage collector finds it, the client logs a warning and counts it in [Stats]. A context made
 // with Lock.Context refers to the Lock, so it must be gone, too. With [WithAcquireStacks] the log
 // has where it was acquired.
-type Lock struct{ handle *handle }
+type Lock struct{ handle *lockHandle }
 
 // Name returns the lock's name; for All, the names joined by commas.
 func (l *Lock) Name() string { return l.handle.hold.Name() }

@@ -59,7 +59,7 @@ func (l *Lock) rejoin(a *acquisition) (*Lock, error) {
 // carried returns a Lock that ctx carries, that belongs to the client, and that has
 // one of the names wanted. It prefers one that is held to one that was lost, and returns
 // nil if there is neither. Released locks do not count.
-func carried(ctx context.Context, c *shared, wants []place.Want) *Lock {
+func carried(ctx context.Context, c *clientCore, wants []place.Want) *Lock {
 	var lost *Lock
 	for l := range carriedBy(ctx) {
 		has := func(w place.Want) bool { return find(l.handle.hold, w.Path) >= 0 }

@@ -21,7 +21,7 @@ func (r *revocation) reason() error {
 }
 
 // revokedAt returns when the lock was revoked; the zero time if it was not.
-func (hd *handle) revokedAt() (at time.Time) {
+func (hd *lockHandle) revokedAt() (at time.Time) {
 	hd.mu.Lock()
 	defer hd.mu.Unlock()
 	if hd.revoked != nil {
@@ -60,7 +60,7 @@ func (l *Lock) setUp(async, revocable bool, maxHold time.Duration) {
 
 // Revoke implements local.Handle: it asks the handle's caller to give the lock back, if that caller wants to be asked. Only
 // the first request has an effect. reason is a text of another client, so it is escaped.
-func (hd *handle) Revoke(reason string) {
+func (hd *lockHandle) Revoke(reason string) {
 	hd.mu.Lock()
 	r := hd.revoked
 	if r == nil || r.err != nil || hd.reason() != nil {

@@ -89,7 +89,7 @@ func (l *lockable) acquire(ctx context.Context, opts []AcquireOption, try bool) 
 	if c == nil { // then check has an error, and no hook is called
 		return nil, &Error{Op: "acquire", Name: queue.Truncate(l.name(), queue.MaxName), Err: l.check()}
 	}
-	a := &acquisition{request: local.Request{Name: l.name(), Request: place.Request{Mode: l.mode(), Wants: l.wants}}}
+	a := &acquisition{request: local.Request{Name: l.name(), Claim: place.Claim{Mode: l.mode(), Wants: l.wants}}}
 	for _, o := range opts {
 		if o != nil {
 			o.applyAcquire(a)

@@ -86,22 +86,22 @@ func WithAcquireStacks() Option { return openOption(func(c *Client) { c.cfg.acqu
 // same kind.
 type AcquireOption interface{ applyAcquire(*acquisition) }
 
-type acquireOption func(*acquisition)
+type acquisitionOption func(*acquisition)
 
-func (o acquireOption) applyAcquire(a *acquisition) { o(a) }
+func (o acquisitionOption) applyAcquire(a *acquisition) { o(a) }
 
 // WithWait bounds the wait: the acquisition fails with [ErrNotAcquired] when d has passed
 // since the call. Unlike a deadline of the context, it does not affect what the context is
 // used for afterwards. If d is zero or less, Acquire works like TryAcquire: it waits for no
 // other contender, but it may wait for a session and for replies of the ensemble.
 func WithWait(d time.Duration) AcquireOption {
-	return acquireOption(func(a *acquisition) { a.request.Wait, a.request.Try = d, d <= 0 })
+	return acquisitionOption(func(a *acquisition) { a.request.Wait, a.request.Try = d, d <= 0 })
 }
 
 // WithLabel writes a text into the queue node, such as a request id, which
 // [Client.Contenders] returns to other clients. It is cut at 256 bytes.
 func WithLabel(label string) AcquireOption {
-	return acquireOption(func(a *acquisition) { a.request.Origin.Label = queue.Truncate(label, queue.MaxLabel) })
+	return acquisitionOption(func(a *acquisition) { a.request.Origin.Label = queue.Truncate(label, queue.MaxLabel) })
 }
 
 // Reenter makes the acquisition join a lock that its context carries, instead of failing
@@ -112,7 +112,7 @@ func WithLabel(label string) AcquireOption {
 //
 // A writer cannot join a reader's lock, and an acquisition of several names can join a
 // lock only if that has all of them. Otherwise the acquisition fails with ErrDeadlock.
-func Reenter() AcquireOption { return acquireOption(func(a *acquisition) { a.rejoins = true }) }
+func Reenter() AcquireOption { return acquisitionOption(func(a *acquisition) { a.rejoins = true }) }
 
 // WithFailFast makes the acquisition fail with [ErrOutage] and [ErrUnavailable] as soon as
 // the client has been without a connection for almost all of connect_timeout. It fails at
@@ -124,7 +124,7 @@ func Reenter() AcquireOption { return acquireOption(func(a *acquisition) { a.rej
 // has no effect on an acquisition that waits for a holder, or behind another acquisition
 // of this client without the option.
 func WithFailFast() AcquireOption {
-	return acquireOption(func(a *acquisition) { a.request.FailFast = true })
+	return acquisitionOption(func(a *acquisition) { a.request.FailFast = true })
 }
 
 // WithFailBusy makes the acquisition fail with [ErrBusy] at once, and without a request, if the wait is known to be
@@ -135,14 +135,14 @@ func WithFailFast() AcquireOption {
 // Without the option such a caller waits in vain: the lock goes to as many callers a second with it as without it. With
 // it the caller learns at once that it is not served, and fewer goroutines wait.
 func WithFailBusy() AcquireOption {
-	return acquireOption(func(a *acquisition) { a.request.FailBusy = true })
+	return acquisitionOption(func(a *acquisition) { a.request.FailBusy = true })
 }
 
 // WithoutHandover makes the acquisition create its own queue node, and so get a token with its own
 // Zxid. The lock is not passed on between goroutines of the process, and not shared with other
 // readers of the process. This costs the round trips that a hand-over saves.
 func WithoutHandover() AcquireOption {
-	return acquireOption(func(a *acquisition) { a.request.Alone = true })
+	return acquisitionOption(func(a *acquisition) { a.request.Alone = true })
 }
 
 // WithAsyncRelease makes Release, and so [Do], return when the release has been handed to the
@@ -157,7 +157,9 @@ func WithoutHandover() AcquireOption {
 // client logs the loss. Other clients may see the lock as held for a moment after Release has
 // returned, or until the session expires if the process is killed in that moment. If several Locks
 // hold one queue node, the option counts for the last one that is released.
-func WithAsyncRelease() AcquireOption { return acquireOption(func(a *acquisition) { a.async = true }) }
+func WithAsyncRelease() AcquireOption {
+	return acquisitionOption(func(a *acquisition) { a.async = true })
+}
 
 // WithRevocable makes the client watch for requests to give the lock back: see
 // [Client.Revoke]. When there is one, [Lock.Revoked] is closed, and the contexts of
@@ -173,7 +175,7 @@ func WithAsyncRelease() AcquireOption { return acquireOption(func(a *acquisition
 // Without the option the client learns of a request only when it reads the node for another
 // reason, and then does not pass the node on.
 func WithRevocable() AcquireOption {
-	return acquireOption(func(a *acquisition) { a.request.Origin.Revocable = true })
+	return acquisitionOption(func(a *acquisition) { a.request.Origin.Revocable = true })
 }
 
 // WithMaxHold ends the contexts of [Lock.Context] and [Do] when the lock was held for d, with [ErrMaxHold] as the cause, and
@@ -182,7 +184,7 @@ func WithRevocable() AcquireOption {
 // protects. A caller that cannot end its work should end the process. With zero or less the time is not limited, which
 // is the default. Of several Locks on one queue node, by [Reenter], each has its own limit.
 func WithMaxHold(d time.Duration) AcquireOption {
-	return acquireOption(func(a *acquisition) { a.maxHold = d })
+	return acquisitionOption(func(a *acquisition) { a.maxHold = d })
 }
 
 // WithCandidacy says that the acquisition is meant to wait for long, and the lock to be held for
@@ -198,7 +200,7 @@ func WithMaxHold(d time.Duration) AcquireOption {
 // The option implies [WithoutHandover], so that the queue node has one holder only. It changes
 // nothing else about the lock, and costs no request.
 func WithCandidacy() AcquireOption {
-	return acquireOption(func(a *acquisition) { a.request.Candidacy, a.request.Alone = true, true })
+	return acquisitionOption(func(a *acquisition) { a.request.Candidacy, a.request.Alone = true, true })
 }
 
 // WithMaxWaiters makes the acquisition fail with [ErrTooManyWaiters] if it would have to
@@ -209,5 +211,5 @@ func WithCandidacy() AcquireOption {
 //
 // The smaller of n and the URL's max_waiters counts. n must be positive; other values set no limit.
 func WithMaxWaiters(n int) AcquireOption {
-	return acquireOption(func(a *acquisition) { a.request.MaxWaiters = max(n, 0) })
+	return acquisitionOption(func(a *acquisition) { a.request.MaxWaiters = max(n, 0) })
 }

@@ -14,6 +14,19 @@ import (
 // core has the folders of the core's packages, below the folder of the public one.
 var core = []string{".", "internal/deadlock", "internal/local", "internal/place", "internal/session", "internal/queue", "internal/lease"}
 
+// words has the folders whose types are named once: the core, and what every package of it speaks of.
+var words = append(slices.Clone(core), "internal/errs", "internal/hook", "driver")
+
+// walked returns the folders, below the module's, whose functions a reader of an Acquire goes through.
+func walked() (folders []string) {
+	for _, folder := range words {
+		if folder != "driver" { // a caller reads its contract
+			folders = append(folders, filepath.Join("zklock", folder))
+		}
+	}
+	return folders
+}
+
 // reportCore prints what a reader has to keep in mind of each package of the core: lines, types,
 // and the largest circles of files and of types. Then it prints the fields of session.Session that other
 // packages can reach.

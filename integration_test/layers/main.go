@@ -18,7 +18,14 @@ func main() {
 	dir := flag.String("dir", "zklock", "the package's folder")
 	design := flag.String("design", "", "the document with the table of layers (default: DESIGN.md in the package's folder)")
 	calls := flag.Bool("calls", false, "list every call from file to file")
+	walk := flag.Bool("walk", false, "record an Acquire and a Release, and print what a reader of their calls goes through; with -calls the calls, too")
 	flag.Parse()
+	if *walk {
+		if err := reportWalk(os.Stdout, filepath.Dir(*dir), *calls); err != nil {
+			log.Fatal(err)
+		}
+		return
+	}
 	if *design == "" {
 		*design = filepath.Join(*dir, "DESIGN.md")
 	}

@@ -17,7 +17,7 @@ type Edge struct {
 
 // Edges returns the registered waits among the locks with some paths, in the order of their registrations. It
 // reads on a session, and changes nothing: the names of the registrations are enough.
-func (d *Detector) Edges(ctx context.Context, s *place.Session, paths []string) (edges []Edge, err error) {
+func (d *Detector) Edges(ctx context.Context, s *place.WatchedDesk, paths []string) (edges []Edge, err error) {
 	if err := d.sync(ctx, s); err != nil {
 		return nil, err
 	}
@@ -48,7 +48,7 @@ func (d *Detector) Edges(ctx context.Context, s *place.Session, paths []string) 
 // Circles returns the circles of registered waits that exist at a moment of the call, each from the wait
 // that was registered last. Of several circles with the same last wait it returns one of the shortest. It
 // reads on a session, and changes nothing.
-func (d *Detector) Circles(ctx context.Context, s *place.Session) (circles [][]Link, err error) {
+func (d *Detector) Circles(ctx context.Context, s *place.WatchedDesk) (circles [][]Link, err error) {
 	v := &reading{register: &d.register, s: s}
 	if err := v.sync(ctx, s); err != nil { // else it may list what is over
 		return nil, err

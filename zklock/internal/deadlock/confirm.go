@@ -24,7 +24,7 @@ type Link struct {
 // reading is what one look knows: the waits that are listed, and how to find out more of them.
 type reading struct {
 	*register
-	s      *place.Session
+	s      *place.WatchedDesk
 	own    map[id]*registration // of this client
 	g      *graph
 	listed bool // the register was listed once more
@@ -67,7 +67,7 @@ func (c *standing) transaction(path string) (ops []driver.Op) {
 
 // stood reports whether what some checks are about was as they say when a transaction of this session was applied, of
 // which they were no part. It reads that: none of it comes back, so what is so now was so then.
-func (g *register) stood(ctx context.Context, s *place.Session, checks []driver.Op) bool {
+func (g *register) stood(ctx context.Context, s *place.WatchedDesk, checks []driver.Op) bool {
 	return together(len(checks), func(i int) error {
 		n, err := s.Session.Read(ctx, "register", checks[i].Path)
 		if err == nil && checks[i].Version != driver.AnyVersion && checks[i].Version != n.Stat.Version {
@@ -293,7 +293,7 @@ func (v *reading) read(ctx context.Context, e described) (driver.Node, queue.Mod
 }
 
 // read reads a queue node, and as what kind it counts. A node that is gone, or not known, has no transaction.
-func (g *register) read(ctx context.Context, s *place.Session, e described) (driver.Node, queue.Mode, error) {
+func (g *register) read(ctx context.Context, s *place.WatchedDesk, e described) (driver.Node, queue.Mode, error) {
 	if e.Node == "" {
 		return driver.Node{}, 0, nil
 	}
@@ -311,7 +311,7 @@ func (g *register) read(ctx context.Context, s *place.Session, e described) (dri
 
 // find returns the name of the node of a queue that a transaction has created; "" if there is none. A node that
 // stands behind another one was created after it, so find reads few of them.
-func (g *register) find(ctx context.Context, s *place.Session, path string, zxid int64) (node string, err error) {
+func (g *register) find(ctx context.Context, s *place.WatchedDesk, path string, zxid int64) (node string, err error) {
 	var names []string
 	err = s.Session.Repeat(ctx, "register", func(ctx context.Context, ds driver.Session) error {
 		names, _, err = ds.Children(ctx, g.cfg.Root+path)

@@ -21,15 +21,15 @@ type Waiter interface {
 	Wanted() *local.Request
 
 	// Holds returns what the context of the acquisition holds now, of locks below the client's root.
-	Holds() []Hold
+	Holds() []Carried
 
 	// Deadlock ends the wait, because of a circle of waits of which it is the first.
 	Deadlock(circle []Link)
 }
 
-// Hold is a lock that a nested wait's context carries.
-type Hold struct {
-	Nodes  []local.Node
+// Carried is a lock that a nested wait's context carries.
+type Carried struct {
+	Nodes  []local.NamedNode
 	Handle local.Handle // nil for a lock of a caller in another process
 	By     *Detector    // of the handle's client
 }
@@ -38,7 +38,7 @@ type Hold struct {
 type listing struct {
 	*registration
 	waiter Waiter
-	holds  []Hold       // the locks that the waiter's context carries
+	holds  []Carried    // the locks that the waiter's context carries
 	own    *place.Place // with which the wait stood in the queue of ZooKeeper; another one has other points
 	before *listing     // of the same wait, until this one takes its place; nil: there was none
 	past   *history     // of the wait
@@ -88,7 +88,7 @@ type Detector struct {
 
 	mu     mutex.Mutex[mutex.Inner]
 	begun  bool                        // guarded by mu
-	waits  map[Waiter]nestedWait       // guarded by mu
+	waits  map[Waiter]waiterRecord     // guarded by mu
 	listed map[local.Handle][]*listing // guarded by mu; those that list a lock of this client
 	lists  atomic.Int32                // how many entries listed has; changed under mu
 
@@ -100,15 +100,15 @@ type Detector struct {
 	lastRound  time.Time // when the last one has ended
 }
 
-// nestedWait is what a detector keeps of a waiter. It has at most 128 bytes: a map allocates larger elements one by
+// waiterRecord is what a detector keeps of a waiter. It has at most 128 bytes: a map allocates larger elements one by
 // one.
-type nestedWait struct {
+type waiterRecord struct {
 	since   time.Time
-	own     *place.Place    // see local.Queues.Behind
-	nearest place.Contender // as own
-	reg     *listing        // nil: it has none
-	past    *history        // nil before the first round after deadlock_timeout
-	unknown bool            // it was counted in Detector.Unknown
+	own     *place.Place // see local.Queues.Behind
+	nearest place.NodeID // as own
+	reg     *listing     // nil: it has none
+	past    *history     // nil before the first round after deadlock_timeout
+	unknown bool         // it was counted in Detector.Unknown
 }
 
 // Times of a detector.
@@ -121,18 +121,18 @@ const (
 )
 
 // New returns the detector of a client. Nested waits that last for timeout are registered; 0: none is.
-func New(cfg *place.Settings, pool *session.Pool[*place.Session], queues *local.Queues, timeout time.Duration) *Detector {
+func New(cfg *place.NodeSettings, pool *session.Pool[*place.WatchedDesk], queues *local.Queues, timeout time.Duration) *Detector {
 	return &Detector{
 		register: register{cfg: cfg, pool: pool, path: cfg.Root + "/" + queue.WaitsName},
 		local:    queues, timeout: timeout, client: rand.Uint64(),
 		wake:   make(chan struct{}, 1),
-		waits:  make(map[Waiter]nestedWait),
+		waits:  make(map[Waiter]waiterRecord),
 		listed: make(map[local.Handle][]*listing),
 	}
 }
 
 // Waits notes that a nested acquisition waits, and where: see local.Queues.Behind.
-func (d *Detector) Waits(w Waiter, own *place.Place, nearest place.Contender) {
+func (d *Detector) Waits(w Waiter, own *place.Place, nearest place.NodeID) {
 	if d.timeout == 0 {
 		return
 	}

@@ -16,8 +16,8 @@ import (
 
 // register is the znode that has the registrations.
 type register struct {
-	cfg  *place.Settings
-	pool *session.Pool[*place.Session]
+	cfg  *place.NodeSettings
+	pool *session.Pool[*place.WatchedDesk]
 	path string
 
 	refusedAt atomic.Pointer[time.Time] // when the servers have last refused to make, list or delete registrations
@@ -36,11 +36,11 @@ type registration struct {
 	wait   namedWait
 	data   []byte // of the znode
 
-	on       *place.Session // the session that makes it; nil if there was none
-	made     chan struct{}  // closed when wait.node is set, or will not be
-	bytes    int            // what it takes in the transaction that ends its session
-	full     bool           // no session had room for it, or the servers do not read it
-	doubtful bool           // it may exist although wait.node is not set
+	on       *place.WatchedDesk // the session that makes it; nil if there was none
+	made     chan struct{}      // closed when wait.node is set, or will not be
+	bytes    int                // what it takes in the transaction that ends its session
+	full     bool               // no session had room for it, or the servers do not read it
+	doubtful bool               // it may exist although wait.node is not set
 	removal  removal
 	gone     chan struct{} // closed when the znode is gone, or goes with its session
 	removed  func()        // called when gone is closed; may be nil
@@ -115,7 +115,7 @@ func (g *register) create(ctx context.Context, all []*registration) (doubt bool,
 
 // enter counts registrations as those of one session, the first of them and as many more as it has room for, and
 // returns their number; 0 if there is no session for them.
-func (g *register) enter(ctx context.Context, regs []*registration) (s *place.Session, n int) {
+func (g *register) enter(ctx context.Context, regs []*registration) (s *place.WatchedDesk, n int) {
 	for _, r := range regs {
 		r.bytes = session.EphemeralSize(len(g.path) + 1 + len(r.wait.encode()) + seqSize)
 	}
@@ -137,7 +137,7 @@ func (g *register) enter(ctx context.Context, regs []*registration) (s *place.Se
 
 // submit sends the creates of the registrations that have no znode yet, and certainly none. missing reports that
 // there is no register.
-func (g *register) submit(ctx context.Context, s *place.Session, regs []*registration, doubt *bool, denied *error) (missing bool) {
+func (g *register) submit(ctx context.Context, s *place.WatchedDesk, regs []*registration, doubt *bool, denied *error) (missing bool) {
 	writes := make([]*session.Write, len(regs))
 	for i, r := range regs {
 		if r.wait.node == "" && !r.doubtful { // TestRegisterThatGoesWhileACreateIsInDoubt
@@ -169,7 +169,7 @@ func (g *register) submit(ctx context.Context, s *place.Session, regs []*registr
 }
 
 // make creates the register, as a container if the servers have those.
-func (g *register) make(ctx context.Context, s *place.Session) error {
+func (g *register) make(ctx context.Context, s *place.WatchedDesk) error {
 	err := s.Session.Repeat(ctx, "register", func(ctx context.Context, ds driver.Session) error {
 		_, err := ds.Create(ctx, g.path, nil, driver.Container, g.cfg.ACL)
 		if errors.Is(err, driver.ErrUnimplemented) {
@@ -257,7 +257,7 @@ func (g *register) deleteAll(all []*registration) {
 
 // removeIf removes a registration that is being judged, in a transaction, which fails if one of its checks does. It
 // reports whether it has, and for the judgement alone.
-func (g *register) removeIf(ctx context.Context, s *place.Session, r *registration, ops []driver.Op) bool {
+func (g *register) removeIf(ctx context.Context, s *place.WatchedDesk, r *registration, ops []driver.Op) bool {
 	w := &session.Write{Kind: "unregister", Ctx: ctx, Ops: ops}
 	s.Session.Submit(w)
 	<-w.Done // within the time of a request
@@ -328,7 +328,7 @@ func (g *register) deleteOnce(r *registration) error {
 
 // deleteNode deletes the znode of a registration. It returns when that is confirmed, or refused, or the
 // session has ended.
-func (g *register) deleteNode(s *place.Session, node string) error {
+func (g *register) deleteNode(s *place.WatchedDesk, node string) error {
 	return s.Session.Repeat(s.Session.Context(), "unregister", func(ctx context.Context, ds driver.Session) error {
 		err := ds.Delete(ctx, g.path+"/"+node, driver.AnyVersion)
 		if errors.Is(err, driver.ErrNoNode) {
@@ -339,12 +339,12 @@ func (g *register) deleteNode(s *place.Session, node string) error {
 }
 
 // sync returns when the server has applied all that was committed before.
-func (g *register) sync(ctx context.Context, s *place.Session) error {
+func (g *register) sync(ctx context.Context, s *place.WatchedDesk) error {
 	return s.Session.Repeat(ctx, "sync", func(ctx context.Context, ds driver.Session) error { return ds.Sync(ctx, g.path) })
 }
 
 // list returns the waits that are registered. What it does not understand it leaves out.
-func (g *register) list(ctx context.Context, s *place.Session) (waits []*namedWait, err error) {
+func (g *register) list(ctx context.Context, s *place.WatchedDesk) (waits []*namedWait, err error) {
 	err = s.Session.Repeat(ctx, "register", func(ctx context.Context, ds driver.Session) error {
 		names, _, err := ds.Children(ctx, g.path)
 		if errors.Is(err, driver.ErrNoNode) {

@@ -16,8 +16,8 @@ import (
 
 // Nested is a nested wait at a moment.
 type Nested struct {
-	Behind []local.Behind // what it stands behind
-	Held   []local.Node   // what its context holds, each node once; a Node is "" if only a caller in another process knows it
+	Behind []local.Behind    // what it stands behind
+	Held   []local.NamedNode // what its context holds, each node once; a Node is "" if only a caller in another process knows it
 	Label  string
 	Trace  string
 }

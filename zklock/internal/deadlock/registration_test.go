@@ -11,8 +11,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
-func node(name string, zxid int64) local.Node {
-	return local.Node{Contender: place.Contender{Path: "/root/" + name, Node: "n" + name, Zxid: zxid, Mode: queue.Exclusive}, Name: name}
+func node(name string, zxid int64) local.NamedNode {
+	return local.NamedNode{NodeID: place.NodeID{Path: "/root/" + name, Node: "n" + name, Zxid: zxid, Mode: queue.Exclusive}, Name: name}
 }
 
 func TestNameOfARegistration(t *testing.T) {
@@ -26,7 +26,7 @@ func TestNameOfARegistration(t *testing.T) {
 			}
 		}
 	}
-	n := Nested{Behind: make([]local.Behind, maxMarks), Held: []local.Node{node("x", 1)}}
+	n := Nested{Behind: make([]local.Behind, maxMarks), Held: []local.NamedNode{node("x", 1)}}
 	if _, ok := newWait("/root", id{}, &n); ok {
 		t.Error("a registration with too many points")
 	}
@@ -43,7 +43,7 @@ func TestNameThatIsNotUnderstoodIsKept(t *testing.T) {
 }
 
 func TestDataOfARegistration(t *testing.T) {
-	n := Nested{Behind: []local.Behind{{Node: node("y", 20), Itself: true}}, Held: []local.Node{node("x", 10)}, Label: strings.Repeat("l", 1000)}
+	n := Nested{Behind: []local.Behind{{Node: node("y", 20), Itself: true}}, Held: []local.NamedNode{node("x", 10)}, Label: strings.Repeat("l", 1000)}
 	w, _ := newWait("/root", id{1, 2}, &n)
 	if w.behind[0].zxid != 21 || w.held[0].zxid != 10 {
 		t.Errorf("%+v", w)
@@ -63,7 +63,7 @@ func TestDataOfARegistration(t *testing.T) {
 
 // FuzzRegistration: no child of the register, whatever it is called and contains, does any harm.
 func FuzzRegistration(f *testing.F) {
-	n := Nested{Behind: []local.Behind{{Node: node("y", 20)}}, Held: []local.Node{node("x", 10)}}
+	n := Nested{Behind: []local.Behind{{Node: node("y", 20)}}, Held: []local.NamedNode{node("x", 10)}}
 	w, _ := newWait("/root", id{1, 2}, &n)
 	f.Add(w.encode()+"0000000001", describe("/root", "h", 5, &n).encode())
 	f.Add("w1--0000000001", []byte("{}"))

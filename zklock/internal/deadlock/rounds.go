@@ -129,7 +129,7 @@ func (r *listing) fill(w local.Waiting, behind []local.Behind) {
 	if w.Own != nil && len(w.Request.Wants) > 1 { // others wait for its nodes for the names that would be free; TestAllWaitsInACircle
 		own, _ := w.Own.Contenders()
 		for i, c := range own {
-			holds = append(holds, Hold{Nodes: []local.Node{{Contender: c, Name: w.Request.Wants[i].Name}}})
+			holds = append(holds, Carried{Nodes: []local.NamedNode{{NodeID: c, Name: w.Request.Wants[i].Name}}})
 		}
 	}
 	for _, h := range holds {
@@ -162,7 +162,7 @@ func (d *Detector) prepare(r *listing) bool {
 // lists was released.
 func (d *Detector) adopt(r *listing) bool {
 	d.note(r, true)
-	held := !slices.ContainsFunc(r.holds, func(h Hold) bool { return h.Handle != nil && !h.Handle.Held() })
+	held := !slices.ContainsFunc(r.holds, func(h Carried) bool { return h.Handle != nil && !h.Handle.Held() })
 	d.mu.Lock()
 	n, waits := d.waits[r.waiter]
 	if waits && held {
@@ -302,7 +302,7 @@ func (d *Detector) known(listed []*namedWait, own map[id]*listing) []*namedWait 
 
 // deleteStrays deletes registrations of this client that no wait has. Creates whose outcomes were not known
 // have left them.
-func (d *Detector) deleteStrays(s *place.Session, all []*namedWait, own map[id]*listing) {
+func (d *Detector) deleteStrays(s *place.WatchedDesk, all []*namedWait, own map[id]*listing) {
 	if time.Now().After(d.doubtUntil) {
 		return
 	}

@@ -85,12 +85,12 @@ func newAgent(client users, c crew, p *patience, left *place.Place, of *Request)
 	case left.Desk.Session.IsOver(), creates == nil && !left.Granted.IsZero(), next == nil && (creates == nil || !creates.Sent()): // TestCreateOfACallerThatLeavesGoesToTheNext
 		return nil
 	}
-	a := &agent{client: client, crew: c, comes: make(chan struct{}, 1), creates: creates, request: Request{Request: of.Request, Name: of.Name, apart: of.apart}}
+	a := &agent{client: client, crew: c, comes: make(chan struct{}, 1), creates: creates, request: Request{Claim: of.Claim, Name: of.Name, apart: of.apart}}
 	r := &a.request
 	switch {
 	case next == nil:
 	case creates == nil:
-		r.Request = next.r.Request
+		r.Claim = next.r.Claim
 	default: // what its nodes are for stays, also if they have to be created once more
 		r.Ctx, r.Origin = next.r.Ctx, next.r.Origin
 	}
@@ -113,7 +113,7 @@ func (a *agent) run(start *place.Place) {
 		defer time.AfterFunc(severalFor, a.cancel).Stop() // TestCircleThroughAnAgentEnds
 	}
 	patient, cancel := a.client.patient(r.ctx)
-	left, err := place.Attempt{Session: start.Session(), Request: &r.Request, By: a}.Take(r.ctx, patient, cancel, start)
+	left, err := place.Attempt{Desk: start.Session(), Claim: &r.Claim, By: a}.Take(r.ctx, patient, cancel, start)
 	a.cancel()
 	a.crew.Lock()
 	a.chooseLocked(nil)
@@ -220,7 +220,7 @@ func (a *agent) NewHold(p *place.Place) place.Holder {
 			return nil
 		}
 	}
-	h := (*requester)(a.chosen.r).NewHold(p).(*Hold)
+	h := (*claimant)(a.chosen.r).NewHold(p).(*Hold)
 	a.crew.Lock()
 	defer a.crew.Unlock()
 	h.admitted = a.crew.holdsLocked(a, h)

@@ -7,23 +7,23 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
-// Node is a queue node and the lock that it is for.
-type Node struct {
-	place.Contender
+// NamedNode is a queue node and the lock that it is for.
+type NamedNode struct {
+	place.NodeID
 	Name string // of the lock
 }
 
 // Behind is a point in the queue of a name. A request that stands behind it waits for all contenders
 // ahead of it whose kinds its Mode excludes, and for the node itself if Itself is set.
 type Behind struct {
-	Node   Node
+	Node   NamedNode
 	Itself bool
 }
 
 // waitingPlace is where the leader waits in ZooKeeper's queue.
 type waitingPlace struct {
-	own     *place.Place    // the leader's; nil: as far as the local queue knows, the leader does not wait
-	nearest place.Contender // the contender that the leader waits for
+	own     *place.Place // the leader's; nil: as far as the local queue knows, the leader does not wait
+	nearest place.NodeID // the contender that the leader waits for
 }
 
 // points returns the points that a request stands behind while it waits for its turn with that place, in each of the
@@ -46,11 +46,11 @@ func (s *waitingPlace) points(names []place.Want, modes queue.Modes) (all []Behi
 		covers := false
 		for m := range modesOf(as) {
 			c.Mode = m
-			all = append(all, Behind{Node: Node{c, names[i].Name}})
+			all = append(all, Behind{Node: NamedNode{c, names[i].Name}})
 			covers = covers || m.Covers(s.nearest.Mode)
 		}
 		if c.Path == s.nearest.Path && s.nearest.Zxid != 0 && !covers {
-			all = append(all, Behind{Node: Node{s.nearest, names[i].Name}})
+			all = append(all, Behind{Node: NamedNode{s.nearest, names[i].Name}})
 		}
 	}
 	return all, true

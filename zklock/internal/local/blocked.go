@@ -12,7 +12,7 @@ import (
 type Waiting struct {
 	Request *Request
 	Own     *place.Place
-	Nearest place.Contender
+	Nearest place.NodeID
 }
 
 // Behind returns what each of these requests stands behind. There is nothing if it has left the queue, or if
@@ -69,7 +69,7 @@ func (q *Queue) behind(requests iter.Seq[*Request], of map[*Request]int, all [][
 	}
 	lead, leads, held := q.lead, q.leader != nil, q.current
 	q.mu.Unlock()
-	var nodes []Node
+	var nodes []NamedNode
 	stays := true
 	if held != nil && !held.IsOver() {
 		nodes, stays = held.Nodes()

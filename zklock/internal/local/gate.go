@@ -30,9 +30,9 @@ import (
 // Invariants:
 //   - The gate lets a request through for all of its names at once, when each has room. So a request at the gate waits
 //     for those that were let through on a name without room, and for nothing else: see points.
-//   - A request that was let through has an entry while it is under way, or while an agent goes on with it. Its hold
-//     keeps the entry until the hold is over, unless it is a reader's. What removes an entry lets the next through.
-//   - The gate notes a reader's entry only where a request has waited, until the reader has a hold. So readers that
+//   - A request that was let through has an admission while it is under way, or while an agent goes on with it. Its hold
+//     keeps the admission until the hold is over, unless it is a reader's. What removes an admission lets the next through.
+//   - The gate notes a reader's admission only where a request has waited, until the reader has a hold. So readers that
 //     hold keep nothing out. A writer waits at the gate for readers only while their requests are under way, and never
 //     while they wait for others: see prefersReaders. A reader waits for readers only while callers give up.
 //   - The gate lets the first request that waits for a name through first, unless that request waits for another name,
@@ -189,14 +189,14 @@ func (g *gate) took(r *Request, since time.Time, left *place.Place, err error) {
 // endLocked ends an attempt of what was let through: got holds from now on; or else an agent goes on with the
 // place left, if that is of use, or others are let through.
 func (g *gate) endLocked(names []*separate, r *Request, got *Hold, left *place.Place) {
-	behind := slices.ContainsFunc(entriesOf(names, r), func(e *entry) bool { return e.at != nil })
+	behind := slices.ContainsFunc(admissionsOf(names, r), func(e *admission) bool { return e.at != nil })
 	if got != nil {
 		g.askedLocked(r, true, behind)
 		read := false
 		for i, s := range names {
-			read = s != nil && !counts(&r.Wants[i]) && s.leaveLocked(&r.Wants[i], func(e *entry) bool { return e.r == r }) || read
+			read = s != nil && !counts(&r.Wants[i]) && s.leaveLocked(&r.Wants[i], func(e *admission) bool { return e.r == r }) || read
 		}
-		for _, e := range entriesOf(names, r) {
+		for _, e := range admissionsOf(names, r) {
 			e.r, e.at = nil, nil
 		}
 		if read {
@@ -208,7 +208,7 @@ func (g *gate) endLocked(names []*separate, r *Request, got *Hold, left *place.P
 		q := firstOf(names, r.Wants)
 		if q.crowd != nil {
 			if a := newAgent(g.client, gateCrew{g, q}, &q.crowd.patience, left, r); a != nil {
-				for _, e := range entriesOf(names, r) {
+				for _, e := range admissionsOf(names, r) {
 					e.r, e.hold, e.at = &a.request, nil, nil
 				}
 				q.crowd.agents = append(q.crowd.agents, a)
@@ -218,7 +218,7 @@ func (g *gate) endLocked(names []*separate, r *Request, got *Hold, left *place.P
 		left.Remove() // before the creates of the next
 	}
 	g.askedLocked(r, false, behind)
-	g.leaveLocked(names, r.Wants, func(e *entry) bool { return e.r == r })
+	g.leaveLocked(names, r.Wants, func(e *admission) bool { return e.r == r })
 }
 
 // enter lets a request through, or returns the ticket with which it waits. A request whose kind conflicts with

@@ -10,16 +10,16 @@ import (
 
 // separate is what the gate knows of a name.
 type separate struct {
-	permits int32    // guarded by the gate's mu; the least number that what was let through asks for; 0: it is not for permits
-	differ  bool     // guarded by the gate's mu; requests may ask for different numbers of permits
-	through []entry  // guarded by the gate's mu; what was let through
-	one     [1]entry // the array of through at first
-	crowd   *crowd   // guarded by the gate's mu; made when something has to wait
+	permits int32        // guarded by the gate's mu; the least number that what was let through asks for; 0: it is not for permits
+	differ  bool         // guarded by the gate's mu; requests may ask for different numbers of permits
+	through []admission  // guarded by the gate's mu; what was let through
+	one     [1]admission // the array of through at first
+	crowd   *crowd       // guarded by the gate's mu; made when something has to wait
 }
 
-// entry is what was let through on a name.
-type entry struct {
-	r    *Request      // nil: hold is live. Then the entry must not keep the caller's Lock from being collected
+// admission is what was let through on a name.
+type admission struct {
+	r    *Request      // nil: hold is live. Then the admission must not keep the caller's Lock from being collected
 	hold *Hold         // the newest that was made for it; nil: it has had no turn yet
 	at   *waitingPlace // where it waits in ZooKeeper's queue; nil: it does not, as far as is known
 }
@@ -43,7 +43,7 @@ func (s *separate) isIdle(now time.Time) bool {
 }
 
 // want returns what was let through wants of a name.
-func (e *entry) want(path string) *place.Want {
+func (e *admission) want(path string) *place.Want {
 	wants := []place.Want(nil)
 	if e.r != nil {
 		wants = e.r.Wants
@@ -64,7 +64,7 @@ const maxBatch = 16
 // hasRoom reports whether one more may be let through on a name, if the hold instead was gone: see isFull.
 func (s *separate) hasRoom(w *place.Want, instead *Hold, limit int) bool {
 	if !counts(w) {
-		return (s.readers() < maxReaders || !s.pressed()) && !slices.ContainsFunc(s.through, func(e entry) bool { // TestFewReadersThatGiveUpHaveNodes
+		return (s.readers() < maxReaders || !s.pressed()) && !slices.ContainsFunc(s.through, func(e admission) bool { // TestFewReadersThatGiveUpHaveNodes
 			return (instead == nil || e.hold != instead) && e.want(w.Path).Kind.Mode.Excludes(w.Kind.Mode)
 		})
 	}
@@ -104,7 +104,7 @@ func (s *separate) asksFor(w *place.Want) {
 // isFull reports whether as many were let through as can hold together, up to a limit that is at most what was let through asks for.
 func (s *separate) isFull(instead *Hold, limit int) bool {
 	through := len(s.through) - s.readers()
-	if instead != nil && slices.ContainsFunc(s.through, func(e entry) bool { return e.hold == instead }) {
+	if instead != nil && slices.ContainsFunc(s.through, func(e admission) bool { return e.hold == instead }) {
 		through--
 	}
 	if s.permits > 0 {
@@ -131,5 +131,5 @@ func (s *separate) readers() int {
 func (s *separate) prefersReaders() bool {
 	c := s.crowd
 	return c != nil && c.readers > 0 && c.batch < maxBatch && c.takers < c.line.Len() && s.pressed() && // TestReadersThatGiveUpStarveNoWriter
-		slices.ContainsFunc(s.through, func(e entry) bool { return e.r != nil && e.at == nil })
+		slices.ContainsFunc(s.through, func(e admission) bool { return e.r != nil && e.at == nil })
 }

@@ -34,13 +34,13 @@ func enterLocked(names []*separate, r *Request) {
 		if s.through == nil {
 			s.through = s.one[:0]
 		}
-		s.through = append(s.through, entry{r: r})
+		s.through = append(s.through, admission{r: r})
 		r.admitted = true
 	}
 }
 
-// entriesOf returns the entries of a request.
-func entriesOf(names []*separate, r *Request) (all []*entry) {
+// admissionsOf returns the entries of a request.
+func admissionsOf(names []*separate, r *Request) (all []*admission) {
 	for _, q := range names {
 		for i := 0; q != nil && i < len(q.through); i++ {
 			if e := &q.through[i]; e.r == r {
@@ -52,7 +52,7 @@ func entriesOf(names []*separate, r *Request) (all []*entry) {
 }
 
 // leaveLocked takes the entries of a request or a hold out, and lets others through.
-func (g *gate) leaveLocked(names []*separate, wants []place.Want, is func(*entry) bool) {
+func (g *gate) leaveLocked(names []*separate, wants []place.Want, is func(*admission) bool) {
 	for i, s := range names {
 		if s != nil {
 			s.leaveLocked(&wants[i], is)
@@ -61,9 +61,9 @@ func (g *gate) leaveLocked(names []*separate, wants []place.Want, is func(*entry
 	g.serveLocked(names)
 }
 
-// leaveLocked takes an entry out, if there is one.
-func (s *separate) leaveLocked(w *place.Want, is func(*entry) bool) bool {
-	at := slices.IndexFunc(s.through, func(e entry) bool { return is(&e) })
+// leaveLocked takes an admission out, if there is one.
+func (s *separate) leaveLocked(w *place.Want, is func(*admission) bool) bool {
+	at := slices.IndexFunc(s.through, func(e admission) bool { return is(&e) })
 	if at < 0 {
 		return false
 	}
@@ -204,7 +204,7 @@ func (g *gate) admitLocked(tk *ticket, instead *Hold) {
 	for _, q := range names {
 		for i := 0; q != nil && i < len(q.through); i++ {
 			if e := &q.through[i]; e.hold == instead {
-				*e = entry{r: tk.r}
+				*e = admission{r: tk.r}
 			}
 		}
 	}
@@ -236,7 +236,7 @@ func (g *gate) holds(r *Request, h *Hold) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	names := g.names(new(few)[:0], r.Wants)
-	for _, e := range entriesOf(names, r) {
+	for _, e := range admissionsOf(names, r) {
 		e.hold = h
 	}
 }
@@ -247,7 +247,7 @@ func (g *gate) pass(h *Hold) (taken bool) {
 	defer g.mu.Unlock()
 	names := g.names(new(few)[:0], h.wants)
 	first := firstOf(names, h.wants)
-	if first.crowd == nil || !slices.ContainsFunc(first.through, func(e entry) bool { return e.hold == h }) {
+	if first.crowd == nil || !slices.ContainsFunc(first.through, func(e admission) bool { return e.hold == h }) {
 		return false // nothing waits, or the hold is a reader's by now
 	}
 	tk := g.nextLocked(first, h)
@@ -266,7 +266,7 @@ func (g *gate) leaves(h *Hold) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	names := g.names(new(few)[:0], h.wants)
-	g.leaveLocked(names, h.wants, func(e *entry) bool { return e.hold == h })
+	g.leaveLocked(names, h.wants, func(e *admission) bool { return e.hold == h })
 }
 
 // meets notes where a request that was let through waits in ZooKeeper's queue.
@@ -278,7 +278,7 @@ func (g *gate) meets(r *Request, at waitingPlace) {
 
 func (g *gate) meetsLocked(r *Request, at waitingPlace) {
 	names := g.names(new(few)[:0], r.Wants)
-	for _, e := range entriesOf(names, r) {
+	for _, e := range admissionsOf(names, r) {
 		e.hold, e.at = nil, &at // a hold that could not begin is of a place that is gone: TestCircleAtTheGateAfterAGrantThatFailed
 	}
 	g.serveIfLocked(names, func(s *separate) bool { return s.readers() > 0 }) // those that wait are not waited for

@@ -54,7 +54,7 @@ func (g *gate) await(tk *ticket) error {
 
 // isHeld reports whether something that was let through holds.
 func (s *separate) isHeld() bool {
-	return slices.ContainsFunc(s.through, func(e entry) bool { return e.r == nil })
+	return slices.ContainsFunc(s.through, func(e admission) bool { return e.r == nil })
 }
 
 // waitEnded returns the error of a wait at the gate that ctx has ended.
@@ -161,7 +161,7 @@ func (c gateCrew) agentMeetsLocked(a *agent, at waitingPlace) {
 }
 
 func (c gateCrew) holdsLocked(a *agent, h *Hold) (admitted bool) {
-	for _, e := range entriesOf(c.names(nil, a.request.Wants), &a.request) {
+	for _, e := range admissionsOf(c.names(nil, a.request.Wants), &a.request) {
 		e.hold = h
 	}
 	return true
@@ -181,8 +181,8 @@ func (c gateCrew) agentEnds(a *agent, tk *ticket, got *Hold, left *place.Place) 
 		return
 	}
 	tk.r.admitted = true // the hold was lost before it was live; so tk begins again
-	for _, e := range entriesOf(names, &a.request) {
-		*e = entry{r: tk.r}
+	for _, e := range admissionsOf(names, &a.request) {
+		*e = admission{r: tk.r}
 	}
 }
 
@@ -190,7 +190,7 @@ func (c gateCrew) agentEnds(a *agent, tk *ticket, got *Hold, left *place.Place) 
 // that have no room.
 func (g *gate) points(r *Request) (all []Behind) {
 	type found struct {
-		entry
+		admission
 		want place.Want
 	}
 	var through []found
@@ -217,7 +217,7 @@ func (g *gate) points(r *Request) (all []Behind) {
 			}
 		case f.at != nil && f.at.own != nil:
 			modes := queue.ModesOf(f.want.Kind.Mode)
-			if mode := f.entry.want(f.want.Path).Kind.Mode; mode.Excludes(f.want.Kind.Mode) {
+			if mode := f.admission.want(f.want.Path).Kind.Mode; mode.Excludes(f.want.Kind.Mode) {
 				modes |= queue.ModesOf(mode) // it waits for what that waits for
 			}
 			points, _ = f.at.points(f.r.Wants, modes)
@@ -249,7 +249,7 @@ func (s *separate) ticketOf(r *Request) *ticket {
 
 // keepsOut reports whether a request that waits at the gate waits for what was let through on one of its names. Readers
 // that are as many as may be under way wait for other contenders, or are about to be granted the lock.
-func (s *separate) keepsOut(e *entry, w *place.Want) bool {
+func (s *separate) keepsOut(e *admission, w *place.Want) bool {
 	mode := e.want(w.Path).Kind.Mode
 	if counts(w) {
 		return !mode.Joins()

@@ -34,17 +34,17 @@ func TestHoldLostBeforeItBeginsIsNotCounted(t *testing.T) {
 // never becomes live, its loss is not reported, and it gives back the use of its names.
 func TestHoldLostBeforeItIsLive(t *testing.T) {
 	qs := &Queues{byPath: make(map[string]*Queue)}
-	r := requestOf(place.Request{Ctx: t.Context(), Wants: []place.Want{{Name: "x", Path: "/x"}}}, nil)
+	r := requestOf(place.Claim{Ctx: t.Context(), Wants: []place.Want{{Name: "x", Path: "/x"}}}, nil)
 	name := &Queue{queues: qs, path: "/x", uses: 1} // the acquisition's own
 	qs.byPath["/x"], r.home = name, name
-	h := (*requester)(r).NewHold(&place.Place{}).(*Hold)
+	h := (*claimant)(r).NewHold(&place.Place{}).(*Hold)
 	if h.MarkLost() {
 		t.Error("the loss of a hold that was never live is reported")
 	}
 	if h.begin(r, 7) || r.Granted() || r.served || name.uses != 1 {
 		t.Errorf("a lost hold became live: the request is granted: %t, counts as served: %t, and its name is used %d times, want 1", r.Granted(), r.served, name.uses)
 	}
-	h = (*requester)(r).NewHold(&place.Place{Zxid: 5, Desk: &place.Desk{Session: session.Inert(t.Context(), timed{timeout: time.Second})}}).(*Hold)
+	h = (*claimant)(r).NewHold(&place.Place{Zxid: 5, Desk: &place.Desk{Session: session.Inert(t.Context(), timed{timeout: time.Second})}}).(*Hold)
 	first := h.handles[0].(*fakeHandle)
 	first.acquired = time.Now().Add(-time.Minute) // the process did not run for a while
 	h.Review()                                    // a session looks for locks that were dropped
@@ -77,7 +77,7 @@ func heldUp(t *testing.T) (*Queue, func(queue.Mode) *Request) {
 	name.granted.L = &name.mu
 	qs.byPath["/x"] = name
 	return name, func(mode queue.Mode) *Request {
-		r := requestOf(place.Request{Ctx: t.Context(), Mode: mode, Wants: []place.Want{{Name: "x", Path: "/x", Kind: queue.Kind{Mode: mode}}}}, nil)
+		r := requestOf(place.Claim{Ctx: t.Context(), Mode: mode, Wants: []place.Want{{Name: "x", Path: "/x", Kind: queue.Kind{Mode: mode}}}}, nil)
 		r.Name, r.home = "x", name
 		qs.useLocked(name)
 		qs.contextOf(r)
@@ -86,8 +86,8 @@ func heldUp(t *testing.T) (*Queue, func(queue.Mode) *Request) {
 }
 
 // requestOf returns a request whose Caller calls waits, if that is not nil, when it begins to wait.
-func requestOf(p place.Request, waits func()) *Request {
-	return &Request{Request: p, Caller: &fakeCaller{waits: waits}}
+func requestOf(p place.Claim, waits func()) *Request {
+	return &Request{Claim: p, Caller: &fakeCaller{waits: waits}}
 }
 
 // fakeCaller makes holds and handles that do nothing.
@@ -138,7 +138,7 @@ func TestWaiterOfALostGrantIsCounted(t *testing.T) {
 	r.Caller.(*fakeCaller).waits = func() {
 		var granting sync.WaitGroup
 		granting.Go(func() { // with the race detector: it reads nothing that is the waiter's own
-			h := (*requester)(r).NewHold(&place.Place{}).(*Hold)
+			h := (*claimant)(r).NewHold(&place.Place{}).(*Hold)
 			h.MarkLost()
 			h.begin(r, 1)
 		})
@@ -205,7 +205,7 @@ func TestDowngradeOfAReaderTakesNoTurn(t *testing.T) {
 func TestDowngradeOfAHoldThatIsBeingLost(t *testing.T) {
 	p := &place.Place{Desk: &place.Desk{Session: &session.Session{}}}
 	h := &Hold{home: &Queue{queues: &Queues{}}, place: p, mode: queue.Exclusive, live: true}
-	if !h.Join(requestOf(place.Request{Ctx: t.Context()}, nil)) || !h.MarkLost() {
+	if !h.Join(requestOf(place.Claim{Ctx: t.Context()}, nil)) || !h.MarkLost() {
 		t.Fatal("the hold was over before the test marked it as lost")
 	}
 	done := make(chan error, 1)
@@ -227,7 +227,7 @@ func TestHandlesThatAreBeingLostAreNotLookedAt(t *testing.T) {
 	p := &place.Place{Desk: &place.Desk{Session: session.Inert(t.Context(), timed{timeout: time.Second})}}
 	for range 1000 {
 		h := &Hold{home: &Queue{queues: &Queues{}}, place: p, live: true}
-		r := requestOf(place.Request{Ctx: t.Context()}, nil)
+		r := requestOf(place.Claim{Ctx: t.Context()}, nil)
 		h.Join(r)
 		r.Caller.Handle().Release() // it is about to leave the hold
 		h.Join(r)

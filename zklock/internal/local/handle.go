@@ -80,6 +80,6 @@ func (a Ahead) behind(positions int) Ahead {
 }
 
 // Nearest identifies the contender if it is in ZooKeeper's queue.
-func (a *Ahead) Nearest() place.Contender {
-	return place.Contender{Path: a.Path, Node: a.Entry.Name, Zxid: a.Entry.Zxid, Mode: a.Entry.Kind.Mode}
+func (a *Ahead) Nearest() place.NodeID {
+	return place.NodeID{Path: a.Path, Node: a.Entry.Name, Zxid: a.Entry.Zxid, Mode: a.Entry.Kind.Mode}
 }

@@ -50,7 +50,7 @@ func (q *Queue) grantLocked(p *place.Place, r *Request) (passable, granted bool)
 	q.grants = r
 	q.mu.Unlock()
 	if passable = p.Handover().MayPass(r.Mode, q.queues.cfg.HandoverLimit, q.queues.cfg.HandoverTime); passable {
-		if granted = p.Grant((*requester)(r)); !granted {
+		if granted = p.Grant((*claimant)(r)); !granted {
 			p.Reserve()
 		} else if r.Mode.Joins() {
 			q.shareWhenDue(p)

@@ -198,7 +198,7 @@ func (h *Hold) Drop(hd Handle) {
 	}
 }
 
-// MarkLost implements session.Hold.
+// MarkLost implements session.Dependent.
 func (h *Hold) MarkLost() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -209,7 +209,7 @@ func (h *Hold) MarkLost() bool {
 	return h.live
 }
 
-// Finish implements session.Hold. It does not report the loss of handles that were released by
+// Finish implements session.Dependent. It does not report the loss of handles that were released by
 // then. It locks no mutex except those of the handles, so that no other operation can keep a
 // handle from ending.
 func (h *Hold) Finish(cause error, at time.Time) {
@@ -218,7 +218,7 @@ func (h *Hold) Finish(cause error, at time.Time) {
 	h.finished.Store(true)
 }
 
-// Vacate implements session.Hold.
+// Vacate implements session.Dependent.
 func (h *Hold) Vacate() {
 	if !h.apart {
 		h.home.serve(h)
@@ -229,7 +229,7 @@ func (h *Hold) Vacate() {
 	h.home.vacated(h.wants)
 }
 
-// Report implements session.Hold. Afterwards the hold refers to no handle; see part for
+// Report implements session.Dependent. Afterwards the hold refers to no handle; see part for
 // the reason.
 func (h *Hold) Report() {
 	lost := h.handles
@@ -253,7 +253,7 @@ func (h *Hold) Revoke(reason string) {
 	}
 }
 
-// Review implements session.Hold: it calls Age for handles that have been held for a
+// Review implements session.Dependent: it calls Age for handles that have been held for a
 // tenth of the session timeout.
 func (h *Hold) Review() {
 	before := time.Now().Add(-h.place.Desk.Session.Timeout() / 10)
@@ -272,10 +272,10 @@ func (h *Hold) Review() {
 	}
 }
 
-// Name implements session.Hold. For a hold of several names, they are joined by commas.
+// Name implements session.Dependent. For a hold of several names, they are joined by commas.
 func (h *Hold) Name() string { return h.name }
 
-// Since implements session.Hold.
+// Since implements session.Dependent.
 func (h *Hold) Since() time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -285,5 +285,5 @@ func (h *Hold) Since() time.Time {
 	return h.handles[0].Acquired() // the first handle is the oldest
 }
 
-// Candidacy implements session.Hold.
+// Candidacy implements session.Dependent.
 func (h *Hold) Candidacy() bool { return h.candidacy }

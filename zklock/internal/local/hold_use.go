@@ -231,14 +231,14 @@ func (h *Hold) mayLowerLocked() (bool, error) {
 
 // Nodes returns the nodes of a hold. ok is false if they are about to go. A writer's node that readers have got counts as
 // a reader's: readers of other processes wait for it until handover_time has passed, and no longer. See place.ShareAt.
-func (h *Hold) Nodes() (all []Node, ok bool) {
+func (h *Hold) Nodes() (all []NamedNode, ok bool) {
 	own, ok := h.place.Contenders()
 	mode, _ := h.describe()
 	for i, c := range own {
 		if c.Mode.Lowers() && c.Mode.Lowered() == mode {
 			c.Mode = mode
 		}
-		all = append(all, Node{c, h.wants[i].Name})
+		all = append(all, NamedNode{c, h.wants[i].Name})
 	}
 	return all, ok
 }

@@ -157,11 +157,11 @@ func (qs *Queues) oldest() (s *keptPlace, stays time.Duration) {
 // Revoke implements place.Revocable: no caller uses the place, so it leaves the queue.
 func (s *keptPlace) Revoke(string) { s.end(true) }
 
-// Vacate implements session.Hold.
+// Vacate implements session.Dependent.
 func (s *keptPlace) Vacate() { s.end(false) }
 
 // The loss of a kept place is not reported, since no caller has a Lock of it. MarkLost, Finish,
-// Report, Review, Name, Since and Candidacy implement session.Hold.
+// Report, Review, Name, Since and Candidacy implement session.Dependent.
 
 func (s *keptPlace) MarkLost() bool          { return true }
 func (s *keptPlace) Finish(error, time.Time) {}

@@ -225,7 +225,7 @@ func TestOnePassedOverOpensNoWayAroundFewerPermits(t *testing.T) {
 		g := &gate{byPath: map[string]*separate{}}
 		request := func(permits int) *Request {
 			want := place.Want{Name: "s", Path: "/s", Kind: queue.Kind{Mode: queue.Permit, Permits: permits}}
-			return requestOf(place.Request{Ctx: t.Context(), Mode: queue.Permit, Wants: []place.Want{want}}, nil)
+			return requestOf(place.Claim{Ctx: t.Context(), Mode: queue.Permit, Wants: []place.Want{want}}, nil)
 		}
 		enter := func(permits int) (*Request, *ticket) {
 			r := request(permits)
@@ -249,7 +249,7 @@ func TestOnePassedOverOpensNoWayAroundFewerPermits(t *testing.T) {
 		p.leftLocked(&Request{ctx: t.Context()}, time.Now(), time.Now())
 		p.workedLocked(time.Now().Add(-time.Second))
 		first.deadline = time.Now().Add(time.Millisecond)
-		g.leaveLocked(g.names(nil, through.Wants), through.Wants, func(e *entry) bool { return e.r == through })
+		g.leaveLocked(g.names(nil, through.Wants), through.Wants, func(e *admission) bool { return e.r == through })
 		if first.at != nil || two.at == nil || last.at == nil {
 			t.Errorf("let through: the first %t, the one for two %t, the last %t; want the first alone", first.at == nil, two.at == nil, last.at == nil)
 		}

@@ -14,8 +14,8 @@ import (
 // Queues has a local queue for each name that a client holds, waits for or keeps, and what all
 // of them need of the client.
 type Queues struct {
-	cfg  *Settings
-	pool *session.Pool[*place.Session]
+	cfg  *QueueSettings
+	pool *session.Pool[*place.WatchedDesk]
 
 	closing context.Context         // ends, with cause ErrClosed, when the client acquires nothing more
 	close   context.CancelCauseFunc // ends closing
@@ -30,16 +30,16 @@ type Queues struct {
 	gate gate
 }
 
-// Settings are the settings of local queues. They are checked.
-type Settings struct {
-	Place place.Settings
+// QueueSettings are the settings of local queues. They are checked.
+type QueueSettings struct {
+	Place place.NodeSettings
 
 	HandoverLimit, KeepMax, MaxWaiters, MaxNames int           // 0: no hand-over, and readers do not share places; no limit
 	HandoverTime, Keep                           time.Duration // 0: no hand-over; no place is kept between two uses
 }
 
 // NewQueues returns the local queues of a client, of which there are none yet.
-func NewQueues(cfg *Settings, pool *session.Pool[*place.Session]) *Queues {
+func NewQueues(cfg *QueueSettings, pool *session.Pool[*place.WatchedDesk]) *Queues {
 	qs := &Queues{cfg: cfg, pool: pool, byPath: make(map[string]*Queue), underway: make(map[*Request]struct{})}
 	qs.kept.init()
 	qs.gate.init(qs, cfg.Place.SessionTimeout, cfg.Place.Jitter)
@@ -133,30 +133,6 @@ func (qs *Queues) Enter(r *Request) (*Queue, error) {
 // roomLocked reports whether the limit of a request allows one more waiter for a name. Queues.mu is held.
 func (q *Queue) roomLocked(r *Request) bool {
 	return r.MaxWaiters == 0 || int(q.waiting) < r.MaxWaiters
-}
-
-// contextOf returns the context of an acquisition that does not get its lock at once. It is made at the
-// first call: an acquisition from a goroutine of this process, or of a kept place, needs none. It
-// ends with the caller's, when the longest time to wait has passed, when the limit of waiters is
-// reached, or when the client is closed.
-func (qs *Queues) contextOf(r *Request) context.Context {
-	if r.ctx != nil {
-		return r.ctx
-	}
-	ctx, cancel := context.WithCancelCause(r.Ctx)
-	end := cancel
-	if r.Wait > 0 && !r.Try {
-		timer := time.AfterFunc(r.Wait, func() { cancel(errs.ErrWaitOver) })
-		end = func(cause error) { timer.Stop(); cancel(cause) }
-	}
-	qs.mu.Lock()
-	r.ctx, r.cancel = ctx, end
-	refused := qs.closing.Err() != nil
-	qs.mu.Unlock()
-	if refused {
-		end(errs.ErrClosed)
-	}
-	return ctx
 }
 
 // Cancel ends an acquisition that waits. cause is a part of its error.

@@ -38,7 +38,7 @@ type Caller interface {
 // Request is one acquisition, of one name or of several as one lock. Its owner sets the exported
 // fields before Queues.Enter.
 type Request struct {
-	place.Request
+	place.Claim
 
 	Caller     Caller
 	Name       string        // for hooks and errors: the names joined by commas, if there are several
@@ -110,19 +110,6 @@ func takes(wants []place.Want) bool {
 	return slices.ContainsFunc(wants, func(w place.Want) bool { return counts(&w) })
 }
 
-// latest returns until when a request with FailBusy can wait, as far as its bounds say; zero if it has none, or
-// may wait in any case.
-func (r *Request) latest() (latest time.Time) {
-	if !r.FailBusy || r.Try {
-		return latest
-	}
-	latest, _ = r.Ctx.Deadline()
-	if over := time.Now().Add(r.Wait); r.Wait > 0 && (latest.IsZero() || over.Before(latest)) {
-		latest = over
-	}
-	return latest
-}
-
 // Granted reports whether the request was granted a hold. The hold may have been lost since.
 func (r *Request) Granted() bool { return r.got != nil }
 
@@ -145,11 +132,11 @@ func (r *Request) Waited() time.Duration {
 	return time.Since(r.waitFrom)
 }
 
-// requester is a request as its place sees it.
-type requester Request
+// claimant is a request as its place sees it.
+type claimant Request
 
 // Waits implements place.Requester.
-func (r *requester) Waits(own *place.Place, dir string, position int, ahead place.Entry) {
+func (r *claimant) Waits(own *place.Place, dir string, position int, ahead place.Entry) {
 	a := Ahead{Position: position, Entry: ahead, Own: own, Path: dir}
 	if r.Try { // a try is not a waiter
 		r.Caller.Sees(a)
@@ -166,10 +153,10 @@ func (r *requester) Waits(own *place.Place, dir string, position int, ahead plac
 }
 
 // Stays implements place.Requester: the requester's goroutine has the place itself.
-func (r *requester) Stays() bool { return true }
+func (r *claimant) Stays() bool { return true }
 
 // NewHold implements place.Requester. The hold has one handle, the requester's.
-func (r *requester) NewHold(p *place.Place) place.Holder {
+func (r *claimant) NewHold(p *place.Place) place.Holder {
 	h, first := r.Caller.NewHold()
 	h.home, h.apart, h.admitted, h.place = r.home, r.apart, r.admitted, p
 	h.name, h.wants, h.mode, h.origin, h.candidacy = r.Name, r.Wants, r.Mode, r.Origin, r.Candidacy
@@ -181,6 +168,6 @@ func (r *requester) NewHold(p *place.Place) place.Holder {
 }
 
 // Begin implements place.Requester.
-func (r *requester) Begin(h place.Holder, turn uint32) bool {
+func (r *claimant) Begin(h place.Holder, turn uint32) bool {
 	return h.(*Hold).begin((*Request)(r), turn)
 }

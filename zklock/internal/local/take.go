@@ -53,7 +53,7 @@ func (q *Queue) take(r *Request, start *place.Place) (left *place.Place, err err
 		if !r.apart {
 			q.leaderAsks(on.Desk)
 		}
-		left, err = place.Attempt{Session: on, Request: &r.Request, By: (*requester)(r)}.Take(ctx, patient, cancel, start)
+		left, err = place.Attempt{Desk: on, Claim: &r.Claim, By: (*claimant)(r)}.Take(ctx, patient, cancel, start)
 		start = nil
 		if errors.Is(err, errs.ErrUnanswered) && s.Session.CutSince().IsZero() {
 			err = errs.WaitEnded(ctx, errs.ErrNotAcquired) // there was a connection, so the wait was one for the lock
@@ -70,9 +70,33 @@ func (q *Queue) take(r *Request, start *place.Place) (left *place.Place, err err
 	}
 }
 
+// contextOf returns the context of an acquisition that does not get its lock at once. It is made at the
+// first call: an acquisition from a goroutine of this process, or of a kept place, needs none. It
+// ends with the caller's, when the longest time to wait has passed, when the limit of waiters is
+// reached, or when the client is closed.
+func (qs *Queues) contextOf(r *Request) context.Context {
+	if r.ctx != nil {
+		return r.ctx
+	}
+	ctx, cancel := context.WithCancelCause(r.Ctx)
+	end := cancel
+	if r.Wait > 0 && !r.Try {
+		timer := time.AfterFunc(r.Wait, func() { cancel(errs.ErrWaitOver) })
+		end = func(cause error) { timer.Stop(); cancel(cause) }
+	}
+	qs.mu.Lock()
+	r.ctx, r.cancel = ctx, end
+	refused := qs.closing.Err() != nil
+	qs.mu.Unlock()
+	if refused {
+		end(errs.ErrClosed)
+	}
+	return ctx
+}
+
 // pooled returns the pool's session for a request. If all sessions are full, the place that the request begins
 // with makes room for a new one on its own session. Otherwise the client gives up names that it keeps.
-func (q *Queue) pooled(patient context.Context, r *Request, start *place.Place) (*place.Session, error) {
+func (q *Queue) pooled(patient context.Context, r *Request, start *place.Place) (*place.WatchedDesk, error) {
 	for {
 		s, err := q.queues.pool.Session(patient, r.Wants[0].Path, q.queues.bytes(r))
 		switch {
@@ -92,7 +116,7 @@ func (qs *Queues) bytes(r *Request) int { return place.Ephemerals(qs.cfg.Place.D
 // session returns a session for a request, and the context that bounds how long the request goes on
 // without a place in the queue. In an outage that has lasted for longer than the request's limit, it
 // fails at once.
-func (q *Queue) session(ctx context.Context, r *Request, start *place.Place) (s *place.Session, patient context.Context, cancel context.CancelFunc, err error) {
+func (q *Queue) session(ctx context.Context, r *Request, start *place.Place) (s *place.WatchedDesk, patient context.Context, cancel context.CancelFunc, err error) {
 	for again := true; ; again = false {
 		patient, cancel = q.patientFor(ctx, r)
 		s, err = q.pooled(patient, r, start)

@@ -7,8 +7,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/queue"
 )
 
-// Request is an acquisition, as far as its place needs to know it.
-type Request struct {
+// Claim is what a request asks of a place, and all that the place knows of the request.
+type Claim struct {
 	Ctx   context.Context // for hooks: what the Acquire hook returned
 	Wants []Want
 	Mode  queue.Mode
@@ -30,9 +30,9 @@ type Request struct {
 	comesAgain bool
 }
 
-// data returns the data for the queue nodes of a request. They do not describe it if the place may be
+// data returns the data for the queue nodes of a claim. They do not describe it if the place may be
 // kept: see describe.
-func (r *Request) data(cfg *Settings, keep bool) queue.Data {
+func (r *Claim) data(cfg *NodeSettings, keep bool) queue.Data {
 	d := queue.Data{Host: cfg.Host, PID: cfg.PID, Mode: r.Mode.String(), Keep: keep, Candidacy: r.Candidacy}
 	if !keep {
 		d.Label, d.Since, d.Trace, d.Revocable = r.Origin.Label, r.Origin.since(), r.Origin.Trace, r.Origin.Revocable
@@ -52,9 +52,9 @@ func (r *Request) data(cfg *Settings, keep bool) queue.Data {
 //     removed, or goes with a session that is over. If a hook panics, which is always before the grant, the
 //     place is being removed, too: the caller may recover, and would leave it in the queue.
 type Attempt struct {
-	Session *Session // that the attempt is made on
-	Request *Request
-	By      Requester // whose request it is
+	Desk  *WatchedDesk // of the session that the attempt is made on
+	Claim *Claim       // of the request
+	By    Requester    // whose request it is
 
 	place   *Place             // the place that it has; nil: it has none
 	given   *Place             // the place that it was given to begin with; nil: none
@@ -67,9 +67,6 @@ type Attempt struct {
 	// waits for them to be recalled, but no longer than recallWait.
 	recalls bool
 }
-
-// desk returns the desk of the session that the attempt is made on.
-func (a *Attempt) desk() *Desk { return a.Session.Desk }
 
 // wait is the state of an attempt's wait for its turn: on one name after the other, and then for the grant.
 type wait struct {

@@ -27,7 +27,7 @@ import (
 //     lookouts find: see doubts.
 type creation struct {
 	desk     *Desk
-	request  *Request
+	claim    *Claim
 	by       Requester
 	p        *Place
 	replaces *Place          // the place whose nodes the same transaction deletes; nil if none
@@ -52,7 +52,7 @@ func (a *Attempt) create(ctx, caller context.Context) (turn bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	for pause := 5 * time.Millisecond; ; pause = min(2*pause, a.desk().Session.Timeout()/10) {
+	for pause := 5 * time.Millisecond; ; pause = min(2*pause, a.Desk.Session.Timeout()/10) {
 		applied, children, err := c.try(ctx, pause)
 		switch {
 		case err != nil && c.goesOn():
@@ -71,19 +71,19 @@ func (a *Attempt) create(ctx, caller context.Context) (turn bool, err error) {
 
 // creation returns the creation of the place that the attempt has, or else a new one.
 func (a *Attempt) creation(ctx, caller context.Context) (c creation, err error) {
-	desk, r := a.desk(), a.Request
+	desk, r := a.Desk.Desk, a.Claim
 	if had := a.place; had != nil && had.opening != nil {
 		c = *had.opening.(*creation)
 		c.p.opening, a.place = nil, c.replaces
-		if c.request.Mode == r.Mode { // TestWriterTakesUpNoReadersCreate
-			c.request, c.by, c.caller, c.adopted = r, a.By, caller, true
+		if c.claim.Mode == r.Mode { // TestWriterTakesUpNoReadersCreate
+			c.claim, c.by, c.caller, c.adopted = r, a.By, caller, true
 			return c, nil
 		}
 		c.end() // a writer must not get what was created for a reader
 	}
 	replaces := a.yield()
 	// seen is read before the first try: that try may turn out to have created the nodes.
-	c = creation{desk: desk, request: r, by: a.By, replaces: replaces, caller: caller, began: lease.Now(), seen: desk.Session.Newest()}
+	c = creation{desk: desk, claim: r, by: a.By, replaces: replaces, caller: caller, began: lease.Now(), seen: desk.Session.Newest()}
 	parents := make([]parent, len(r.Wants))
 	for i, w := range r.Wants {
 		z, known := Znode{desk, w.Path}, false
@@ -94,7 +94,7 @@ func (a *Attempt) creation(ctx, caller context.Context) (c creation, err error) 
 			return c, err
 		}
 	}
-	p, err := newPlace(a.Session, r.Wants, r.Keep && replaces == nil && mayKeep(desk, r.Wants), replaces)
+	p, err := newPlace(a.Desk, r.Wants, r.Keep && replaces == nil && mayKeep(desk, r.Wants), replaces)
 	if err != nil {
 		return c, err
 	}
@@ -113,7 +113,7 @@ func (a *Attempt) yield() *Place {
 // goesOn reports whether the creation, which has failed, may go on for another goroutine: only its request's
 // context has ended, and its write is under way. A try's does not: what is ahead of it decides.
 func (c *creation) goesOn() bool {
-	return c.open != nil && c.doubt == nil && c.caller.Err() != nil && !c.desk.Session.IsOver() && !c.request.Try
+	return c.open != nil && c.doubt == nil && c.caller.Err() != nil && !c.desk.Session.IsOver() && !c.claim.Try
 }
 
 // try sends the transaction that creates the nodes once. applied says that the nodes exist;
@@ -230,8 +230,8 @@ func (c *creation) end() {
 func (c *creation) created(ctx context.Context, children []int32) (turn bool, err error) {
 	desk, p := c.desk, c.p
 	last, limit := p.lastNumber(), desk.cfg.MaxContenders // a limit for new contenders only
-	p.limitChecked = c.replaces != nil || c.request.comesAgain || limit == 0 || len(children) > 0 && slices.Min(children) >= 0 && int(slices.Max(children)) <= limit
-	c.request.comesAgain = false
+	p.limitChecked = c.replaces != nil || c.claim.comesAgain || limit == 0 || len(children) > 0 && slices.Min(children) >= 0 && int(slices.Max(children)) <= limit
+	c.claim.comesAgain = false
 	if c.replaces != nil {
 		c.replaces.unregister()
 	}
@@ -258,14 +258,14 @@ func (c *creation) created(ctx context.Context, children []int32) (turn bool, er
 	}
 	desk.mu.Lock()
 	p.others = !alone
-	p.life.moveLocked(queued)
+	p.progress.moveLocked(queued)
 	undescribed := p.dataTurn == 0 && !alone // it was created as one that may be kept
 	if c.adopted {
 		p.dataTurn = 0
 	}
 	desk.mu.Unlock()
 	if undescribed {
-		p.Describe(&c.request.Origin)
+		p.Describe(&c.claim.Origin)
 	}
 	permits := p.nodes[0].kind.Permits
 	within := permits > 0 && len(children) == 1 && children[0] > 0 && int(children[0]) <= permits

@@ -44,7 +44,7 @@ func (c *creation) repair(ctx context.Context, w *session.Write, pause time.Dura
 	case errors.Is(err, driver.ErrNoNode):
 		return false, err // replaceOrCreate deals with it
 	}
-	return false, c.desk.cfg.explain(err, c.request.Wants[0].Path)
+	return false, c.desk.cfg.explain(err, c.claim.Wants[0].Path)
 }
 
 // lookFor finds out whether a try with an unknown outcome was applied. If it was not, the next try
@@ -76,7 +76,7 @@ const maxLost = 10
 // as the creates do: after a cut, hundreds have to look for their nodes at once. So they go on while the session
 // answers, but for a try, which has its own limit, and a caller whose creates stay unanswered.
 func (c *creation) patience(ctx context.Context) (context.Context, context.CancelFunc) {
-	if c.request.Try || c.lost > maxLost || errors.Is(c.doubt, context.DeadlineExceeded) {
+	if c.claim.Try || c.lost > maxLost || errors.Is(c.doubt, context.DeadlineExceeded) {
 		return ctx, func() {}
 	}
 	until, _ := ctx.Deadline()

@@ -16,7 +16,7 @@ import (
 // since the create is in front of it. A parent that is unmade is created right before the node.
 // The nodes of the place that this one replaces are deleted first, so that they are not counted.
 func (c *creation) submit() *session.Write {
-	desk, r, p := c.desk, c.request, c.p
+	desk, r, p := c.desk, c.claim, c.p
 	cfg := desk.cfg
 	w := &session.Write{Kind: "enqueue", Creates: p, Ctx: r.Ctx, Ops: make([]driver.Op, 0, 2*len(p.nodes)+1)}
 	d := r.data(cfg, p.keepable)
@@ -27,7 +27,7 @@ func (c *creation) submit() *session.Write {
 		w.Ops = append(w.Ops, c.replaces.deletes()...)
 	}
 	for i, n := range p.nodes {
-		if isUnmade(c.parents[i]) {
+		if c.parents[i].version == unmade {
 			w.Ops = append(w.Ops, driver.CreateOp(n.dir, parentMark, driver.Container, cfg.ACL))
 			w.Risky = true
 		}
@@ -51,7 +51,7 @@ func (c *creation) setRefused(w *session.Write) bool {
 		return false
 	}
 	refused := &c.parents[slices.IndexFunc(c.parents, func(p parent) bool { return p.path == w.Ops[at].Path })]
-	if refused.marked = false; !isUnmade(*refused) {
+	if refused.marked = false; refused.version != unmade {
 		c.desk.parents.add(*refused)
 	}
 	return true

@@ -27,14 +27,14 @@ type Desk struct {
 	// mu guards the state of all places, and what follows. A goroutine that holds it makes no
 	// request, locks no other mutex and does not wait.
 	mu       mutex.Mutex[mutex.Inner]
-	enqueued map[uint64]*contender   // guarded by mu; the registered contenders, by serial number
+	enqueued map[uint64]*ownNode     // guarded by mu; the registered contenders, by serial number
 	peers    map[string][]queue.Node // guarded by mu; those of them that waiters' lists have shown, by their locks' znodes, in the order of the queue
 	lists    map[string]*sharedList  // guarded by mu; by the lock's znode, while a list is under way: the one that follows it, nil if no waiter needs it
 	serial   uint64                  // guarded by mu; the newest serial number
 	root     *rooting                // guarded by mu; nil: the root is not being made
 }
 
-// contender is one queue node of ours, from before its create is sent until the node is
+// ownNode is one queue node of ours, from before its create is sent until the node is
 // certainly gone.
 //
 // Invariants:
@@ -43,7 +43,7 @@ type Desk struct {
 //   - While path is empty, the outcome of its create is open. Once set, it never
 //     changes. A second node with the same GUID is a late twin: a create that was given
 //     up as lost was applied after all. A twin is deleted wherever it is seen.
-type contender struct {
+type ownNode struct {
 	dir  string // the lock's znode
 	guid queue.GUID
 	kind queue.Kind // guarded by the desk's mu once the place is queued
@@ -52,7 +52,7 @@ type contender struct {
 
 // node returns the node's name below dir; "" while that is not known. It needs what a read of
 // path needs.
-func (c *contender) node() string {
+func (c *ownNode) node() string {
 	if c.path == "" {
 		return ""
 	}
@@ -83,7 +83,7 @@ func findPeer(peers []queue.Node, o queue.Node) (int, bool) {
 
 // addPeerLocked adds a contender with the listed node o to Desk.peers, if it is not there, and
 // returns the peers from there on. The desk's mu is held.
-func (d *Desk) addPeerLocked(c *contender, o queue.Node) []queue.Node {
+func (d *Desk) addPeerLocked(c *ownNode, o queue.Node) []queue.Node {
 	peers := d.peers[c.dir]
 	i, found := findPeer(peers, o)
 	if !found {
@@ -96,7 +96,7 @@ func (d *Desk) addPeerLocked(c *contender, o queue.Node) []queue.Node {
 
 // removePeerLocked takes an unregistered contender out of Desk.peers, if it is there. The
 // desk's mu is held.
-func (d *Desk) removePeerLocked(c *contender) {
+func (d *Desk) removePeerLocked(c *ownNode) {
 	peers, ok := d.peers[c.dir]
 	if !ok {
 		return

@@ -15,7 +15,7 @@ import (
 // new place proves that it is its turn: see creation.created.
 func (a *Attempt) enqueue(ctx context.Context) (turn bool, err error) {
 	defer a.cancel()
-	r := a.Request
+	r := a.Claim
 	if a.place != nil && a.place.opening == nil && a.place.resume(r.Wants) {
 		if r.Mode.Joins() {
 			a.place.BecomeShared(&r.Origin)
@@ -48,15 +48,15 @@ func (p *Place) resume(wants []Want) bool {
 			return false
 		}
 	}
-	p.dataTurn = 0             // its nodes' data describe another request
-	p.life.moveLocked(resumed) // refused if it was not held before
+	p.dataTurn = 0                 // its nodes' data describe another request
+	p.progress.moveLocked(resumed) // refused if it was not held before
 	return true
 }
 
 // mustRequeue reports whether the place was held before and is not reserved. Then
 // a new place replaces it at the tail of the queue.
 func (p *Place) mustRequeue() bool {
-	return !p.Granted.IsZero() && p.life.state() != reserved // TestReservedPlaceIsNotTakenUpTwice
+	return !p.Granted.IsZero() && p.progress.state() != reserved // TestReservedPlaceIsNotTakenUpTwice
 }
 
 // replaceOrCreate takes a new place in the queue of every wanted name, usually in one round trip. The
@@ -66,7 +66,7 @@ func (p *Place) mustRequeue() bool {
 // that while the session answers, because creates below one znode take a transaction each, and
 // there may be thousands of them.
 func (a *Attempt) replaceOrCreate(ctx context.Context) (turn bool, err error) {
-	desk, r := a.desk(), a.Request
+	desk, r := a.Desk.Desk, a.Claim
 	const maxReaped = 8 // if the parent was removed this often in a row, that is not a coincidence
 	began := lease.Now()
 	if err := desk.needRoot(a.patient); err != nil {

@@ -74,13 +74,13 @@ type RecallHandler interface {
 
 // Keep keeps a spent place in the queue. Until the place is handed over or given up, h is
 // its hold. Keep returns false, and does nothing, if the place has to leave the queue.
-func (p *Place) Keep(h session.Hold, onRecall RecallHandler) bool {
+func (p *Place) Keep(h session.Dependent, onRecall RecallHandler) bool {
 	desk := p.Desk
 	if !desk.Session.Hold(h, 0) {
 		return false
 	}
 	desk.mu.Lock()
-	keeps := p.handoverLocked().MayBeKept() && !desk.Session.PastLifetime() && p.life.moveLocked(held)
+	keeps := p.handoverLocked().MayBeKept() && !desk.Session.PastLifetime() && p.progress.moveLocked(held)
 	queueWatched := p.queueWatched
 	if keeps {
 		p.hold, p.opened, p.queueWatched = h, true, true

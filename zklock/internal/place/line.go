@@ -33,7 +33,7 @@ import (
 //   - While proven is set, what the line says of the nodes ahead was true in a state that had our node.
 type line struct {
 	p *Place
-	c *contender // our own node
+	c *ownNode // our own node
 
 	sight   Sight        // of what is known
 	self    queue.Node   // our own node, as listed; zero before the first list
@@ -264,7 +264,7 @@ func (p *Place) readNodes(ctx context.Context) (gen uint64, err error) {
 // listQueue lists the queue of a name, up to our own node if that is not for a permit. i is our node's index. It applies
 // max_contenders, if that was not done before, and returns an error for a contender that conflicts
 // with ours.
-func (p *Place) listQueue(ctx context.Context, c *contender) (q []queue.Node, i int, err error) {
+func (p *Place) listQueue(ctx context.Context, c *ownNode) (q []queue.Node, i int, err error) {
 	desk := p.Desk
 	q, err = Znode{desk, c.dir}.list(ctx)
 	if errors.Is(err, driver.ErrNoNode) {

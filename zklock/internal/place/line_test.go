@@ -23,8 +23,8 @@ func (s identified) Timeout() time.Duration { return s.timeout }
 
 // lineOf returns a line with no list yet, of a session with the id 1.
 func lineOf() *line {
-	desk := &Desk{Session: session.Inert(context.Background(), identified{id: 1}), Shared: NewShared(&Settings{Dialect: queue.Default}), enqueued: map[uint64]*contender{}, peers: map[string][]queue.Node{}}
-	return &line{p: &Place{Desk: desk}, c: &contender{dir: "/orders"}, sight: Sight{Gen: 7}}
+	desk := &Desk{Session: session.Inert(context.Background(), identified{id: 1}), Shared: NewShared(&NodeSettings{Dialect: queue.Default}), enqueued: map[uint64]*ownNode{}, peers: map[string][]queue.Node{}}
+	return &line{p: &Place{Desk: desk}, c: &ownNode{dir: "/orders"}, sight: Sight{Gen: 7}}
 }
 
 // nodesOf returns the nodes of a session's contenders, which queue behind q.
@@ -40,7 +40,7 @@ func nodesOf(q []queue.Node, session int64, many int, mode queue.Mode) []queue.N
 // register makes the contenders of the nodes those of the line's session.
 func register(l *line, q []queue.Node) {
 	for _, o := range q {
-		c := &contender{dir: l.c.dir, guid: o.GUID}
+		c := &ownNode{dir: l.c.dir, guid: o.GUID}
 		c.path = c.dir + "/" + o.Name
 		l.p.Desk.enqueued[o.GUID.Serial] = c
 	}

@@ -14,7 +14,7 @@ import (
 // dropped when they were not used for a while, except for names in use.
 func TestForeignZnodesAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sh := NewShared(&Settings{})
+		sh := NewShared(&NodeSettings{})
 		var held atomic.Bool
 		sh.inUse = func(path string) bool { return held.Load() && path == "/held" }
 		desk := &Desk{Session: session.Inert(t.Context(), identified{}), Shared: sh}

@@ -20,10 +20,10 @@ import (
 //   - At most one hold has it at a time. Its successive holds have tokens with the same
 //     zxid and growing turns.
 type Place struct {
-	Desk  *Desk
-	nodes []*contender // in the order of the request's wants
-	Zxid  int64        // of the transaction that created them; 0 while that is not known
-	life  life         // its state
+	Desk     *Desk
+	nodes    []*ownNode // in the order of the request's wants
+	Zxid     int64      // of the transaction that created them; 0 while that is not known
+	progress progress   // its state
 
 	bytes int // guarded by Desk.mu; what its nodes take in the transaction that ends the session; 0 once they are not counted
 
@@ -39,7 +39,7 @@ type Place struct {
 
 	heard atomic.Uint64 // the connection of the event that may have granted it; 0 if a reply did, or has come since: see Read
 
-	watches     *Session           // of the session
+	watches     *WatchedDesk       // of the session
 	nodeWatches []*session.Watched // watches on the nodes, armed before the grant; nil if it was granted at once
 
 	handoverState // its hand-over, from one hold to the next
@@ -53,15 +53,15 @@ type creating interface {
 }
 
 // Session returns the session that the place is on.
-func (p *Place) Session() *Session { return p.watches }
+func (p *Place) Session() *WatchedDesk { return p.watches }
 
 // newPlace registers a place for some wants, before its nodes are created. keepable says
 // that it may be kept. replaces, if not nil, is the place whose nodes the same transaction deletes. newPlace
 // returns errs.ErrSessionOver, or errs.ErrNoRoom, if the session takes no such place.
-func newPlace(s *Session, wants []Want, keepable bool, replaces *Place) (*Place, error) {
-	nodes := make([]contender, len(wants))
+func newPlace(s *WatchedDesk, wants []Want, keepable bool, replaces *Place) (*Place, error) {
+	nodes := make([]ownNode, len(wants))
 	desk := s.Desk
-	p := &Place{Desk: desk, nodes: make([]*contender, len(wants))}
+	p := &Place{Desk: desk, nodes: make([]*ownNode, len(wants))}
 	p.watches, p.keepable, p.dataTurn = s, keepable, 1
 	if replaces == nil {
 		p.bytes = Ephemerals(desk.cfg.Dialect, wants)
@@ -123,11 +123,11 @@ func (p *Place) lastNumber() (last int64) {
 	return last
 }
 
-// move is life.moveLocked for callers that do not hold the desk's mu.
-func (p *Place) move(to state) bool {
+// move is progress.moveLocked for callers that do not hold the desk's mu.
+func (p *Place) move(to placeState) bool {
 	p.Desk.mu.Lock()
 	defer p.Desk.mu.Unlock()
-	return p.life.moveLocked(to)
+	return p.progress.moveLocked(to)
 }
 
 // Reserve reserves a spent place for the next goroutine of this process, which may hold it
@@ -139,7 +139,7 @@ func (p *Place) Node() string { return p.nodes[0].node() }
 
 // has reports whether a node of that name is one of the place's, which are known. A nil place has none.
 func (p *Place) has(node string) bool {
-	return p != nil && slices.ContainsFunc(p.nodes, func(c *contender) bool { return c.node() == node })
+	return p != nil && slices.ContainsFunc(p.nodes, func(c *ownNode) bool { return c.node() == node })
 }
 
 // dirs returns the paths of the znodes that the place's nodes are below.
@@ -184,7 +184,7 @@ type Want struct {
 	Kind queue.Kind
 }
 
-// Settle implements session.Entry. Zxid stays 0 if the driver does not report it and no parent was
+// Settle implements session.Newcomers. Zxid stays 0 if the driver does not report it and no parent was
 // set.
 func (p *Place) Settle(w *session.Write) (children []int32) {
 	children = make([]int32, 0, len(p.nodes))

@@ -10,7 +10,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
-// state is the state of a place. moveLocked changes it, and only in the ways of this
+// placeState is the state of a place. moveLocked changes it, and only in the ways of this
 // table:
 //
 //	from     to       when
@@ -40,21 +40,21 @@ import (
 //   - A move that the table does not have is refused, and has no effect. So a caller may
 //     report the loss of a place that is leaving.
 //   - This client deletes no node of a place before giveUp, so no delete ends the exclusion of a hold.
-type state int32
+type placeState int32
 
 const (
-	opening  state = iota // its creates are under way, or their outcome is open
-	queued                // it waits for its turn
-	held                  // a hold has it
-	spent                 // its hold is over, and no other hold has it
-	reserved              // the next goroutine of this process may take it up as it is
-	resumed               // that goroutine has taken it up, and waits for the lease
-	leaving               // this client deletes its nodes, or they go with the session
-	deleted               // another client has deleted a node; the other nodes are removed
+	opening  placeState = iota // its creates are under way, or their outcome is open
+	queued                     // it waits for its turn
+	held                       // a hold has it
+	spent                      // its hold is over, and no other hold has it
+	reserved                   // the next goroutine of this process may take it up as it is
+	resumed                    // that goroutine has taken it up, and waits for the lease
+	leaving                    // this client deletes its nodes, or they go with the session
+	deleted                    // another client has deleted a node; the other nodes are removed
 )
 
 // next has the states that may follow each state.
-var next = [...][]state{
+var next = [...][]placeState{
 	opening:  {queued, leaving},
 	queued:   {held, leaving},
 	held:     {spent, deleted},
@@ -65,18 +65,18 @@ var next = [...][]state{
 	deleted:  nil,
 }
 
-// life holds the state of a place.
-type life struct{ current atomic.Int32 }
+// progress holds the state of a place.
+type progress struct{ current atomic.Int32 }
 
 // state returns the state. If the desk's mu is not held, that may change at once.
-func (l *life) state() state { return state(l.current.Load()) }
+func (l *progress) state() placeState { return placeState(l.current.Load()) }
 
 // ending reports whether the place is leaving or deleted.
-func (l *life) ending() bool { return l.state() >= leaving }
+func (l *progress) ending() bool { return l.state() >= leaving }
 
 // moveLocked changes the state and returns true. If the table does not have the move, it
 // leaves the state as it is and returns false. The desk's mu is held.
-func (l *life) moveLocked(to state) bool {
+func (l *progress) moveLocked(to placeState) bool {
 	if !slices.Contains(next[l.state()], to) {
 		return false
 	}
@@ -101,7 +101,7 @@ func (p *Place) giveUp() error {
 
 // giveUpLocked reports whether the place ends now, or did before. The desk's mu is held.
 func (p *Place) giveUpLocked() bool {
-	if !p.life.moveLocked(leaving) && !p.life.ending() {
+	if !p.progress.moveLocked(leaving) && !p.progress.ending() {
 		return false
 	}
 	if p.share != nil {
@@ -112,9 +112,9 @@ func (p *Place) giveUpLocked() bool {
 
 // handoverState is the hand-over of a place: which hold has it, and how often it was passed on.
 type handoverState struct {
-	Granted time.Time    // set once, under Desk.mu; when it was first granted; zero if it was not
-	hold    session.Hold // guarded by Desk.mu; the hold that has it now; nil if none has
-	share   *time.Timer  // guarded by Desk.mu; see ShareAt
+	Granted time.Time         // set once, under Desk.mu; when it was first granted; zero if it was not
+	hold    session.Dependent // guarded by Desk.mu; the hold that has it now; nil if none has
+	share   *time.Timer       // guarded by Desk.mu; see ShareAt
 
 	handovers uint32 // guarded by Desk.mu; how often it was handed over since its grant or its recall
 	turn      uint32 // guarded by Desk.mu; the turn of the next hold
@@ -154,7 +154,7 @@ func (p *Place) Grant(by Requester) bool {
 func (p *Place) take(h Holder) (turn uint32, ok bool) {
 	p.Desk.mu.Lock()
 	defer p.Desk.mu.Unlock()
-	if p.passedOnRevoked() || !p.life.moveLocked(held) {
+	if p.passedOnRevoked() || !p.progress.moveLocked(held) {
 		return 0, false
 	}
 	if p.Granted.IsZero() {
@@ -170,25 +170,25 @@ func (p *Place) take(h Holder) (turn uint32, ok bool) {
 
 // EndHold takes a hold that is over off the place and its session. It does nothing to the
 // place if another hold has it.
-func (p *Place) EndHold(h session.Hold) {
+func (p *Place) EndHold(h session.Dependent) {
 	p.Desk.Session.Drop(h)
 	p.Desk.mu.Lock()
 	defer p.Desk.mu.Unlock()
 	if p.hold == h {
 		p.hold = nil
-		p.life.moveLocked(spent)
+		p.progress.moveLocked(spent)
 	}
 }
 
 // Holder returns the hold that has the place; nil if none has it.
-func (p *Place) Holder() session.Hold {
+func (p *Place) Holder() session.Dependent {
 	p.Desk.mu.Lock()
 	defer p.Desk.mu.Unlock()
 	return p.hold
 }
 
 // Deleted reports whether another client has deleted a node of the place.
-func (p *Place) Deleted() bool { return p.life.state() == deleted }
+func (p *Place) Deleted() bool { return p.progress.state() == deleted }
 
 // Lose ends a place when another client has deleted a node of it. The hold of the place is
 // lost, and the place's other nodes leave the queue. The session lives on. Only the first
@@ -196,7 +196,7 @@ func (p *Place) Deleted() bool { return p.life.state() == deleted }
 func (p *Place) Lose() {
 	desk := p.Desk
 	desk.mu.Lock()
-	lost := p.life.moveLocked(deleted)
+	lost := p.progress.moveLocked(deleted)
 	h := p.hold
 	if lost {
 		p.hold = nil
@@ -233,7 +233,7 @@ type Requester interface {
 
 // Holder is the hold of a place while callers have Locks of it.
 type Holder interface {
-	session.Hold
+	session.Dependent
 
 	// Origin returns what others read of the holder.
 	Origin() Origin

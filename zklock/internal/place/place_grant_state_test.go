@@ -15,15 +15,15 @@ import (
 
 var stateNames = []string{opening: "opening", queued: "queued", held: "held", spent: "spent", reserved: "reserved", resumed: "resumed", leaving: "leaving", deleted: "deleted"}
 
-// tableOfStates returns the moves in the table of state's doc comment.
-func tableOfStates(t *testing.T) map[[2]state]bool {
+// tableOfStates returns the moves in the table of placeState's doc comment.
+func tableOfStates(t *testing.T) map[[2]placeState]bool {
 	t.Helper()
 	text, err := os.ReadFile("place_grant.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	byName := func(name string) state { return state(slices.Index(stateNames, name)) }
-	moves := make(map[[2]state]bool)
+	byName := func(name string) placeState { return placeState(slices.Index(stateNames, name)) }
+	moves := make(map[[2]placeState]bool)
 	for _, row := range regexp.MustCompile(`(?m)^//\t(\w+) +(\w+) +\S`).FindAllStringSubmatch(string(text), -1) {
 		from, to := row[1], row[2]
 		switch {
@@ -31,7 +31,7 @@ func tableOfStates(t *testing.T) map[[2]state]bool {
 		case byName(from) < 0 || byName(to) < 0:
 			t.Fatalf("the table has a move from %q to %q, and one of them is not a state", from, to)
 		default:
-			moves[[2]state{byName(from), byName(to)}] = true
+			moves[[2]placeState{byName(from), byName(to)}] = true
 		}
 	}
 	return moves
@@ -43,11 +43,11 @@ func TestPlaceMovesAsTheTableSays(t *testing.T) {
 	if len(moves) < 10 {
 		t.Fatalf("%d moves were found in the table, want at least 10", len(moves))
 	}
-	for from := range state(len(stateNames)) {
-		for to := range state(len(stateNames)) {
-			var l life
+	for from := range placeState(len(stateNames)) {
+		for to := range placeState(len(stateNames)) {
+			var l progress
 			l.current.Store(int32(from))
-			moved, want := l.moveLocked(to), moves[[2]state{from, to}]
+			moved, want := l.moveLocked(to), moves[[2]placeState{from, to}]
 			if moved != want {
 				t.Errorf("from %s to %s: moved: %v, want %v", stateNames[from], stateNames[to], moved, want)
 			}
@@ -59,7 +59,7 @@ func TestPlaceMovesAsTheTableSays(t *testing.T) {
 			}
 		}
 	}
-	reached := map[state]bool{opening: true}
+	reached := map[placeState]bool{opening: true}
 	for range stateNames {
 		for move := range moves {
 			if reached[move[0]] {
@@ -73,22 +73,22 @@ func TestPlaceMovesAsTheTableSays(t *testing.T) {
 }
 
 // idleHold is a hold whose methods are never called.
-type idleHold struct{ session.Hold }
+type idleHold struct{ session.Dependent }
 
 // A place has a hold if and only if its state is held, and none after it was given up.
 func TestPlaceHasAHoldWhileItIsHeld(t *testing.T) {
 	s := &session.Session{}
 	p := &Place{Desk: &Desk{Session: s}}
-	check := func(want state) {
+	check := func(want placeState) {
 		t.Helper()
-		if is := p.life.state(); is != want || (p.Holder() != nil) != (want == held) {
+		if is := p.progress.state(); is != want || (p.Holder() != nil) != (want == held) {
 			t.Fatalf("the place is %s and its hold is %v, want %s", stateNames[is], p.Holder(), stateNames[want])
 		}
 	}
 	hold := func() *idleHold { // Grant, without a lease
 		h := &idleHold{}
 		if !p.move(held) {
-			t.Fatalf("a place that is %s cannot be held", stateNames[p.life.state()])
+			t.Fatalf("a place that is %s cannot be held", stateNames[p.progress.state()])
 		}
 		p.hold, p.Granted = h, time.Now()
 		return h
@@ -126,11 +126,11 @@ func TestPlaceHasAHoldWhileItIsHeld(t *testing.T) {
 // No delete is sent for a place that a hold has, neither to release it nor to replace it. The log says so.
 func TestHeldPlaceIsNotDeleted(t *testing.T) {
 	var logged strings.Builder
-	cfg := &Settings{}
+	cfg := &NodeSettings{}
 	cfg.Logger = slog.New(slog.NewTextHandler(&logged, nil))
-	p := &Place{Desk: &Desk{Session: &session.Session{}, Shared: NewShared(cfg)}, nodes: []*contender{{dir: "/locks/x", path: "/locks/x/n-1"}}}
+	p := &Place{Desk: &Desk{Session: &session.Session{}, Shared: NewShared(cfg)}, nodes: []*ownNode{{dir: "/locks/x", path: "/locks/x/n-1"}}}
 	p.hold = &idleHold{}
-	p.life.current.Store(int32(held))
+	p.progress.current.Store(int32(held))
 	w := p.Leave(t.Context())
 	if <-w.Done; !errors.Is(w.Err, errHeld) || w.Sent() {
 		t.Errorf("the delete of a held place: sent %v, error %v", w.Sent(), w.Err)
@@ -142,8 +142,8 @@ func TestHeldPlaceIsNotDeleted(t *testing.T) {
 	if replaced := a.yield(); replaced != nil || a.place != nil {
 		t.Error("a new place replaces one that is held")
 	}
-	if p.life.state() != held || p.Holder() == nil {
-		t.Errorf("the place is %s, and its hold is %v", stateNames[p.life.state()], p.Holder())
+	if p.progress.state() != held || p.Holder() == nil {
+		t.Errorf("the place is %s, and its hold is %v", stateNames[p.progress.state()], p.Holder())
 	}
 	if text := logged.String(); strings.Count(text, "report this as a bug") != 2 || !strings.Contains(text, "n-1") || strings.Contains(text, "/locks") {
 		t.Errorf("the log says %q", text)

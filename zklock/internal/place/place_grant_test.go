@@ -14,7 +14,7 @@ import (
 // of other processes may hold the lock.
 func TestDowngradedPlaceIsPassedOnToReadersOnly(t *testing.T) {
 	desk := &Desk{Session: &session.Session{}}
-	p := &Place{Desk: desk, nodes: []*contender{{kind: queue.Kind{Mode: queue.Exclusive}}}}
+	p := &Place{Desk: desk, nodes: []*ownNode{{kind: queue.Kind{Mode: queue.Exclusive}}}}
 	p.Granted = time.Now()
 	mayPass := func(m queue.Mode) bool { return p.Handover().MayPass(m, 10, time.Hour) }
 	if !mayPass(queue.Exclusive) || !mayPass(queue.Shared) {
@@ -36,9 +36,9 @@ func TestDowngradedPlaceIsPassedOnToReadersOnly(t *testing.T) {
 // A token's turn must not begin again at 0, which it would after 2^32 holders of a place.
 func TestTurnsEnd(t *testing.T) {
 	desk := &Desk{Session: &session.Session{}}
-	p := &Place{Desk: desk, nodes: []*contender{{kind: queue.Kind{Mode: queue.Exclusive}}}}
+	p := &Place{Desk: desk, nodes: []*ownNode{{kind: queue.Kind{Mode: queue.Exclusive}}}}
 	p.Granted, p.keepable, p.opened = time.Now(), true, true
-	p.life.current.Store(int32(spent))
+	p.progress.current.Store(int32(spent))
 	p.turn = lastTurn - 1
 	if !p.Handover().MayPass(queue.Exclusive, 10, time.Hour) {
 		t.Error("a place with turns left cannot be handed over")
@@ -54,7 +54,7 @@ func TestTurnsEnd(t *testing.T) {
 
 // holder is a hold with callers, whose origin is read in between other steps.
 type holder struct {
-	session.Hold
+	session.Dependent
 	origin func() Origin
 }
 
@@ -77,7 +77,7 @@ func TestTurnsOfDowngradesEnd(t *testing.T) {
 // The holder's Downgrade between the two reads of Describe and Relabel does not keep them from writing
 // what others read of it.
 func TestDescriptionDuringADowngrade(t *testing.T) {
-	p := &Place{Desk: &Desk{Session: &session.Session{}}, nodes: []*contender{{kind: queue.Kind{Mode: queue.Exclusive}}}}
+	p := &Place{Desk: &Desk{Session: &session.Session{}}, nodes: []*ownNode{{kind: queue.Kind{Mode: queue.Exclusive}}}}
 	h := &holder{}
 	h.origin = func() Origin { p.Advance(h); return Origin{Label: "second"} }
 	p.hold, p.turn, p.dataTurn = h, 2, 1 // the data describe the first holder

@@ -162,7 +162,7 @@ func (p *Place) deleteNodes() error {
 }
 
 // deleteAll deletes nodes of the place. It returns those that the servers refuse to delete, and the first refusal.
-func (p *Place) deleteAll(nodes []*contender) (left []*contender, refused error) {
+func (p *Place) deleteAll(nodes []*ownNode) (left []*ownNode, refused error) {
 	for _, c := range nodes {
 		if c.node() == "" {
 			continue // its node was never seen; if it appears, a lookout deletes it: see doubts
@@ -181,7 +181,7 @@ func (p *Place) deleteAll(nodes []*contender) (left []*contender, refused error)
 
 // deleteLater repeats deletes that the servers have refused, more and more rarely: an operator may give this
 // client the right again.
-func (p *Place) deleteLater(left []*contender) {
+func (p *Place) deleteLater(left []*ownNode) {
 	const first, most = time.Second, time.Minute
 	for pause := first; session.Sleep(p.Desk.Session.Context(), p.Desk.cfg.Jitter(pause), nil); pause = min(2*pause, most) {
 		var err error

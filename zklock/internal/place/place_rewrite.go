@@ -143,7 +143,7 @@ func (p *Place) ShareAt(when time.Time, do func(*Place)) {
 
 // Advance returns a turn for the readers that join the hold h after its downgrade; it is later than
 // that of the hold. It returns false if h does not have the place, or if there is no turn left.
-func (p *Place) Advance(h session.Hold) (turn uint32, ok bool) {
+func (p *Place) Advance(h session.Dependent) (turn uint32, ok bool) {
 	p.Desk.mu.Lock()
 	defer p.Desk.mu.Unlock()
 	if p.hold != h || p.turn == math.MaxUint32 {
@@ -158,7 +158,7 @@ func (p *Place) Advance(h session.Hold) (turn uint32, ok bool) {
 // Lower turns a writer's place into a reader's for this process. It returns false, and does nothing,
 // if h does not have the place: another holder may have got it as a writer. The caller has made h a
 // reader's before, and amends the node's data after that.
-func (p *Place) Lower(h session.Hold) bool {
+func (p *Place) Lower(h session.Dependent) bool {
 	p.Desk.mu.Lock()
 	defer p.Desk.mu.Unlock()
 	if p.hold != h {

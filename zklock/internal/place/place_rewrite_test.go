@@ -25,7 +25,7 @@ func TestDataOfAnotherHolderStillSayHowLateTheNodeIs(t *testing.T) {
 		"describe": func(p *Place, d *queue.Data) { p.describe(d, nil) },
 		"Relabel":  (*Place).Relabel,
 	} {
-		p := &Place{Desk: &Desk{Session: &session.Session{}}, nodes: []*contender{{}}}
+		p := &Place{Desk: &Desk{Session: &session.Session{}}, nodes: []*ownNode{{}}}
 		p.hold, p.turn = asked{since: created + 5000}, 2
 		d := queue.Data{Since: sent}
 		if change(p, &d); d.Since != created+5000 || d.Label != "next" {

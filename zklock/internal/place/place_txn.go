@@ -39,7 +39,7 @@ func (p *Place) Txn(ctx context.Context, kind string, ops []driver.Op, again boo
 		all = append(all, driver.CheckOp(c.path, driver.AnyVersion))
 	}
 	for i := range ops {
-		if slices.ContainsFunc(p.nodes, func(c *contender) bool { return c.path == ops[i].Path }) {
+		if slices.ContainsFunc(p.nodes, func(c *ownNode) bool { return c.path == ops[i].Path }) {
 			return nil, fmt.Errorf("%w: an operation is on the lock's own queue node %s, which only zklock may change", errs.ErrConflict, ops[i].Path)
 		}
 	}
@@ -90,5 +90,5 @@ func (p *Place) Doubt() { p.doubtfulTxn.Store(true) }
 // InDoubt reports whether a transaction under the place may still be applied.
 func (p *Place) InDoubt() bool { return p.doubtfulTxn.Load() }
 
-// Explain translates a driver's error about the place's first node: see Settings.explain.
+// Explain translates a driver's error about the place's first node: see NodeSettings.explain.
 func (p *Place) Explain(err error) error { return p.Desk.cfg.explain(err, p.nodes[0].path) }

@@ -37,7 +37,7 @@ func (s *Shared) findRoot(ctx context.Context, ds driver.Session) error {
 }
 
 // mayCreateRoot returns an error if create_root does not allow to create the root.
-func (c *Settings) mayCreateRoot() error {
+func (c *NodeSettings) mayCreateRoot() error {
 	if !c.CreateRoot {
 		return fmt.Errorf("%w: create %s, or remove create_root from the URL", errs.ErrRootMissing, c.Root)
 	}
@@ -88,7 +88,7 @@ func (d *Desk) makeRoot(r *rooting) {
 
 // ensureRoot makes sure that the root exists, after it was found missing: it creates it and its ancestors if
 // create_root allows that. The root is persistent and never removed.
-func ensureRoot(ctx context.Context, ds driver.Session, cfg *Settings) error {
+func ensureRoot(ctx context.Context, ds driver.Session, cfg *NodeSettings) error {
 	err := cfg.mayCreateRoot()
 	if err != nil {
 		return err
@@ -130,12 +130,12 @@ type right struct {
 func (r right) missing() string { return fmt.Sprintf("no %s on %s, needed %s", r.perm, r.on, r.why) }
 
 // readRoot returns the right that every session needs.
-func (c *Settings) readRoot() right {
+func (c *NodeSettings) readRoot() right {
 	return right{op: driver.CheckOp(c.Root, driver.AnyVersion), perm: "READ", on: c.Root, why: "to find it, and for heartbeats"}
 }
 
 // rights returns the operations of a probe with an imaginary lock whose znode is at path.
-func (c *Settings) rights(path string) []right {
+func (c *NodeSettings) rights(path string) []right {
 	contender := path + "/probe"
 	const imaginary = " (a znode that this client would create for a lock)"
 	return []right{

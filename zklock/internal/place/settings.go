@@ -16,8 +16,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
-// Settings are the settings of places. The client has checked them.
-type Settings struct {
+// NodeSettings are the settings of places and their znodes. The client has checked them.
+type NodeSettings struct {
 	session.Settings // of sessions
 
 	Identity string // what is known of this client's identity, for errors about a refusal
@@ -33,7 +33,7 @@ type Settings struct {
 
 // explain translates a driver's error, which has a definite outcome, into the errors of
 // package errs, with the path that it is about.
-func (c *Settings) explain(err error, path string) error {
+func (c *NodeSettings) explain(err error, path string) error {
 	switch {
 	case err == nil:
 		return nil
@@ -62,7 +62,7 @@ func (c *Settings) explain(err error, path string) error {
 var aclSchemes = []string{"auth", "digest", "ip", "sasl", "super", "world", "x509"}
 
 // meantScheme returns a hint at a scheme of the access list that is probably mistyped; "" if none is.
-func (c *Settings) meantScheme() string {
+func (c *NodeSettings) meantScheme() string {
 	for _, a := range c.ACL {
 		if near := nearest.To(a.Scheme, aclSchemes); near != "" && !slices.Contains(aclSchemes, a.Scheme) {
 			return fmt.Sprintf(" (did you mean the scheme %q?)", near)
@@ -90,17 +90,17 @@ func Logged(err error) string {
 }
 
 // explainRights returns the error about missing rights. missing describes each of them.
-func (c *Settings) explainRights(missing []string, cause error) error {
+func (c *NodeSettings) explainRights(missing []string, cause error) error {
 	return fmt.Errorf("%w %s: %s: %w", errs.ErrNoAuth, c.Identity, strings.Join(missing, "; "), cause)
 }
 
 // tooMany returns the error of a contender that max_contenders does not allow.
-func (c *Settings) tooMany() error {
+func (c *NodeSettings) tooMany() error {
 	return fmt.Errorf("%w: the queue already has max_contenders=%d contenders", errs.ErrTooManyWaiters, c.MaxContenders)
 }
 
 // explainList translates an error of reading other contenders.
-func (c *Settings) explainList(err error, dir string) error {
+func (c *NodeSettings) explainList(err error, dir string) error {
 	switch {
 	case errors.Is(err, driver.ErrReplyTooLarge):
 		return c.explain(err, dir)
@@ -112,7 +112,7 @@ func (c *Settings) explainList(err error, dir string) error {
 
 // Shared holds what all places of a client share.
 type Shared struct {
-	cfg      *Settings
+	cfg      *NodeSettings
 	inUse    func(path string) bool   // whether this client holds, waits for or keeps the name with that path
 	straysIn func([]queue.Node) []int // the indexes of the nodes that no place owns, of those that the client's sessions have made; it locks the pool's mutex
 	parents  parents
@@ -123,7 +123,7 @@ type Shared struct {
 
 // NewShared returns the Shared of a client with these settings, which must not change. Serve is
 // called before any place is taken.
-func NewShared(cfg *Settings) *Shared { return &Shared{cfg: cfg} }
+func NewShared(cfg *NodeSettings) *Shared { return &Shared{cfg: cfg} }
 
 // Origin describes the request that a place was taken for. It goes into the data of the
 // queue nodes, where other clients read it.

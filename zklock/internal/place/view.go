@@ -23,8 +23,8 @@ import (
 type View struct {
 	Znode Znode
 
-	synced bool  // the server knew what was committed when the View was new
-	last   Queue // the newest look
+	synced bool   // the server knew what was committed when the View was new
+	last   Roster // the newest look
 
 	// What the next look waits for: the watch on the children, or on the existence of the
 	// znode if that is missing; and the watch on the first node: see watchHead.
@@ -35,17 +35,17 @@ type View struct {
 
 // Look returns the queue as it is now. It arms the watches for Changed first. The caller
 // must not keep the queue beyond the next Look.
-func (v *View) Look(ctx context.Context) (Queue, error) {
+func (v *View) Look(ctx context.Context) (Roster, error) {
 	if !v.synced {
 		if err := v.Znode.Sync(ctx); err != nil {
-			return Queue{}, err
+			return Roster{}, err
 		}
 		v.synced = true
 	}
 	for {
 		if v.queue == nil || v.queue.Fires() != nil {
 			if err := v.list(ctx); err != nil {
-				return Queue{}, v.Znode.Desk.cfg.explain(err, v.Znode.Path)
+				return Roster{}, v.Znode.Desk.cfg.explain(err, v.Znode.Path)
 			}
 		}
 		if gone, err := v.watchHead(ctx); !gone {
@@ -65,7 +65,7 @@ func (v *View) list(ctx context.Context) error {
 			return err
 		}
 		if !w.Found {
-			v.queue, v.head, v.last = w, nil, Queue{}
+			v.queue, v.head, v.last = w, nil, Roster{}
 			return nil
 		}
 		w, names, err = v.Znode.Desk.Session.WatchChildren(ctx, v.Znode.Path) // it was created in between
@@ -81,7 +81,7 @@ func (v *View) list(ctx context.Context) error {
 	}
 	found, _, _ := v.Znode.sort(names)
 	if v.last, err = v.Znode.read(ctx, found, known); err != nil {
-		v.queue, v.last = nil, Queue{}
+		v.queue, v.last = nil, Roster{}
 		return err
 	}
 	v.queue = w
@@ -152,7 +152,7 @@ type Walk struct {
 	// Operate reads on a session, and again on another one if that is over.
 	Operate func(ctx context.Context, read func(*Desk) error) error
 
-	cfg  *Settings
+	cfg  *NodeSettings
 	next []*visit // in the byte order of their names
 }
 
@@ -160,7 +160,7 @@ type Walk struct {
 type visit struct {
 	name, path string
 	done       chan struct{} // nil: not begun; closed once the fields below are set
-	queue      Queue
+	queue      Roster
 	below      []string // children that are not contenders
 	err        error
 }
@@ -173,7 +173,7 @@ type visit struct {
 //
 // A znode's name is in front of the names below it, so once the first visit was read, it is the
 // next name: what is not known yet is below a visit.
-func (w *Walk) Run(ctx context.Context, sh *Shared, yield func(name, path string, q Queue, err error) bool) error {
+func (w *Walk) Run(ctx context.Context, sh *Shared, yield func(name, path string, q Roster, err error) bool) error {
 	w.cfg = sh.cfg
 	var readers sync.WaitGroup
 	defer readers.Wait()
@@ -211,7 +211,7 @@ func (w *Walk) Run(ctx context.Context, sh *Shared, yield func(name, path string
 		switch {
 		case errors.Is(v.err, driver.ErrNoNode):
 		case errors.Is(v.err, driver.ErrNoAuth), errors.Is(v.err, driver.ErrReplyTooLarge):
-			if !yield(v.name, v.path, Queue{}, w.cfg.explain(v.err, v.path)) {
+			if !yield(v.name, v.path, Roster{}, w.cfg.explain(v.err, v.path)) {
 				return nil
 			}
 		case v.err != nil:

@@ -21,7 +21,7 @@ import (
 
 // beginWait begins the wait for the turn of the attempt's place. It is ended once, by endWait.
 func (a *Attempt) beginWait(ctx context.Context) {
-	if a.wait.ctx = ctx; a.Request.Try {
+	if a.wait.ctx = ctx; a.Claim.Try {
 		a.wait.ctx, a.wait.stop = a.bound(ctx)
 	}
 }
@@ -38,9 +38,9 @@ func (a *Attempt) endWait() {
 func (a *Attempt) rest(begin bool) {
 	switch p := a.place; {
 	case begin && !p.resting:
-		a.desk().Session.Rest()
+		a.Desk.Session.Rest()
 	case !begin && p.resting:
-		a.desk().Session.Stir()
+		a.Desk.Session.Stir()
 	}
 	a.place.resting = begin
 }
@@ -57,7 +57,7 @@ func (a *Attempt) list() (q []queue.Node, self int, err error) {
 		w.watchOwn = p.Granted.IsZero() && p.nodeWatches != nil
 	}
 	q, self, err = w.line.refresh(w.ctx)
-	if err == nil && a.Request.Try && !a.recalls {
+	if err == nil && a.Claim.Try && !a.recalls {
 		return a.refuse(w.ctx, w.line.c, q, self)
 	}
 	return q, self, err
@@ -89,9 +89,9 @@ func (a *Attempt) screen() error {
 // a reader. Our own nodes are watched too: a waiter whose node was deleted queues again at once. So does one for a permit that
 // the count may have granted, behind one that asks for fewer, which counts it as ahead: then it is granted by a look only.
 func (a *Attempt) await(q []queue.Node, self int, ahead []int) error {
-	desk, w, l := a.desk(), &a.wait, &a.wait.line
+	desk, w, l := a.Desk.Desk, &a.wait, &a.wait.line
 	if a.place.lowered && !q[self].Looks() {
-		a.Request.comesAgain = true
+		a.Claim.comesAgain = true
 		return errs.ErrNodeGone
 	}
 	for _, i := range ahead {
@@ -144,9 +144,9 @@ func (a *Attempt) await(q []queue.Node, self int, ahead []int) error {
 // unwatched returns how long a wait does without a watch on our own nodes, which costs a read, and an event
 // at the release. Where that watch can grant the place, it is worth its cost if the wait outlasts a list.
 func (a *Attempt) unwatched() time.Duration {
-	long := a.desk().Session.Timeout() / 40
+	long := a.Desk.Session.Timeout() / 40
 	if a.wait.line.known && a.wait.line.sole && len(a.place.nodes) == 1 {
-		return min(long, max(2*a.desk().Session.Latency(), 5*time.Millisecond))
+		return min(long, max(2*a.Desk.Session.Latency(), 5*time.Millisecond))
 	}
 	return long
 }
@@ -170,11 +170,11 @@ func (a *Attempt) atFront() (conn uint64, everywhere bool) {
 
 // isProven reports whether one state of the ensemble has shown the place's turn, and its node.
 func (a *Attempt) isProven() bool {
-	return a.wait.line.proven && len(a.place.nodes) == 1 && !a.Request.Try
+	return a.wait.line.proven && len(a.place.nodes) == 1 && !a.Claim.Try
 }
 
 // awaitLease returns when the session is proven alive for long enough for a grant.
-func (a *Attempt) awaitLease() error { return a.desk().Session.AwaitLease(a.wait.ctx) }
+func (a *Attempt) awaitLease() error { return a.Desk.Session.AwaitLease(a.wait.ctx) }
 
 // readOwn reads our own nodes, and returns the connection that showed all of them; 0 if that was more
 // than one. A place that cannot be granted any more counts as one whose node is gone.
@@ -204,7 +204,7 @@ func (p *Place) watchNodes(ctx context.Context) (own []*session.Watched, err err
 }
 
 // missing returns the error of a read of one of our nodes, which has failed.
-func (p *Place) missing(c *contender, err error) error {
+func (p *Place) missing(c *ownNode, err error) error {
 	if errors.Is(err, driver.ErrNoNode) || errors.Is(err, errs.ErrNodeGone) {
 		return errs.ErrNodeGone
 	}

@@ -129,7 +129,7 @@ func (z Znode) listOnce(ctx context.Context, ds driver.Session) (q []queue.Node,
 }
 
 // isAlone reports whether ours is the only contender among the children of a lock's znode.
-func (z Znode) isAlone(ours *contender, names []string) bool {
+func (z Znode) isAlone(ours *ownNode, names []string) bool {
 	found, foreign, _ := z.sort(names)
 	q := found[z.Desk.cfg.Dialect.Family]
 	return foreign == nil && len(q) == 1 && q[0].Name == ours.node()

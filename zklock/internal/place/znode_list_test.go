@@ -64,12 +64,12 @@ func TestListsThatAreNotNeededAreForgotten(t *testing.T) {
 }
 
 // openSession opens a session on an ensemble in memory whose requests take 10 ms. The caller closes the pool.
-func openSession(t *testing.T) (*session.Pool[*place.Session], *place.Session) {
+func openSession(t *testing.T) (*session.Pool[*place.WatchedDesk], *place.WatchedDesk) {
 	t.Helper()
-	set := &place.Settings{Dialect: queue.Default, CreateRoot: true, ACL: driver.OpenACL(driver.PermAll)}
+	set := &place.NodeSettings{Dialect: queue.Default, CreateRoot: true, ACL: driver.OpenACL(driver.PermAll)}
 	set.Settings = session.Settings{Root: "/zklock", SessionTimeout: 10 * time.Second, TickTime: time.Second,
 		ConnectTimeout: 10 * time.Second, PoolMaxSessions: 1, Jitter: session.Jitter}
-	pool := session.NewPool[*place.Session](&set.Settings, memdriver.New(memdriver.WithLatency(10*time.Millisecond)).Connector())
+	pool := session.NewPool[*place.WatchedDesk](&set.Settings, memdriver.New(memdriver.WithLatency(10*time.Millisecond)).Connector())
 	place.Serve(place.NewShared(set), pool, func(string) bool { return false })
 	s, err := pool.Session(t.Context(), "/zklock/orders", 0)
 	if err != nil {

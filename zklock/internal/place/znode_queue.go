@@ -14,8 +14,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
-// Queue has all contenders in the queue of a name: those of each family, in order.
-type Queue [queue.Families][]Entry
+// Roster has all contenders in the queue of a name: those of each family, in order.
+type Roster [queue.Families][]Entry
 
 // Entry is a contender in a queue, as a read of its node has shown it.
 type Entry struct {
@@ -29,7 +29,7 @@ type Entry struct {
 }
 
 // Empty reports whether no contender is in the queue.
-func (q Queue) Empty() bool {
+func (q Roster) Empty() bool {
 	return !slices.ContainsFunc(q[:], func(same []Entry) bool { return len(same) > 0 })
 }
 
@@ -44,13 +44,13 @@ func Nodes(entries []Entry) []queue.Node {
 
 // Contenders returns all contenders in the queue of a name, as of a moment during the
 // call. Contenders that leave before their data is read are left out.
-func (z Znode) Contenders(ctx context.Context) (Queue, error) {
+func (z Znode) Contenders(ctx context.Context) (Roster, error) {
 	names, err := z.children(ctx)
 	if errors.Is(err, driver.ErrNoNode) {
-		return Queue{}, nil
+		return Roster{}, nil
 	}
 	if err != nil {
-		return Queue{}, z.Desk.cfg.explain(err, z.Path)
+		return Roster{}, z.Desk.cfg.explain(err, z.Path)
 	}
 	found, _, _ := z.sort(names)
 	q, err := z.read(ctx, found, nil)
@@ -119,7 +119,7 @@ func (d *Desk) awaitRead(ctx context.Context) error {
 
 // read reads the nodes of all contenders, except those of known, which were read before. It
 // stops at the first error, and returns when no read is under way.
-func (z Znode) read(ctx context.Context, found families, known map[string]Entry) (q Queue, err error) {
+func (z Znode) read(ctx context.Context, found families, known map[string]Entry) (q Roster, err error) {
 	began := lease.Now()
 	reading, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -150,10 +150,10 @@ func (z Znode) read(ctx context.Context, found families, known map[string]Entry)
 		}
 	}
 	if readers.Wait(); ctx.Err() != nil {
-		return Queue{}, z.Desk.Session.WaitEnded(ctx, began)
+		return Roster{}, z.Desk.Session.WaitEnded(ctx, began)
 	}
 	if reading.Err() != nil {
-		return Queue{}, context.Cause(reading)
+		return Roster{}, context.Cause(reading)
 	}
 	for family, entries := range q {
 		q[family] = slices.DeleteFunc(entries, func(e Entry) bool { return e.Name == "" }) // they have left

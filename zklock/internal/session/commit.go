@@ -27,7 +27,7 @@ const (
 type Write struct {
 	Kind    string      // for the Operation hook
 	Ops     []driver.Op // in order
-	Creates Entry       // the contenders that Ops create; nil if none
+	Creates Newcomers   // the contenders that Ops create; nil if none
 
 	Risky bool            // it is likely to be refused where another risky write was
 	Joins <-chan struct{} // closed when a risky write that waits to be sent apart may join a group after all; nil: never
@@ -54,8 +54,8 @@ func (w *Write) GiveUp() {
 // Sent reports whether w was sent, or is about to be.
 func (w *Write) Sent() bool { return w.sent.Load() }
 
-// Entry is the contenders that a write creates, each below another znode.
-type Entry interface {
+// Newcomers are the contenders that a write creates, each below another znode.
+type Newcomers interface {
 	// Settle records the nodes that w has created. It returns each znode's number of
 	// children, -1 where that is not known.
 	Settle(w *Write) []int32

@@ -2,8 +2,8 @@
 // groups, shares watches, and ends everything that is held on a session together with the
 // session. A [Pool] opens sessions and replaces those that have ended.
 //
-// It knows nothing of queues. For this package, a use of a session is a [Hold], and the
-// contenders that a write creates are an [Entry].
+// It knows nothing of queues. For this package, a use of a session is a [Dependent], and the
+// contenders that a write creates are [Newcomers].
 //
 // Some times here are instants: values of lease.Now, which also counts the time while
 // the machine was suspended. Instants are compared only with instants.

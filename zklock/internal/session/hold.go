@@ -10,9 +10,9 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/lease"
 )
 
-// Hold is a place's hold: a lock's, or the client's own of a place that it keeps between
-// two locks. It ends with its session. A session may have ten thousand of them.
-type Hold interface {
+// Dependent is what ends with its session: a hold of a place. Callers have its lock, or it is the client's own of a place
+// that the client keeps between two locks. A session may have ten thousand of them.
+type Dependent interface {
 	// MarkLost marks the hold as lost. It returns false if the hold is over already, or is
 	// not live yet, and then never will be: then Finish, Vacate and Report are not called.
 	MarkLost() bool
@@ -45,7 +45,7 @@ type Hold interface {
 // The session may end right after that. So the caller first adds the hold, and makes it live
 // after that, in a step of the hold's own: MarkLost is the other step. The one that comes first
 // decides. A hold that was lost before it became live was never held.
-func (s *life) Hold(h Hold, least time.Duration) bool {
+func (s *life) Hold(h Dependent, least time.Duration) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.over != nil || s.leftLocked() < least {
@@ -56,7 +56,7 @@ func (s *life) Hold(h Hold, least time.Duration) bool {
 }
 
 // Drop takes a hold off the session, if the session has it.
-func (s *life) Drop(h Hold) {
+func (s *life) Drop(h Dependent) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.holds, h)
@@ -64,7 +64,7 @@ func (s *life) Drop(h Hold) {
 
 // Evict ends one hold as lost, while the session lives on. It does nothing if the session is
 // over, because then the hold is lost with it.
-func (s *life) Evict(h Hold, cause error) {
+func (s *life) Evict(h Dependent, cause error) {
 	s.mu.Lock()
 	if s.over != nil {
 		s.mu.Unlock()
@@ -72,9 +72,9 @@ func (s *life) Evict(h Hold, cause error) {
 	}
 	report := s.notices.expectLocked(false)
 	delete(s.holds, h)
-	s.delayLossLocked([]Hold{h}, cause)
+	s.delayLossLocked([]Dependent{h}, cause)
 	s.mu.Unlock()
-	lost := s.lose([]Hold{h}, cause, time.Now())
+	lost := s.lose([]Dependent{h}, cause, time.Now())
 	vacate(lost)
 	report <- func() { s.reportLoss(lost, cause) }
 }
@@ -84,8 +84,8 @@ func (s *life) Evict(h Hold, cause error) {
 //
 // It marks all holds before it ends the first handle. A handle may end slowly, because
 // much code runs when its context ends; until then the marks show the other losses.
-func (s *life) lose(all []Hold, cause error, at time.Time) (lost []Hold) {
-	lost = slices.DeleteFunc(all, func(h Hold) bool { return !h.MarkLost() })
+func (s *life) lose(all []Dependent, cause error, at time.Time) (lost []Dependent) {
+	lost = slices.DeleteFunc(all, func(h Dependent) bool { return !h.MarkLost() })
 	for _, h := range lost {
 		h.Finish(cause, at)
 	}
@@ -96,7 +96,7 @@ func (s *life) lose(all []Hold, cause error, at time.Time) (lost []Hold) {
 }
 
 // vacate lets waiters of lost holds go on.
-func vacate(lost []Hold) {
+func vacate(lost []Dependent) {
 	for _, h := range lost {
 		h.Vacate()
 	}
@@ -104,8 +104,8 @@ func vacate(lost []Hold) {
 
 // reportLoss reports a loss: with one line in the log, also for a session that is lost without any
 // holds, and to the hooks for each hold.
-func (s *life) reportLoss(lost []Hold, cause error) {
-	lost = slices.DeleteFunc(lost, func(h Hold) bool { return !isHeld(h) })
+func (s *life) reportLoss(lost []Dependent, cause error) {
+	lost = slices.DeleteFunc(lost, func(h Dependent) bool { return !isHeld(h) })
 	if text := lossText(len(lost), cause); text != "" {
 		s.settings.Log().Warn(text, "session", HexID(s.ds.ID()), "cause", cause, "locks", len(lost), "names", someNames(lost))
 	}
@@ -115,10 +115,10 @@ func (s *life) reportLoss(lost []Hold, cause error) {
 }
 
 // isHeld reports whether callers have Locks of a hold, and it is not the client's own.
-func isHeld(h Hold) bool { return h.Name() != "" }
+func isHeld(h Dependent) bool { return h.Name() != "" }
 
 // someNames returns the names of the first holds, sorted, for the log.
-func someNames(all []Hold) string {
+func someNames(all []Dependent) string {
 	const maxLoggedNames = 5
 	var names []string
 	for _, h := range all[:min(len(all), maxLoggedNames)] {
@@ -132,7 +132,7 @@ func someNames(all []Hold) string {
 }
 
 // holdsNow returns the holds of the session.
-func (s *life) holdsNow() []Hold {
+func (s *life) holdsNow() []Dependent {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Collect(maps.Keys(s.holds))
@@ -174,7 +174,7 @@ func (s *life) Held() (n, leading int, longest time.Duration) {
 
 // delayLossLocked records that holds are lost now: the nodes of their locks stay for loss_delay. It
 // is called before any caller learns of the loss, and so before a caller can close the session.
-func (s *life) delayLossLocked(lost []Hold, cause error) {
+func (s *life) delayLossLocked(lost []Dependent, cause error) {
 	if cause != errs.ErrClosed && slices.ContainsFunc(lost, isHeld) {
 		s.lossDelayEnds = lease.Now().Add(s.settings.LossDelay)
 	}

@@ -13,7 +13,7 @@ import (
 
 // oneHold is a hold with one handle.
 type oneHold struct {
-	Hold
+	Dependent
 	name     string
 	reported *bool
 }

@@ -69,18 +69,18 @@ type life struct {
 	looks    time.Time     // guarded by mu; when the overseer looks next, at the latest; zero: it has not looked yet
 	cut      time.Time     // guarded by mu; since when there has been no connection; zero: there is one; stays when the session is over
 
-	foreign       map[string]int    // guarded by mu; the bytes of the program's ephemeral znodes, by path; "": of all
-	holds         map[Hold]struct{} // guarded by mu
-	lossDelayEnds time.Time         // guarded by mu; an instant: until then the nodes of lost locks stay
-	retiring      bool              // guarded by mu; the pool has replaced it: it ends when its last place is gone
-	over          error             // guarded by mu; why the session has ended; nil: it has not
-	last          ending            // set before gone is closed; announceEnd, which is called once, clears it
+	foreign       map[string]int         // guarded by mu; the bytes of the program's ephemeral znodes, by path; "": of all
+	holds         map[Dependent]struct{} // guarded by mu
+	lossDelayEnds time.Time              // guarded by mu; an instant: until then the nodes of lost locks stay
+	retiring      bool                   // guarded by mu; the pool has replaced it: it ends when its last place is gone
+	over          error                  // guarded by mu; why the session has ended; nil: it has not
+	last          ending                 // set before gone is closed; announceEnd, which is called once, clears it
 }
 
 // ending is what is left to do when all handles of a session that is over have ended.
 type ending struct {
-	state  State
-	lost   []Hold        // those that the end of the session has ended
+	state  Snapshot
+	lost   []Dependent   // those that the end of the session has ended
 	report chan<- func() // takes the report of the end
 }
 
@@ -90,7 +90,7 @@ func (s *life) init(ctx context.Context, c *common, ds driver.Session) {
 	s.timeout, s.born = ds.Timeout(), lease.Now()
 	s.gone, s.renewed = make(chan struct{}), make(chan struct{})
 	s.rouse, s.look = make(chan struct{}, 1), make(chan struct{}, 1)
-	s.holds = make(map[Hold]struct{})
+	s.holds = make(map[Dependent]struct{})
 	s.lease = s.settings.lease(s.timeout)
 	s.notices.changed, s.notices.wg, s.notices.mu = s.settings.Changed, &c.wg, &s.mu
 }
@@ -153,7 +153,7 @@ func (s *life) retire() {
 // report queues the session's state for the Session hook, and does not wait for the hook.
 func (s *life) report(state driver.State) {
 	left, _ := s.Left()
-	e := State{ID: s.ds.ID(), Server: s.ds.Server(), State: state, Lease: left}
+	e := Snapshot{ID: s.ds.ID(), Server: s.ds.Server(), State: state, Lease: left}
 	if state == driver.Suspended {
 		e.Silent, e.Forgotten = silentOf(s.ds)
 	}
@@ -219,7 +219,7 @@ func (s *life) endLocked(state driver.State, cause error) (after func()) {
 	report := s.notices.expectLocked(true)
 	return func() {
 		lost := s.lose(holds, cause, lease.Wall(at))
-		s.last = ending{State{ID: s.ds.ID(), Server: s.ds.Server(), State: state, Err: cause}, lost, report}
+		s.last = ending{Snapshot{ID: s.ds.ID(), Server: s.ds.Server(), State: state, Err: cause}, lost, report}
 		close(s.gone)
 	}
 }

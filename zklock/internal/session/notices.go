@@ -18,7 +18,7 @@ import (
 //   - No state is reported after the end of the session, and every loss on it is reported before.
 //     All of them are in the queue before the session leaves the pool, which waits for run.
 type notices struct {
-	changed func(State)               // may be nil
+	changed func(Snapshot)            // may be nil
 	wg      *sync.WaitGroup           // the pool's
 	mu      *mutex.Mutex[mutex.Inner] // the session's: a step of the session and its notice are one
 
@@ -30,7 +30,7 @@ type notices struct {
 
 // notice is one event; one of its fields is set.
 type notice struct {
-	state *State
+	state *Snapshot
 	call  func()
 }
 
@@ -39,7 +39,7 @@ const maxNotices = 64
 
 // session queues a state. If the state only repeats the one queued before it, as after each
 // heartbeat, it replaces that one.
-func (n *notices) session(e State) {
+func (n *notices) session(e Snapshot) {
 	if n.changed == nil {
 		return
 	}

@@ -70,15 +70,15 @@ func TestSlotBacksOff(t *testing.T) {
 
 // While a hook is slow, all losses wait for it, and of the states only the newest.
 func TestNoticesAreBounded(t *testing.T) {
-	n := notices{changed: func(State) {}, mu: &mutex.Mutex[mutex.Inner]{}, running: true} // run is held up by a hook
+	n := notices{changed: func(Snapshot) {}, mu: &mutex.Mutex[mutex.Inner]{}, running: true} // run is held up by a hook
 	for range 10 * maxNotices {
-		n.session(State{State: driver.Suspended})
-		n.session(State{State: driver.Connected})
-		n.session(State{State: driver.Connected, Lease: time.Second})
+		n.session(Snapshot{State: driver.Suspended})
+		n.session(Snapshot{State: driver.Connected})
+		n.session(Snapshot{State: driver.Connected, Lease: time.Second})
 		n.expectLocked(false)
 	}
 	states, losses := 0, 0
-	var last State
+	var last Snapshot
 	for _, x := range n.queue {
 		if x.state == nil {
 			losses++
@@ -98,17 +98,17 @@ func TestEndOfASessionIsItsLastNotice(t *testing.T) {
 		var wg sync.WaitGroup
 		var got []string
 		report := func(what string) func() { return func() { got = append(got, what) } }
-		n := notices{changed: func(e State) { report(e.State.String())() }, wg: &wg, mu: &mutex.Mutex[mutex.Inner]{}}
+		n := notices{changed: func(e Snapshot) { report(e.State.String())() }, wg: &wg, mu: &mutex.Mutex[mutex.Inner]{}}
 		expect := func(last bool) chan<- func() {
 			n.mu.Lock()
 			defer n.mu.Unlock()
 			return n.expectLocked(last)
 		}
-		n.session(State{State: driver.Connected})
+		n.session(Snapshot{State: driver.Connected})
 		loss := expect(false)
-		n.session(State{State: driver.Suspended})
+		n.session(Snapshot{State: driver.Suspended})
 		end := expect(true)
-		n.session(State{State: driver.Connected})
+		n.session(Snapshot{State: driver.Connected})
 		end <- report("end")
 		synctest.Wait()
 		loss <- report("loss")

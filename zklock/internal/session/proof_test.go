@@ -133,7 +133,7 @@ func creation(dir, node string) *Write {
 		Creates: new(entry)}
 }
 
-// entry is an Entry that counts how often it is settled.
+// entry counts how often it is settled.
 type entry int
 
 func (e *entry) Settle(*Write) []int32 { *e++; return nil }

@@ -10,6 +10,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/hook"
 	"github.com/zklock/go-zklock/zklock/internal/lease"
+	"github.com/zklock/go-zklock/zklock/internal/mutex"
 )
 
 // requests sends a session's requests, each with a deadline, the Operation hook and what its answer
@@ -25,8 +26,8 @@ type requests struct {
 	unchecked atomic.Bool
 }
 
-// Request sends the requests of one turn of an operation to the ensemble.
-type Request func(ctx context.Context, ds driver.Session) error
+// Call sends the requests of one turn of an operation to the ensemble.
+type Call func(ctx context.Context, ds driver.Session) error
 
 // Repeat runs an operation until its outcome is definite, and returns the operation's error.
 // It is the retry loop of all requests but creates of queue nodes: the operation must be one
@@ -37,7 +38,7 @@ type Request func(ctx context.Context, ds driver.Session) error
 // time that it waits behind other operations does not count.
 // Operations that clean up run with the session's own context as ctx, and go on until they
 // succeed or the session is over.
-func (s *requests) Repeat(ctx context.Context, kind string, op Request) error {
+func (s *requests) Repeat(ctx context.Context, kind string, op Call) error {
 	began, left := lease.Now(), s.settings.ConnectTimeout
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, s.timeout/10) {
 		if err := s.enter(ctx, began); err != nil {
@@ -96,7 +97,7 @@ const MaxLone = 64
 
 // Once runs an operation one time, with a request's deadline and the Operation hook. Before
 // that it waits until fewer than MaxLone operations are under way.
-func (s *requests) Once(ctx context.Context, kind string, op Request) error {
+func (s *requests) Once(ctx context.Context, kind string, op Call) error {
 	select {
 	case s.lone <- struct{}{}:
 		return s.once(ctx, s.requestTimeout(), kind, op)
@@ -132,7 +133,7 @@ func (s *requests) enter(ctx context.Context, began time.Time) error {
 }
 
 // once runs an operation one time, with a limit and the Operation hook, and ends what enter began.
-func (s *requests) once(ctx context.Context, limit time.Duration, kind string, op Request) error {
+func (s *requests) once(ctx context.Context, limit time.Duration, kind string, op Call) error {
 	defer func() { <-s.lone }()
 	ctx, end := hook.Start(s.settings.Operation, ctx, Operation{Kind: kind, Group: 1, Server: s.ds.Server(), Session: s.ds.ID()})
 	ctx, cancel := context.WithTimeout(ctx, limit)
@@ -246,4 +247,48 @@ func (s *requests) CheckOrder(ctx context.Context) error {
 		_, err := s.Transact(ctx, []driver.Op{driver.CheckOp(s.settings.Root, driver.AnyVersion)})
 		return err
 	})
+}
+
+// deadline makes the contexts that bound how long a session's transactions may stay unanswered.
+// Transactions that are sent within an eighth of that time share one context, so each has at least
+// seven eighths of the time: a context and a timer for each would cost more than the whole rest
+// of a request.
+type deadline struct {
+	mu      mutex.Mutex[mutex.Inner]
+	ctx     context.Context    // guarded by mu
+	release context.CancelFunc // guarded by mu; never called: ctx ends at its deadline, or with the session
+	until   time.Time          // guarded by mu; from then on, requests get another context
+}
+
+// context returns the context of a request that is sent now and may take as long as limit.
+func (d *deadline) context(parent context.Context, limit time.Duration) context.Context {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if now := time.Now(); d.ctx == nil || !now.Before(d.until) {
+		d.until = now.Add(limit / 8)
+		d.ctx, d.release = context.WithDeadline(parent, now.Add(limit))
+	}
+	return d.ctx
+}
+
+// sizeOf returns the size of operations in the request of a transaction.
+func sizeOf(ops []driver.Op) int {
+	const header, text, number = 9, 4, 4 // of an operation; the length of a path, of data or of an entry's text; a version, flags, permissions
+	n := 8 + header                      // of the request, and its end
+	for i := range ops {
+		op := &ops[i]
+		n += header + text + len(op.Path)
+		switch op.Kind {
+		case driver.OpCreate:
+			n += text + len(op.Data) + number + number // the number of entries, and the flags
+			for j := range op.ACL {
+				n += number + text + len(op.ACL[j].Scheme) + text + len(op.ACL[j].ID)
+			}
+		case driver.OpSet:
+			n += text + len(op.Data) + number
+		default:
+			n += number
+		}
+	}
+	return n
 }

@@ -31,7 +31,7 @@ type Settings struct {
 	Lines  *backlog.Queue                    // of the client's log; nil in tests: the caller of Log writes its line itself
 
 	Operation hook.Starter[Operation, error] // called around every request; may be nil
-	Changed   func(State)                    // called when a session's state changes, and after each heartbeat; may be nil
+	Changed   func(Snapshot)                 // called when a session's state changes, and after each heartbeat; may be nil
 }
 
 // TryTimeout returns for how long a try goes on without a session or an answer of the ensemble. It
@@ -54,8 +54,8 @@ type Operation struct {
 	Session int64  // the id of the session that it is sent on
 }
 
-// State describes a session, for hooks.
-type State struct {
+// Snapshot describes a session, for hooks.
+type Snapshot struct {
 	ID     int64
 	Server string // the server that it is connected to, as far as known
 	State  driver.State
@@ -161,4 +161,18 @@ func (c *Settings) early() func(period time.Duration) time.Duration {
 	const whole = 1000
 	part := 2*c.Jitter(whole) - whole // 0 to whole
 	return func(period time.Duration) time.Duration { return period / lease.Early * part / whole }
+}
+
+// full returns the error of a caller that no session has room for. limit is the jute.maxbuffer as far as it is known.
+func (c *Settings) full(bytes, limit int) error {
+	most, why := ephemerals(limit), ""
+	if limit < c.maxBuffer() {
+		why = fmt.Sprintf("; the servers have cut connections under larger requests than %d bytes: raise their jute.maxbuffer, or set that key", limit)
+	}
+	if bytes > most {
+		return fmt.Errorf("%w: the queue nodes of this acquisition have %d bytes, and one session may have %d with jute_maxbuffer=%d%s: ask for fewer names at once",
+			errs.ErrTooManyWaiters, bytes, most, c.maxBuffer(), why)
+	}
+	return fmt.Errorf("%w: the queue nodes of each of pool_max_sessions=%d sessions have almost as many bytes as the servers can delete at its end, %d with jute_maxbuffer=%d%s: raise pool_max_sessions",
+		errs.ErrFull, c.PoolMaxSessions, most, c.maxBuffer(), why)
 }

@@ -11,11 +11,11 @@ import (
 // held places, it removes places that have left from that list as early as before the burst.
 func TestDueShrinksAfterABurst(t *testing.T) {
 	const many = 100_000
-	own := &Session{Desk: &Desk{Session: session.Inert(t.Context(), identified{timeout: 30 * time.Second})}, added: make(chan struct{}, 1)}
+	own := &WatchedDesk{Desk: &Desk{Session: session.Inert(t.Context(), identified{timeout: 30 * time.Second})}, added: make(chan struct{}, 1)}
 	add := func(granted time.Time) *Place {
 		p := &Place{Desk: own.Desk}
 		p.Granted = granted
-		p.life.current.Store(int32(held))
+		p.progress.current.Store(int32(held))
 		own.mu.Lock()
 		defer own.mu.Unlock()
 		own.addLocked(p)
@@ -28,7 +28,7 @@ func TestDueShrinksAfterABurst(t *testing.T) {
 	}
 	most := 0
 	for range many {
-		add(time.Now()).life.current.Store(int32(leaving))
+		add(time.Now()).progress.current.Store(int32(leaving))
 		most = max(most, len(own.due))
 	}
 	if most > 2*minSweep {

@@ -11,11 +11,11 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
-// shared is what the acquisitions and the locks of a client need of it.
-type shared struct {
-	cfg      config
+// clientCore is what the acquisitions and the locks of a client need of it.
+type clientCore struct {
+	cfg      clientSettings
 	hooks    Hooks
-	pool     *session.Pool[*place.Session]
+	pool     *session.Pool[*place.WatchedDesk]
 	local    *local.Queues
 	counters counters
 
@@ -26,13 +26,13 @@ type shared struct {
 // observer is a function that control.Observe has added.
 type observer func(ctx context.Context, wants []place.Want, try bool)
 
-// config has the settings of a Client. They are checked.
-type config struct {
-	local.Settings  // for local queues, places and sessions
-	acquireStacks   bool
-	servers         string // the scheme and the servers of the URL; "" for a Connector
-	driverOptions   []any
-	deadlockTimeout time.Duration
+// clientSettings has the settings of a Client. They are checked.
+type clientSettings struct {
+	local.QueueSettings // for local queues, places and sessions
+	acquireStacks       bool
+	servers             string // the scheme and the servers of the URL; "" for a Connector
+	driverOptions       []any
+	deadlockTimeout     time.Duration
 }
 
 // counters are totals since the client was opened.

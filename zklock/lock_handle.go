@@ -14,12 +14,12 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
-// handle has the state of one Lock. The hold refers to handles and not to Locks, so
+// lockHandle has the state of one Lock. The hold refers to handles and not to Locks, so
 // that it can report a loss, and the garbage collector can still collect a Lock that
 // the program has dropped.
-type handle struct {
+type lockHandle struct {
 	hold     *local.Hold
-	client   *shared
+	client   *clientCore
 	token    Token
 	hookCtx  context.Context           // what the Acquire hook returned; see withStack
 	acquired time.Time                 // when it was acquired
@@ -37,29 +37,29 @@ type handle struct {
 	weak     weak.Pointer[Lock]                    // guarded by mu; set by Age
 }
 
-var _ local.Handle = (*handle)(nil)
+var _ local.Handle = (*lockHandle)(nil)
 
 // init sets up a handle of a hold, and returns its Lock.
-func (hd *handle) init(c *shared, hookCtx context.Context, h *local.Hold) *Lock {
+func (hd *lockHandle) init(c *clientCore, hookCtx context.Context, h *local.Hold) *Lock {
 	hd.hold, hd.client, hd.hookCtx, hd.acquired = h, c, hookCtx, time.Now()
 	hd.strong = &Lock{hd}
 	return hd.strong
 }
 
 // Begin implements local.Handle.
-func (hd *handle) Begin(t local.Token) { hd.token = Token(t) }
+func (hd *lockHandle) Begin(t local.Token) { hd.token = Token(t) }
 
 // Acquired implements local.Handle.
-func (hd *handle) Acquired() time.Time { return hd.acquired }
+func (hd *lockHandle) Acquired() time.Time { return hd.acquired }
 
 // Held implements local.Handle.
-func (hd *handle) Held() bool { return hd.ended.Load() == nil }
+func (hd *lockHandle) Held() bool { return hd.ended.Load() == nil }
 
 // byRelease is the end of a handle that was released.
 var byRelease = &LostError{}
 
 // reason returns nil while the handle is held, and then why it is not.
-func (hd *handle) reason() error {
+func (hd *lockHandle) reason() error {
 	switch ended := hd.ended.Load(); ended {
 	case nil:
 		return nil
@@ -71,7 +71,7 @@ func (hd *handle) reason() error {
 }
 
 // ReportLost implements local.Handle: it calls the Lost hook if the handle was lost.
-func (hd *handle) ReportLost() {
+func (hd *lockHandle) ReportLost() {
 	ended := hd.ended.Load()
 	if hook := hd.client.hooks.Lost; hook != nil && ended != nil && ended != byRelease {
 		hook(hd.hookCtx, LostEvent{Lock: hd.lock(), Err: ended})
@@ -79,14 +79,14 @@ func (hd *handle) ReportLost() {
 }
 
 // Release implements local.Handle.
-func (hd *handle) Release() bool { return hd.end(byRelease) }
+func (hd *lockHandle) Release() bool { return hd.end(byRelease) }
 
 // Lose implements local.Handle.
-func (hd *handle) Lose(l *local.Loss) bool { return hd.end((*LostError)(l)) }
+func (hd *lockHandle) Lose(l *local.Loss) bool { return hd.end((*LostError)(l)) }
 
 // end sets ended, closes done and ends the contexts. It returns false if the handle had ended
 // before. A loss is counted first, so that a caller that has noticed the loss finds it in Stats.
-func (hd *handle) end(how *LostError) bool {
+func (hd *lockHandle) end(how *LostError) bool {
 	hd.mu.Lock()
 	if hd.ended.Load() != nil {
 		hd.mu.Unlock()
@@ -117,7 +117,7 @@ func (hd *handle) end(how *LostError) bool {
 
 // lock returns the Lock for a hook: the caller's, or a new one if the caller's was
 // collected.
-func (hd *handle) lock() *Lock {
+func (hd *lockHandle) lock() *Lock {
 	hd.mu.Lock()
 	defer hd.mu.Unlock()
 	if hd.strong != nil {
@@ -131,7 +131,7 @@ func (hd *handle) lock() *Lock {
 
 // Parted implements local.Handle. A successor's first handle lives as long as the hold, so a handle
 // drops what it refers to when others still have the hold.
-func (hd *handle) Parted() {
+func (hd *lockHandle) Parted() {
 	hd.mu.Lock()
 	defer hd.mu.Unlock()
 	hd.hookCtx, hd.strong = nil, nil
@@ -139,19 +139,19 @@ func (hd *handle) Parted() {
 
 // Age implements local.Handle: it makes the reference to the Lock weak, and has the garbage collector call
 // forgotten when the caller has dropped the Lock.
-func (hd *handle) Age() {
+func (hd *lockHandle) Age() {
 	hd.mu.Lock()
 	defer hd.mu.Unlock()
 	if hd.strong == nil || hd.reason() != nil {
 		return
 	}
 	hd.weak = weak.Make(hd.strong)
-	runtime.AddCleanup(hd.strong, (*handle).forgotten, hd)
+	runtime.AddCleanup(hd.strong, (*lockHandle).forgotten, hd)
 	hd.strong = nil
 }
 
 // forgotten logs and counts a Lock that was collected while it was held.
-func (hd *handle) forgotten() {
+func (hd *lockHandle) forgotten() {
 	if hd.reason() != nil {
 		return
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/session"
 )
 
-// Session is a session of the pool, with its desk: what Acquire needs of a session. A pool makes one of
+// WatchedDesk is a desk with watches on its places, as the pool has it: what Acquire needs of a session. A pool makes one of
 // each session: see Serve. It watches the nodes of granted places, so that a holder learns when another
 // client, an operator's for example, deletes its node. The lease alone would not show that. It also
 // watches the queues of places that are or may be kept, for other contenders.
@@ -27,7 +27,7 @@ import (
 //   - A granted place is among the due ones until it is due, or until its end was noticed.
 //   - A guard in withRoom has room and has not ended: the guard decides under the desk's mu
 //     whether it has room and whether it ends.
-type Session struct {
+type WatchedDesk struct {
 	*Desk
 	added chan struct{} // cap 1: wakes run for a new place, if its timer is not set for that
 
@@ -41,20 +41,20 @@ type Session struct {
 const minSweep = 64
 
 // Underlying returns the pool's session: see session.Member.
-func (own *Session) Underlying() *session.Session { return own.Session }
+func (own *WatchedDesk) Underlying() *session.Session { return own.Session }
 
 // Serve prepares a pool so that its sessions can have places. inUse reports whether this client
 // holds, waits for or keeps the name with a path.
-func Serve(sh *Shared, pool *session.Pool[*Session], inUse func(path string) bool) {
+func Serve(sh *Shared, pool *session.Pool[*WatchedDesk], inUse func(path string) bool) {
 	sh.inUse = inUse
 	sh.straysIn = func(q []queue.Node) []int { return straysIn(pool.All(), q) }
 	pool.Prepare = sh.findRoot
-	pool.Attend = func(s *session.Session) *Session {
-		desk := &Desk{Session: s, Shared: sh, enqueued: make(map[uint64]*contender),
+	pool.Attend = func(s *session.Session) *WatchedDesk {
+		desk := &Desk{Session: s, Shared: sh, enqueued: make(map[uint64]*ownNode),
 			peers: make(map[string][]queue.Node), lists: make(map[string]*sharedList), reads: make(chan struct{}, maxReads)}
 		desk.freshNames.shares, desk.doubts.added = make(chan struct{}), make(chan struct{}, 1)
 		s.Remains(desk.remains)
-		own := &Session{Desk: desk, added: make(chan struct{}, 1)}
+		own := &WatchedDesk{Desk: desk, added: make(chan struct{}, 1)}
 		s.Spawn(own.run)
 		s.Spawn(desk.reap)
 		return own
@@ -62,7 +62,7 @@ func Serve(sh *Shared, pool *session.Pool[*Session], inUse func(path string) boo
 }
 
 // straysIn returns the indexes of the nodes that one of these sessions has made, and disowns.
-func straysIn(sessions []*Session, q []queue.Node) (at []int) {
+func straysIn(sessions []*WatchedDesk, q []queue.Node) (at []int) {
 	for i := range q {
 		for _, s := range sessions {
 			if s.Session.ID() == q[i].GUID.Session && s.disowns(q[i]) {
@@ -74,12 +74,12 @@ func straysIn(sessions []*Session, q []queue.Node) (at []int) {
 }
 
 // delay is how long after its grant a place is due.
-func (own *Session) delay() time.Duration { return own.Session.Timeout() / 6 }
+func (own *WatchedDesk) delay() time.Duration { return own.Session.Timeout() / 6 }
 
 // addLocked takes over a place that has just been granted for the first time.
-func (own *Session) addLocked(p *Place) {
+func (own *WatchedDesk) addLocked(p *Place) {
 	if len(own.due) == cap(own.due) { // make room, for as many as remain at least, so that this costs little on average
-		own.due = slices.DeleteFunc(own.due, func(p *Place) bool { return p.life.ending() })
+		own.due = slices.DeleteFunc(own.due, func(p *Place) bool { return p.progress.ending() })
 		own.due = slices.Grow(own.due, max(minSweep, len(own.due)))
 		own.room = own.due[:0]
 	}
@@ -90,12 +90,12 @@ func (own *Session) addLocked(p *Place) {
 
 // next takes out a place that is due. If there is none, it returns nil and the time until
 // the next one is due; a long time if there are no places.
-func (own *Session) next() (*Place, time.Duration) {
+func (own *WatchedDesk) next() (*Place, time.Duration) {
 	own.mu.Lock()
 	defer own.mu.Unlock()
 	for len(own.due) > 0 {
 		p := own.due[0]
-		wait, ending := time.Until(p.Granted.Add(own.delay())), p.life.ending()
+		wait, ending := time.Until(p.Granted.Add(own.delay())), p.progress.ending()
 		if own.armed = wait > 0 && !ending; own.armed {
 			return nil, wait
 		}
@@ -113,7 +113,7 @@ func (own *Session) next() (*Place, time.Duration) {
 
 // run gives the nodes of due places to guards, and looks after the places, until the
 // session ends.
-func (own *Session) run() {
+func (own *WatchedDesk) run() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
@@ -171,7 +171,7 @@ func (p *Place) lookAfter() {
 }
 
 // give gives a node to a guard that has room, or to a new one.
-func (own *Session) give(n guarded) {
+func (own *WatchedDesk) give(n guarded) {
 	own.mu.Lock()
 	fresh := len(own.withRoom) == 0
 	if fresh {
@@ -202,7 +202,7 @@ const maxGuarded = 64
 // queue: if another contender may be there, the guard recalls the place. The guard ends when it has no nodes left,
 // or when the session ends.
 type guard struct {
-	watches *Session
+	watches *WatchedDesk
 	wake    chan struct{} // cap 1: added has a node
 
 	count int       // guarded by the desk's mu; how many nodes it has, including those in added
@@ -257,7 +257,7 @@ func (g *guard) gather() bool {
 	g.watches.mu.Lock()
 	defer g.watches.mu.Unlock()
 	own, full := g.watches, g.count == maxGuarded
-	g.nodes = slices.DeleteFunc(append(g.nodes, g.added...), func(n guarded) bool { return n.place == nil || n.place.life.ending() })
+	g.nodes = slices.DeleteFunc(append(g.nodes, g.added...), func(n guarded) bool { return n.place == nil || n.place.progress.ending() })
 	g.added = nil
 	switch g.count = len(g.nodes); {
 	case g.count == 0:
@@ -292,7 +292,7 @@ func (g *guard) look(n *guarded) {
 		desk.cfg.Log().Warn(text, "session", session.HexID(desk.Session.ID()), "cause", Logged(err))
 	}
 	switch {
-	case p.life.ending() || desk.Session.Context().Err() != nil || errors.Is(err, errs.ErrSessionOver):
+	case p.progress.ending() || desk.Session.Context().Err() != nil || errors.Is(err, errs.ErrSessionOver):
 		n.place, n.event = nil, nil
 	case n.onRecall == nil && err == nil && p.owns(node) == nil:
 		p.noteRevocation(node.Data)
@@ -339,7 +339,7 @@ func (g *guard) wait(moved <-chan struct{}) bool {
 			n.shared.Received(e, ok)
 			g.watches.Session.DropWatch(n.shared)
 		}
-		if n.onRecall != nil && ok && e.Err == nil && !n.place.life.ending() {
+		if n.onRecall != nil && ok && e.Err == nil && !n.place.progress.ending() {
 			// As a rule another contender has arrived. If it has left again, or our own node was
 			// deleted, a list would show that, but the contender is not made to wait for a list.
 			n.onRecall.Recalled(n.place)

@@ -2,29 +2,29 @@ package place
 
 import "github.com/zklock/go-zklock/zklock/internal/queue"
 
-// Contender identifies a queue node for other clients, too: no two nodes below one znode have the same
+// NodeID identifies a queue node for other clients, too: no two nodes below one znode have the same
 // Zxid, and their order is that of the queue.
-type Contender struct {
+type NodeID struct {
 	Path string     // of the lock's znode
 	Node string     // the node's name below it
 	Zxid int64      // the transaction that has created it; 0 if that is not known
 	Mode queue.Mode // what others read of it
 }
 
-// Contenders returns the place's contenders in the order of its wants. ok is false if their nodes are
+// Contenders returns the place's queue nodes in the order of its wants. ok is false if their nodes are
 // not known yet, or are about to go.
-func (p *Place) Contenders() (all []Contender, ok bool) {
+func (p *Place) Contenders() (all []NodeID, ok bool) {
 	p.Desk.mu.Lock()
 	defer p.Desk.mu.Unlock()
-	if s := p.life.state(); s == opening || s >= leaving || p.Zxid == 0 {
+	if s := p.progress.state(); s == opening || s >= leaving || p.Zxid == 0 {
 		return nil, false
 	}
-	all = make([]Contender, len(p.nodes))
+	all = make([]NodeID, len(p.nodes))
 	for i, c := range p.nodes {
 		if c.node() == "" {
 			return nil, false
 		}
-		all[i] = Contender{Path: c.dir, Node: c.node(), Zxid: p.Zxid, Mode: c.kind.Mode}
+		all[i] = NodeID{Path: c.dir, Node: c.node(), Zxid: p.Zxid, Mode: c.kind.Mode}
 	}
 	return all, true
 }
