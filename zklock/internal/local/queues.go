@@ -135,6 +135,30 @@ func (q *Queue) roomLocked(r *Request) bool {
 	return r.MaxWaiters == 0 || int(q.waiting) < r.MaxWaiters
 }
 
+// contextOf returns the context of an acquisition that does not get its lock at once. It is made at the
+// first call: an acquisition from a goroutine of this process, or of a kept place, needs none. It
+// ends with the caller's, when the longest time to wait has passed, when the limit of waiters is
+// reached, or when the client is closed.
+func (qs *Queues) contextOf(r *Request) context.Context {
+	if r.ctx != nil {
+		return r.ctx
+	}
+	ctx, cancel := context.WithCancelCause(r.Ctx)
+	end := cancel
+	if r.Wait > 0 && !r.Try {
+		timer := time.AfterFunc(r.Wait, func() { cancel(errs.ErrWaitOver) })
+		end = func(cause error) { timer.Stop(); cancel(cause) }
+	}
+	qs.mu.Lock()
+	r.ctx, r.cancel = ctx, end
+	refused := qs.closing.Err() != nil
+	qs.mu.Unlock()
+	if refused {
+		end(errs.ErrClosed)
+	}
+	return ctx
+}
+
 // Cancel ends an acquisition that waits. cause is a part of its error.
 func (qs *Queues) Cancel(r *Request, cause error) {
 	qs.mu.Lock()

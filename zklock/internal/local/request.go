@@ -110,6 +110,19 @@ func takes(wants []place.Want) bool {
 	return slices.ContainsFunc(wants, func(w place.Want) bool { return counts(&w) })
 }
 
+// latest returns until when a request with FailBusy can wait, as far as its bounds say; zero if it has none, or
+// may wait in any case.
+func (r *Request) latest() (latest time.Time) {
+	if !r.FailBusy || r.Try {
+		return latest
+	}
+	latest, _ = r.Ctx.Deadline()
+	if over := time.Now().Add(r.Wait); r.Wait > 0 && (latest.IsZero() || over.Before(latest)) {
+		latest = over
+	}
+	return latest
+}
+
 // Granted reports whether the request was granted a hold. The hold may have been lost since.
 func (r *Request) Granted() bool { return r.got != nil }
 

@@ -70,30 +70,6 @@ func (q *Queue) take(r *Request, start *place.Place) (left *place.Place, err err
 	}
 }
 
-// contextOf returns the context of an acquisition that does not get its lock at once. It is made at the
-// first call: an acquisition from a goroutine of this process, or of a kept place, needs none. It
-// ends with the caller's, when the longest time to wait has passed, when the limit of waiters is
-// reached, or when the client is closed.
-func (qs *Queues) contextOf(r *Request) context.Context {
-	if r.ctx != nil {
-		return r.ctx
-	}
-	ctx, cancel := context.WithCancelCause(r.Ctx)
-	end := cancel
-	if r.Wait > 0 && !r.Try {
-		timer := time.AfterFunc(r.Wait, func() { cancel(errs.ErrWaitOver) })
-		end = func(cause error) { timer.Stop(); cancel(cause) }
-	}
-	qs.mu.Lock()
-	r.ctx, r.cancel = ctx, end
-	refused := qs.closing.Err() != nil
-	qs.mu.Unlock()
-	if refused {
-		end(errs.ErrClosed)
-	}
-	return ctx
-}
-
 // pooled returns the pool's session for a request. If all sessions are full, the place that the request begins
 // with makes room for a new one on its own session. Otherwise the client gives up names that it keeps.
 func (q *Queue) pooled(patient context.Context, r *Request, start *place.Place) (*place.WatchedDesk, error) {
