@@ -106,6 +106,10 @@ func (l *Lease) latestAnswered(i time.Time) (exchange, bool) {
 	return exchange{}, false
 }
 
+// LastSent returns the instant when the newest exchange of the chain was sent. The next one is
+// due an interval after it.
+func (l *Lease) LastSent() time.Time { return l.chain[len(l.chain)-1].sent }
+
 // prove moves the end of the lease to what a touch of the session at sent proves, if
 // that is later.
 func (l *Lease) prove(sent time.Time) {

@@ -24,10 +24,6 @@ func (l *Lease) Soonest(counting bool) time.Time {
 	return soonest
 }
 
-// LastSent returns the instant when the newest exchange of the chain was sent. The next one is
-// due an interval after it.
-func (l *Lease) LastSent() time.Time { return l.chain[len(l.chain)-1].sent }
-
 // RestEvery returns the interval of the Syncs of a session whose places all rest. Its callers wait longer for their
 // turn if its server falls silent.
 func (l *Lease) RestEvery() time.Duration { return min(l.SyncEvery(), 5*l.ExchangeEvery()/2) }

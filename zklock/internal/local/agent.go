@@ -113,7 +113,7 @@ func (a *agent) run(start *place.Place) {
 		defer time.AfterFunc(severalFor, a.cancel).Stop() // TestCircleThroughAnAgentEnds
 	}
 	patient, cancel := a.client.patient(r.ctx)
-	left, err := place.Attempt{Desk: start.Session(), Claim: &r.Claim, By: a}.Take(r.ctx, patient, cancel, start)
+	left, err := place.Attempt{Session: start.Session(), Claim: &r.Claim, By: a}.Take(r.ctx, patient, cancel, start)
 	a.cancel()
 	a.crew.Lock()
 	a.chooseLocked(nil)

@@ -142,7 +142,7 @@ func (q *Queue) countLocked(tk *ticket, n int) {
 	switch {
 	case tk.r.Try:
 		q.tries += n
-	case tk.writes:
+	case tk.keepsReadersOut():
 		q.writers += n
 	}
 }
@@ -227,6 +227,9 @@ func (q *Queue) metLocked() (met, cut bool) {
 	return true, !q.leader.desk.Session.CutSince().IsZero() // TestTryBehindAWaiterThatIsCutOff
 }
 
+// keepsReadersOut reports whether readers that queue behind a ticket wait for it.
+func (tk *ticket) keepsReadersOut() bool { return !tk.r.Try && !tk.r.Mode.Joins() }
+
 // refusesLocked reports whether a try would have to wait for another contender. It would not behind
 // a leader that is still asking. writer: a writer waits ahead of it in the queue.
 func (q *Queue) refusesLocked(r *Request, writer bool) bool {
@@ -247,7 +250,7 @@ func (q *Queue) refuseTriesLocked() {
 	writer := false
 	for at := q.waiters.Front(); at != nil; {
 		tk, next := at.Value.(*ticket), at.Next()
-		if writer = writer || tk.writes; tk.r.Try && q.refusesLocked(tk.r, writer) {
+		if writer = writer || tk.keepsReadersOut(); tk.r.Try && q.refusesLocked(tk.r, writer) {
 			tk.r.Caller.Sees(ahead)
 			q.unqueueLocked(tk)
 			tk.refused = true

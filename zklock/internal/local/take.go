@@ -53,7 +53,7 @@ func (q *Queue) take(r *Request, start *place.Place) (left *place.Place, err err
 		if !r.apart {
 			q.leaderAsks(on.Desk)
 		}
-		left, err = place.Attempt{Desk: on, Claim: &r.Claim, By: (*claimant)(r)}.Take(ctx, patient, cancel, start)
+		left, err = place.Attempt{Session: on, Claim: &r.Claim, By: (*claimant)(r)}.Take(ctx, patient, cancel, start)
 		start = nil
 		if errors.Is(err, errs.ErrUnanswered) && s.Session.CutSince().IsZero() {
 			err = errs.WaitEnded(ctx, errs.ErrNotAcquired) // there was a connection, so the wait was one for the lock

@@ -14,7 +14,6 @@ type ticket struct {
 	since    time.Time
 	at       *list.Element   // guarded by the queue's mu; nil if the answer was sent, or is about to be
 	reserved bool            // guarded as at; an agent is about to grant it a place
-	writes   bool            // set when it is made; readers that queue behind it wait for it
 	passed   int             // at the gate: how often others that came later were let through before it; guarded as at
 	also     []*list.Element // at the gate, where it waits for further names; guarded as at
 
@@ -33,7 +32,7 @@ type ticket struct {
 
 // newTicket returns the ticket of a request that is not in the queue yet.
 func newTicket(r *Request) *ticket {
-	return &ticket{r: r, writes: !r.Try && !r.Mode.Joins(), answered: make(chan struct{}), since: time.Now()}
+	return &ticket{r: r, answered: make(chan struct{}), since: time.Now()}
 }
 
 // answer sends the ticket its answer.

@@ -33,7 +33,7 @@ func (q *Queue) screenLocked(r *Request) (apart bool, err error) {
 	}
 	writer := false
 	for at := q.waiters.Front(); at != nil && r.Mode.Joins() && !writer; at = at.Next() {
-		writer = at.Value.(*ticket).writes
+		writer = at.Value.(*ticket).keepsReadersOut()
 	}
 	if !q.refusesLocked(r, writer) {
 		return false, nil

@@ -78,7 +78,7 @@ func (a *Attempt) acquire(ctx context.Context) error {
 		if !everywhere {
 			continue // with the next name
 		}
-		if proven && a.Desk.Session.Leased() && a.place.Grant(a.By) {
+		if proven && a.desk().Session.Leased() && a.place.Grant(a.By) {
 			return nil
 		}
 		for conn != 0 { // the connection that showed that; 0: there was more than one, so list again

@@ -52,9 +52,9 @@ func (r *Claim) data(cfg *NodeSettings, keep bool) queue.Data {
 //     removed, or goes with a session that is over. If a hook panics, which is always before the grant, the
 //     place is being removed, too: the caller may recover, and would leave it in the queue.
 type Attempt struct {
-	Desk  *WatchedDesk // of the session that the attempt is made on
-	Claim *Claim       // of the request
-	By    Requester    // whose request it is
+	Session *WatchedDesk // that the attempt is made on
+	Claim   *Claim       // of the request
+	By      Requester    // whose request it is
 
 	place   *Place             // the place that it has; nil: it has none
 	given   *Place             // the place that it was given to begin with; nil: none
@@ -67,6 +67,9 @@ type Attempt struct {
 	// waits for them to be recalled, but no longer than recallWait.
 	recalls bool
 }
+
+// desk returns the desk of the session that the attempt is made on.
+func (a *Attempt) desk() *Desk { return a.Session.Desk }
 
 // wait is the state of an attempt's wait for its turn: on one name after the other, and then for the grant.
 type wait struct {

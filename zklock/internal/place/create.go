@@ -52,7 +52,7 @@ func (a *Attempt) create(ctx, caller context.Context) (turn bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	for pause := 5 * time.Millisecond; ; pause = min(2*pause, a.Desk.Session.Timeout()/10) {
+	for pause := 5 * time.Millisecond; ; pause = min(2*pause, a.desk().Session.Timeout()/10) {
 		applied, children, err := c.try(ctx, pause)
 		switch {
 		case err != nil && c.goesOn():
@@ -71,7 +71,7 @@ func (a *Attempt) create(ctx, caller context.Context) (turn bool, err error) {
 
 // creation returns the creation of the place that the attempt has, or else a new one.
 func (a *Attempt) creation(ctx, caller context.Context) (c creation, err error) {
-	desk, r := a.Desk.Desk, a.Claim
+	desk, r := a.desk(), a.Claim
 	if had := a.place; had != nil && had.opening != nil {
 		c = *had.opening.(*creation)
 		c.p.opening, a.place = nil, c.replaces
@@ -94,7 +94,7 @@ func (a *Attempt) creation(ctx, caller context.Context) (c creation, err error) 
 			return c, err
 		}
 	}
-	p, err := newPlace(a.Desk, r.Wants, r.Keep && replaces == nil && mayKeep(desk, r.Wants), replaces)
+	p, err := newPlace(a.Session, r.Wants, r.Keep && replaces == nil && mayKeep(desk, r.Wants), replaces)
 	if err != nil {
 		return c, err
 	}

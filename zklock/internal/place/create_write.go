@@ -27,7 +27,7 @@ func (c *creation) submit() *session.Write {
 		w.Ops = append(w.Ops, c.replaces.deletes()...)
 	}
 	for i, n := range p.nodes {
-		if c.parents[i].version == unmade {
+		if isUnmade(c.parents[i]) {
 			w.Ops = append(w.Ops, driver.CreateOp(n.dir, parentMark, driver.Container, cfg.ACL))
 			w.Risky = true
 		}
@@ -51,7 +51,7 @@ func (c *creation) setRefused(w *session.Write) bool {
 		return false
 	}
 	refused := &c.parents[slices.IndexFunc(c.parents, func(p parent) bool { return p.path == w.Ops[at].Path })]
-	if refused.marked = false; refused.version != unmade {
+	if refused.marked = false; !isUnmade(*refused) {
 		c.desk.parents.add(*refused)
 	}
 	return true

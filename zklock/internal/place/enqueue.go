@@ -66,7 +66,7 @@ func (p *Place) mustRequeue() bool {
 // that while the session answers, because creates below one znode take a transaction each, and
 // there may be thousands of them.
 func (a *Attempt) replaceOrCreate(ctx context.Context) (turn bool, err error) {
-	desk, r := a.Desk.Desk, a.Claim
+	desk, r := a.desk(), a.Claim
 	const maxReaped = 8 // if the parent was removed this often in a row, that is not a coincidence
 	began := lease.Now()
 	if err := desk.needRoot(a.patient); err != nil {

@@ -43,6 +43,8 @@ type parent struct {
 // too. No such parent is stored.
 const unmade int32 = -1
 
+func isUnmade(p parent) bool { return p.version == unmade }
+
 // maxParents bounds the cache to some tens of megabytes.
 const maxParents = 1 << 17
 

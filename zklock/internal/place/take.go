@@ -39,12 +39,12 @@ func (a *Attempt) take(ctx context.Context) (waiting *Place, err error) {
 		return nil, nil
 	}
 	if a.recalls && a.wait.ended == errs.ErrTaken {
-		if state, _ := a.Desk.Session.State(); state != driver.Connected {
+		if state, _ := a.desk().Session.State(); state != driver.Connected {
 			err = errCutOff // the place ahead may have been recalled: the lock is not known to be taken
 		}
 	}
-	if desk, r := a.Desk.Desk, a.Claim; errors.Is(err, errs.ErrUnavailable) && a.wait.ended == nil && r.NoSessionSince.IsZero() {
-		r.NoSessionSince = time.Now().Add(-desk.cfg.ConnectTimeout) // it had a place, and no answer for so long since
+	if r := a.Claim; errors.Is(err, errs.ErrUnavailable) && a.wait.ended == nil && r.NoSessionSince.IsZero() {
+		r.NoSessionSince = time.Now().Add(-a.desk().cfg.ConnectTimeout) // it had a place, and no answer for so long since
 	}
 	return a.settle(err), err
 }

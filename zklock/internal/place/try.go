@@ -27,9 +27,9 @@ func recallWait(desk *Desk) time.Duration {
 // to be recalled or, without one, for answers of the ensemble.
 func (a *Attempt) bound(ctx context.Context) (context.Context, context.CancelFunc) {
 	if a.recalls {
-		return context.WithTimeoutCause(ctx, recallWait(a.Desk.Desk), errs.ErrTaken)
+		return context.WithTimeoutCause(ctx, recallWait(a.desk()), errs.ErrTaken)
 	}
-	return a.Desk.Session.PatientTry(ctx, a.since)
+	return a.desk().Session.PatientTry(ctx, a.since)
 }
 
 // errCutOff is the error of a try whose session had no connection when recallWait was over.
@@ -40,7 +40,7 @@ var errCutOff = errs.Case(errs.ErrUnavailable, "the connection was lost while a 
 // as far as the try needs it, which is its own node: a writer ahead may have become a reader.
 func (a *Attempt) refuse(ctx context.Context, c *ownNode, q []queue.Node, self int) (own []queue.Node, at int, err error) {
 	own = q[self : self+1]
-	position, ahead, err := Znode{a.Desk.Desk, c.dir}.blockedBy(ctx, c.kind, q, self)
+	position, ahead, err := Znode{a.desk(), c.dir}.blockedBy(ctx, c.kind, q, self)
 	if position > 0 {
 		a.By.Waits(a.place, c.dir, position, ahead)
 		err = errs.ErrTaken
@@ -57,7 +57,7 @@ func (a *Attempt) refuse(ctx context.Context, c *ownNode, q []queue.Node, self i
 // wait for that. If this client has released the name on another session, this one's server may
 // still show the node, so a Sync comes first.
 func (a *Attempt) blocked(ctx context.Context) error {
-	desk, r := a.Desk.Desk, a.Claim
+	desk, r := a.desk(), a.Claim
 	for _, want := range r.Wants {
 		z := Znode{desk, want.Path}
 		for _, gone := range desk.parents.left(want.Path) {

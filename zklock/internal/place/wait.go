@@ -38,9 +38,9 @@ func (a *Attempt) endWait() {
 func (a *Attempt) rest(begin bool) {
 	switch p := a.place; {
 	case begin && !p.resting:
-		a.Desk.Session.Rest()
+		a.desk().Session.Rest()
 	case !begin && p.resting:
-		a.Desk.Session.Stir()
+		a.desk().Session.Stir()
 	}
 	a.place.resting = begin
 }
@@ -89,7 +89,7 @@ func (a *Attempt) screen() error {
 // a reader. Our own nodes are watched too: a waiter whose node was deleted queues again at once. So does one for a permit that
 // the count may have granted, behind one that asks for fewer, which counts it as ahead: then it is granted by a look only.
 func (a *Attempt) await(q []queue.Node, self int, ahead []int) error {
-	desk, w, l := a.Desk.Desk, &a.wait, &a.wait.line
+	desk, w, l := a.desk(), &a.wait, &a.wait.line
 	if a.place.lowered && !q[self].Looks() {
 		a.Claim.comesAgain = true
 		return errs.ErrNodeGone
@@ -144,9 +144,9 @@ func (a *Attempt) await(q []queue.Node, self int, ahead []int) error {
 // unwatched returns how long a wait does without a watch on our own nodes, which costs a read, and an event
 // at the release. Where that watch can grant the place, it is worth its cost if the wait outlasts a list.
 func (a *Attempt) unwatched() time.Duration {
-	long := a.Desk.Session.Timeout() / 40
+	long := a.desk().Session.Timeout() / 40
 	if a.wait.line.known && a.wait.line.sole && len(a.place.nodes) == 1 {
-		return min(long, max(2*a.Desk.Session.Latency(), 5*time.Millisecond))
+		return min(long, max(2*a.desk().Session.Latency(), 5*time.Millisecond))
 	}
 	return long
 }
@@ -174,7 +174,7 @@ func (a *Attempt) isProven() bool {
 }
 
 // awaitLease returns when the session is proven alive for long enough for a grant.
-func (a *Attempt) awaitLease() error { return a.Desk.Session.AwaitLease(a.wait.ctx) }
+func (a *Attempt) awaitLease() error { return a.desk().Session.AwaitLease(a.wait.ctx) }
 
 // readOwn reads our own nodes, and returns the connection that showed all of them; 0 if that was more
 // than one. A place that cannot be granted any more counts as one whose node is gone.

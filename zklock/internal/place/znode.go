@@ -144,7 +144,7 @@ func (z Znode) refuseLock(ctx context.Context) error {
 // distinguish them by their version from znodes that another program puts in their place.
 func (d *Desk) addMade(parents []parent) {
 	for i := range parents {
-		if p := &parents[i]; p.version == unmade {
+		if p := &parents[i]; isUnmade(*p) {
 			p.version, p.createdHere = 1, p.marked
 			d.parents.add(*p)
 		}
@@ -163,7 +163,7 @@ func (d *Desk) adoptRefused(ctx context.Context, w *session.Write, parents []par
 	path := w.Ops[session.AtFault(w.Results)].Path
 	first := slices.IndexFunc(parents, func(p parent) bool { return p.path == path })
 	for i := first; i < len(parents); i++ {
-		if parents[i].version != unmade {
+		if !isUnmade(parents[i]) {
 			continue
 		}
 		found, err := Znode{d, parents[i].path}.adopt(ctx)
@@ -181,7 +181,7 @@ func (d *Desk) adoptRefused(ctx context.Context, w *session.Write, parents []par
 // makeAll makes sure that the parents exist which are unmade.
 func (d *Desk) makeAll(ctx context.Context, parents []parent) error {
 	for i := range parents {
-		if parents[i].version != unmade {
+		if !isUnmade(parents[i]) {
 			continue
 		}
 		var err error

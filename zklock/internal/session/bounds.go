@@ -1,7 +1,6 @@
 package session
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -74,27 +73,6 @@ const (
 
 // errTooLarge is the error of a request that the servers do not read.
 var errTooLarge = errs.Case(errs.ErrUnavailable, "the servers do not read requests of this size")
-
-// defaultMaxBuffer is the servers' default jute.maxbuffer.
-const defaultMaxBuffer = 0xfffff
-
-// maxBuffer returns the servers' jute.maxbuffer, as the settings say.
-func (c *Settings) maxBuffer() int { return cmp.Or(c.JuteMaxbuffer, defaultMaxBuffer) }
-
-// The settings may say more than is so: a jute.maxbuffer that an operator has lowered does not show before a request is
-// cut, and the creates of a session with many nodes are all small. So a session that is to have more than a small part
-// asks the servers first whether they read a request of that size: see grow.
-const (
-	trusted   = 32 << 10      // a limit that servers are not asked about
-	mostAsked = 1<<20 - 8<<10 // the largest request to ask with: no driver sends one that is much larger
-)
-
-// askWith returns the size of the request that shows whether the servers have a limit.
-func askWith(limit int) int { return min(limit/16*15, mostAsked) }
-
-// ephemerals returns how many bytes the ephemeral znodes of a session have at most with a jute.maxbuffer: seven
-// eighths of it.
-func ephemerals(limit int) int { return limit / 8 * 7 }
 
 // most returns the size of groups. It locks nothing.
 func (b *bounds) most(set *Settings) int {

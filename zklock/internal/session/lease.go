@@ -40,6 +40,24 @@ func (s *life) Enter(bytes, reserve int) error {
 	return nil
 }
 
+// hasRoom reports whether the session may have so many more bytes of ephemeral znodes; less than 0: beyond its
+// room, from a reserve. Without mu that may change at once.
+func (s *life) hasRoom(bytes int) bool { return s.fits(bytes, s.common.bounds.limit(s.settings)) }
+
+// mayHaveRoom is hasRoom if the servers read all that is not known to be too large: see Session.grow.
+func (s *life) mayHaveRoom(bytes int) bool {
+	return s.hasRoom(bytes) || s.fits(bytes, s.common.bounds.hoped(s.settings))
+}
+
+func (s *life) fits(bytes, limit int) bool {
+	return bytes == 0 || int(s.bytes.Load())+bytes <= ephemerals(limit)
+}
+
+// Ephemerals returns how many bytes the session's ephemeral znodes have, and how many they have at most.
+func (s *life) Ephemerals() (bytes, most int) {
+	return int(s.bytes.Load()), ephemerals(s.common.bounds.hoped(s.settings))
+}
+
 // Leave ends the count of a place that is gone, and of its bytes. rests says whether the place rests. A session that
 // retires ends with its last place.
 func (s *life) Leave(bytes int, rests bool) {

@@ -6,8 +6,8 @@ var _ = []mutant.Mutant{
 	{
 		Name:   "session-without-a-limit",
 		Breaks: "a session has more queue nodes than its servers can read in the transaction that ends it, and they stop for good",
-		In:     (*life).hasRoom,
-		Find:   "int(s.bytes.Load())+bytes <= $ephemerals(s.common.bounds.$limit(s.settings))",
+		In:     (*life).fits,
+		Find:   "int(s.bytes.Load())+bytes <= $ephemerals(limit)",
 		Put:    "true",
 		Tests:  []string{"TestSessionHasRoomForSoManyBytes"},
 		By:     "zklock",

@@ -10,7 +10,6 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/errs"
 	"github.com/zklock/go-zklock/zklock/internal/hook"
 	"github.com/zklock/go-zklock/zklock/internal/lease"
-	"github.com/zklock/go-zklock/zklock/internal/mutex"
 )
 
 // requests sends a session's requests, each with a deadline, the Operation hook and what its answer
@@ -247,48 +246,4 @@ func (s *requests) CheckOrder(ctx context.Context) error {
 		_, err := s.Transact(ctx, []driver.Op{driver.CheckOp(s.settings.Root, driver.AnyVersion)})
 		return err
 	})
-}
-
-// deadline makes the contexts that bound how long a session's transactions may stay unanswered.
-// Transactions that are sent within an eighth of that time share one context, so each has at least
-// seven eighths of the time: a context and a timer for each would cost more than the whole rest
-// of a request.
-type deadline struct {
-	mu      mutex.Mutex[mutex.Inner]
-	ctx     context.Context    // guarded by mu
-	release context.CancelFunc // guarded by mu; never called: ctx ends at its deadline, or with the session
-	until   time.Time          // guarded by mu; from then on, requests get another context
-}
-
-// context returns the context of a request that is sent now and may take as long as limit.
-func (d *deadline) context(parent context.Context, limit time.Duration) context.Context {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if now := time.Now(); d.ctx == nil || !now.Before(d.until) {
-		d.until = now.Add(limit / 8)
-		d.ctx, d.release = context.WithDeadline(parent, now.Add(limit))
-	}
-	return d.ctx
-}
-
-// sizeOf returns the size of operations in the request of a transaction.
-func sizeOf(ops []driver.Op) int {
-	const header, text, number = 9, 4, 4 // of an operation; the length of a path, of data or of an entry's text; a version, flags, permissions
-	n := 8 + header                      // of the request, and its end
-	for i := range ops {
-		op := &ops[i]
-		n += header + text + len(op.Path)
-		switch op.Kind {
-		case driver.OpCreate:
-			n += text + len(op.Data) + number + number // the number of entries, and the flags
-			for j := range op.ACL {
-				n += number + text + len(op.ACL[j].Scheme) + text + len(op.ACL[j].ID)
-			}
-		case driver.OpSet:
-			n += text + len(op.Data) + number
-		default:
-			n += number
-		}
-	}
-	return n
 }

@@ -1,5 +1,12 @@
 package session
 
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/zklock/go-zklock/zklock/internal/errs"
+)
+
 // ZooKeeper's servers write all paths of a session's ephemeral znodes into the transaction that ends the
 // session, since version 3.6.0 (ZOOKEEPER-4306). They do not check its size when they write it, and they do
 // when they read it: from another server, and from the log. One that is too large stops the ensemble for
@@ -20,22 +27,41 @@ package session
 //     pool has chosen the session before, for many callers at once: Enter decides, and one that is refused
 //     asks the pool again.
 
+// defaultMaxBuffer is the servers' default jute.maxbuffer.
+const defaultMaxBuffer = 0xfffff
+
+// maxBuffer returns the servers' jute.maxbuffer, as the settings say.
+func (c *Settings) maxBuffer() int { return cmp.Or(c.JuteMaxbuffer, defaultMaxBuffer) }
+
+// The settings may say more than is so: a jute.maxbuffer that an operator has lowered does not show before a request is
+// cut, and the creates of a session with many nodes are all small. So a session that is to have more than a small part
+// asks the servers first whether they read a request of that size: see grow.
+const (
+	trusted   = 32 << 10      // a limit that servers are not asked about
+	mostAsked = 1<<20 - 8<<10 // the largest request to ask with: no driver sends one that is much larger
+)
+
+// askWith returns the size of the request that shows whether the servers have a limit.
+func askWith(limit int) int { return min(limit/16*15, mostAsked) }
+
+// ephemerals returns how many bytes the ephemeral znodes of a session have at most with a jute.maxbuffer: seven
+// eighths of it.
+func ephemerals(limit int) int { return limit / 8 * 7 }
+
 // EphemeralSize returns how many bytes an ephemeral znode with a path of that length has in the transaction
 // that ends its session.
 func EphemeralSize(pathLength int) int { return 4 + pathLength }
 
-// hasRoom reports whether the session may have so many more bytes of ephemeral znodes; less than 0: beyond its
-// room, from a reserve. Without mu that may change at once.
-func (s *life) hasRoom(bytes int) bool {
-	return bytes == 0 || int(s.bytes.Load())+bytes <= ephemerals(s.common.bounds.limit(s.settings))
-}
-
-// mayHaveRoom is hasRoom if the servers read all that is not known to be too large: see Session.grow.
-func (s *life) mayHaveRoom(bytes int) bool {
-	return s.hasRoom(bytes) || int(s.bytes.Load())+bytes <= ephemerals(s.common.bounds.hoped(s.settings))
-}
-
-// Ephemerals returns how many bytes the session's ephemeral znodes have, and how many they have at most.
-func (s *life) Ephemerals() (bytes, most int) {
-	return int(s.bytes.Load()), ephemerals(s.common.bounds.hoped(s.settings))
+// full returns the error of a caller that no session has room for. limit is the jute.maxbuffer as far as it is known.
+func (c *Settings) full(bytes, limit int) error {
+	most, why := ephemerals(limit), ""
+	if limit < c.maxBuffer() {
+		why = fmt.Sprintf("; the servers have cut connections under larger requests than %d bytes: raise their jute.maxbuffer, or set that key", limit)
+	}
+	if bytes > most {
+		return fmt.Errorf("%w: the queue nodes of this acquisition have %d bytes, and one session may have %d with jute_maxbuffer=%d%s: ask for fewer names at once",
+			errs.ErrTooManyWaiters, bytes, most, c.maxBuffer(), why)
+	}
+	return fmt.Errorf("%w: the queue nodes of each of pool_max_sessions=%d sessions have almost as many bytes as the servers can delete at its end, %d with jute_maxbuffer=%d%s: raise pool_max_sessions",
+		errs.ErrFull, c.PoolMaxSessions, most, c.maxBuffer(), why)
 }

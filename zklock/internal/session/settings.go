@@ -162,17 +162,3 @@ func (c *Settings) early() func(period time.Duration) time.Duration {
 	part := 2*c.Jitter(whole) - whole // 0 to whole
 	return func(period time.Duration) time.Duration { return period / lease.Early * part / whole }
 }
-
-// full returns the error of a caller that no session has room for. limit is the jute.maxbuffer as far as it is known.
-func (c *Settings) full(bytes, limit int) error {
-	most, why := ephemerals(limit), ""
-	if limit < c.maxBuffer() {
-		why = fmt.Sprintf("; the servers have cut connections under larger requests than %d bytes: raise their jute.maxbuffer, or set that key", limit)
-	}
-	if bytes > most {
-		return fmt.Errorf("%w: the queue nodes of this acquisition have %d bytes, and one session may have %d with jute_maxbuffer=%d%s: ask for fewer names at once",
-			errs.ErrTooManyWaiters, bytes, most, c.maxBuffer(), why)
-	}
-	return fmt.Errorf("%w: the queue nodes of each of pool_max_sessions=%d sessions have almost as many bytes as the servers can delete at its end, %d with jute_maxbuffer=%d%s: raise pool_max_sessions",
-		errs.ErrFull, c.PoolMaxSessions, most, c.maxBuffer(), why)
-}

@@ -3,7 +3,31 @@ package session
 import (
 	"context"
 	"time"
+
+	"github.com/zklock/go-zklock/zklock/internal/mutex"
 )
+
+// deadline makes the contexts that bound how long a session's transactions may stay unanswered.
+// Transactions that are sent within an eighth of that time share one context, so each has at least
+// seven eighths of the time: a context and a timer for each would cost more than the whole rest
+// of a request.
+type deadline struct {
+	mu      mutex.Mutex[mutex.Inner]
+	ctx     context.Context    // guarded by mu
+	release context.CancelFunc // guarded by mu; never called: ctx ends at its deadline, or with the session
+	until   time.Time          // guarded by mu; from then on, requests get another context
+}
+
+// context returns the context of a request that is sent now and may take as long as limit.
+func (d *deadline) context(parent context.Context, limit time.Duration) context.Context {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if now := time.Now(); d.ctx == nil || !now.Before(d.until) {
+		d.until = now.Add(limit / 8)
+		d.ctx, d.release = context.WithDeadline(parent, now.Add(limit))
+	}
+	return d.ctx
+}
 
 // patient derives a context that ends, with cause, when until says. It asks until again at each instant that
 // until has returned: answers may have moved the end.
