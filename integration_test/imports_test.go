@@ -93,7 +93,7 @@ var importRules = map[string]imports{
 	"internal/testkit/wire":          {ours: []string{"zklock", "zklock/memdriver", "zklock/zkdriver", "internal/memcontrol", "internal/netcontrol"}, foreign: []string{"github.com/go-zookeeper/zk"}},
 	"integration_test/bench":         {ours: []string{"zklock", "zklock/memdriver", "zklock/zkdriver", "internal/netcontrol", "internal/memcontrol", "integration_test/", "internal/testkit/", "contrib/locktest/"}, foreign: []string{"github.com/go-zookeeper/zk", "github.com/anishathalye/porcupine"}},
 	"integration_test/silent":        {ours: []string{"zklock", "zklock/election", "zklock/zkdriver", "internal/netcontrol", "internal/testkit/"}, foreign: []string{"github.com/go-zookeeper/zk"}},
-	"integration_test/layers/walker": {ours: []string{"zklock", "zklock/memdriver", "integration_test/"}},
+	"integration_test/layers/walker": {ours: []string{"zklock", "internal/memcontrol", "zklock/memdriver", "integration_test/"}},
 	"contrib/contention":             {ours: []string{"zklock"}, foreign: []string{"github.com/google/pprof"}},
 	"integration_test/release":       {foreign: []string{"golang.org/x/mod"}},
 	"integration_test/":              {ours: []string{"integration_test/", "internal/testkit/"}},
