@@ -7,7 +7,7 @@
 //	go run ./integration_test/layers                     the numbers, and the calls that go up
 //	go run ./integration_test/layers -calls              every call from file to file
 //	go run ./integration_test/layers -dir other/zklock   a package in another folder
-//	go run ./integration_test/layers -walk               what a reader goes through who follows an Acquire and a Release
+//	go run ./integration_test/layers -walk               what a reader of an Acquire and a Release goes through
 //	go run ./integration_test/layers -walk -calls        with the calls, in their order
 //
 // The tests of this package have a maximum for the calls that go up, and for each circle. A

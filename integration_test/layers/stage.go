@@ -70,7 +70,7 @@ func stages(said io.Reader) (all []*stage, err error) {
 	return slices.DeleteFunc(all, func(s *stage) bool { return s.name == "end" }), lines.Err()
 }
 
-// figures are what a reader goes through who follows the calls of a stage.
+// figures are what a reader of the calls of a stage goes through.
 type figures struct {
 	calls, files int
 	changes      int // how often the next call is in another file, the first call included

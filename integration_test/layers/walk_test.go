@@ -9,9 +9,9 @@ import (
 	"github.com/zklock/go-zklock/internal/testkit/long"
 )
 
-// mostReturns has, by stage, how often a reader who follows the calls may come back to a file. A change that makes them
-// fewer lowers it.
-var mostReturns = map[string]int{"Acquire": 124, "Release": 31}
+// mostReturns has, by stage, how often a reader of the calls may come back to a file. A change that makes them
+// fewer lowers it. Up to six more are calls that the clock decides on.
+var mostReturns = map[string]int{"Acquire": 130, "Release": 36}
 
 func TestWalkIsShort(t *testing.T) {
 	long.Test(t, "the core is built once more")
@@ -87,11 +87,11 @@ func main() {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"low/high.go Work", "low/low.go List.Add", "low/low.go List.Add", "low/high.go Rest"}
+	want := []string{"low/high.go Work", "low/low.go List.Add", "low/high.go Rest", "low/low.go List.Add"}
 	if len(all) != 1 || !slices.Equal(all[0].calls, want) {
 		t.Fatalf("%d stages were recorded, and the first has the calls %q, want %q", len(all), all[0].calls, want)
 	}
-	if f, want := all[0].figures(), (figures{calls: 4, files: 2, changes: 3, returns: 1}); f != want {
+	if f, want := all[0].figures(), (figures{calls: 4, files: 2, changes: 4, returns: 2}); f != want {
 		t.Errorf("%+v, want %+v", f, want)
 	}
 }
