@@ -22,11 +22,9 @@ func (c *creation) repair(ctx context.Context, w *session.Write, pause time.Dura
 	if lost {
 		c.doubt = err
 		c.lost++
-	}
-	ctx, stop := c.patience(ctx)
-	defer stop()
-	if lost {
-		return c.lookFor(ctx)
+		more, stop := c.patience(ctx)
+		defer stop()
+		return c.lookFor(more)
 	}
 	c.open = nil // nothing was created
 	switch {
@@ -40,7 +38,9 @@ func (c *creation) repair(ctx context.Context, w *session.Write, pause time.Dura
 	case c.setRefused(w):
 		return false, nil // the next try creates without the set, and the queue is listed instead of counted
 	case isRefused(w):
-		return false, c.desk.adoptRefused(ctx, w, c.parents)
+		more, stop := c.patience(ctx) // TestBurstOfSeparateWaitersOutlastsConnectTimeout
+		defer stop()
+		return false, c.desk.adoptRefused(more, w, c.parents)
 	case errors.Is(err, driver.ErrNoNode):
 		return false, err // replaceOrCreate deals with it
 	}
