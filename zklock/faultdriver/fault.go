@@ -84,8 +84,8 @@ func HangReply() Fault { return Fault{action: hangReply} }
 // LoseEvent arms a watch whose event is never delivered; only the end of the session is. It
 // has no effect on operations that arm no watch: see [Kind.Watches]. Like DelayEvent it is a fault of a driver,
 // and not of a network or a server: ZooKeeper sends events and replies in one order, and a
-// lock may rely on that order. So strike watches of queue nodes with it, which only delays
-// grants, and not those of locks' znodes.
+// lock may rely on that order. So strike watches of other clients' queue nodes with it, which only delays
+// grants, and not those of locks' znodes and of the client's own nodes.
 func LoseEvent() Fault { return Fault{action: loseEvent} }
 
 // DelayEvent arms a watch whose event is delivered d after it happened. It has no effect on

@@ -162,9 +162,9 @@ func (w *world) strike(a *ask) faultdriver.Fault {
 		f = faultdriver.Delay(w.between(time.Millisecond, simTimeout/2))
 	case "reply delayed":
 		f = faultdriver.DelayReply(w.between(time.Millisecond, simTimeout/2))
-		// A server sends events and replies in one order, and a grant may rely on that for
-		// the parent's watch. The event of a queue node only wakes a waiter.
-		if a.op.Kind == faultdriver.Watch && w.rng.IntN(2) == 0 && withoutGUID(a.op.Paths[0]) != a.op.Paths[0] {
+		// A server sends events and replies in one order, and a grant may rely on that for the watches of the parent and
+		// of the client's own node: seed 1796068818429. The event of another's node only wakes a waiter.
+		if a.op.Kind == faultdriver.Watch && w.rng.IntN(2) == 0 && withoutGUID(a.op.Paths[0]) != a.op.Paths[0] && !own(a.op) {
 			f = faultdriver.DelayEvent(w.between(time.Millisecond, simTimeout/2))
 		}
 	case "throttled":
@@ -172,6 +172,12 @@ func (w *world) strike(a *ask) faultdriver.Fault {
 	}
 	w.broke(kind, a.process, fmt.Sprintf("%v %s: %v", a.op.Kind, anonymous(a.op.Paths), f))
 	return f
+}
+
+// own reports whether an operation is on a contender of its session, whose GUID begins with the session's id.
+func own(op faultdriver.Op) bool {
+	id := fmt.Sprintf("%016x", uint64(op.Session))
+	return strings.Contains(strings.ReplaceAll(op.Paths[0], "-", ""), "_c_"+id)
 }
 
 // createLate has a request that creates contenders applied up to three session timeouts later.
