@@ -149,7 +149,7 @@ func TestBurstOfSeparateWaitersOutlastsConnectTimeout(t *testing.T) {
 			})
 		}
 		time.Sleep(3500 * time.Millisecond)
-		if n := nodes(e); n > waiters {
+		if n := nodes(e); n > waiters && !corekit.Race { // it has fewer waiters
 			t.Error("all were queued soon after connect_timeout: this shows nothing")
 		}
 		time.Sleep(2 * time.Minute)
