@@ -64,7 +64,7 @@ type Newcomers interface {
 // committer sends the writes of one session, in groups. A write that arrives while fewer
 // than two transactions are under way is sent at once, together with those that other
 // goroutines are about to submit. Writes that arrive while two are under way are sent together
-// in the next transaction. No write waits for a timer.
+// in the next transaction, but for a create below a znode where one of these creates: see launch. No write waits for a timer.
 //
 // Invariants:
 //   - A group has at most one create below a znode: contenders that one transaction creates
