@@ -13,8 +13,9 @@ func (l *Lease) ExchangeEvery() time.Duration {
 // Early is the part of its period by which an exchange may be early: a tenth.
 const Early = 10
 
-// Soonest returns the earliest instant at which a session with places that need the lease may have to send something. As a rule it
-// is almost an interval away, since any write was an exchange. counting says that the lease counts.
+// Soonest returns the earliest instant at which a session with places that need the lease may have to send something: it is never later
+// than what the session's heart plans. As a rule it is almost an interval away, since any write was an exchange. counting says that
+// the lease counts.
 func (l *Lease) Soonest(counting bool) time.Time {
 	every := l.ExchangeEvery()
 	soonest := l.LastSent().Add(every - every/Early)
