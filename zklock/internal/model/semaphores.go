@@ -15,6 +15,7 @@ type Semaphores struct {
 	Contenders int8   // in the queue at the same time, at most
 	Numbers    []int8 // what a contender may ask for
 	Old        bool   // there are clients of earlier versions, too: see lookOfOld
+	Window     int8   // how many of the first in line watch those ahead, at most; each looks with any window up to it
 	Without    PermitGuard
 }
 
@@ -29,6 +30,7 @@ const (
 	ComesAgain                              // one that the count has not granted comes again behind one that asks for fewer
 	ComesAgainOnce                          // and not if it has come again: it is granted by a look then
 	MarksBehindFewer                        // one that was granted, and has seen one ahead that asks for fewer, is marked
+	MarkedIsWatched                         // one that is marked while another counts who leaves is watched again
 )
 
 // permit is a contender.
@@ -42,6 +44,8 @@ type permit struct {
 	marks  bool // its node has to be marked when it is granted
 	marked bool
 	watch  uint8 // the contenders that its client watches, by index, while it sleeps
+	spare  int8  // so many of them may leave before it wakes
+	grant  bool  // it wakes when one of them is marked
 }
 
 // permitQueue is the queue, oldest first.
@@ -91,15 +95,15 @@ func (x Semaphores) Next(s permitQueue, emit func(Step, permitQueue)) {
 		to, arg := s, int8(i)
 		to.leave(i)
 		emit(Step{permitLeaves, arg}, to)
-		if m.awake {
+		for window := int8(1); m.awake && window <= max(1, x.Window); window++ {
 			to = s
-			x.look(&to, i)
+			x.look(&to, i, int(window))
 			emit(Step{permitLooks, arg}, to)
 		}
 		if m.turn && m.marks && !m.marked {
 			to = s
 			to.q[i].marked = true
-			to.wake(i)
+			to.marked(i, x.Without != MarkedIsWatched)
 			emit(Step{permitIsMarked, arg}, to)
 		}
 		if !m.turn && x.Without != CountAfterTurn {
@@ -134,18 +138,39 @@ func (s *permitQueue) nodes() []queue.Node {
 	return q
 }
 
-// wake wakes those that watch the contender at index i.
-func (s *permitQueue) wake(i int) {
+// wake wakes a client that sleeps.
+func (m *permit) wake() { m.watch, m.spare, m.grant, m.awake = 0, 0, false, true }
+
+// marked wakes those that await the grant of the contender at index i. The others that watch it read it, and watch it again: this is one
+// step here, since one that leaves in between is found to have left.
+func (s *permitQueue) marked(i int, again bool) {
 	for j := range s.n {
-		if m := &s.q[j]; m.watch&(1<<i) != 0 {
-			m.watch, m.awake = 0, true
+		switch m := &s.q[j]; {
+		case m.watch&(1<<i) == 0:
+		case m.grant:
+			m.wake()
+		case !again:
+			m.watch &^= 1 << i
+		}
+	}
+}
+
+// left wakes those for which too many have left when the contender at index i has.
+func (s *permitQueue) left(i int) {
+	for j := range s.n {
+		switch m := &s.q[j]; {
+		case m.watch&(1<<i) == 0:
+		case m.spare == 0:
+			m.wake()
+		default:
+			m.spare--
 		}
 	}
 }
 
 // leave takes the contender at index i out.
 func (s *permitQueue) leave(i int) {
-	s.wake(i)
+	s.left(i)
 	copy(s.q[i:], s.q[i+1:s.n])
 	s.n--
 	s.q[s.n] = permit{}
@@ -164,13 +189,13 @@ func (s *permitQueue) enter(m permit, granted bool) {
 }
 
 // look is a list of the client of the contender at index i, and what it does with that.
-func (x Semaphores) look(s *permitQueue, i int) {
+func (x Semaphores) look(s *permitQueue, i, window int) {
 	q, m := s.nodes(), &s.q[i]
 	if m.old {
 		s.lookOfOld(i)
 		return
 	}
-	held, watch := queue.Decide(q, i)
+	held, wait := queue.Decide(q, i, window)
 	m.lower = queue.Lowered(q, i)
 	m.marks = m.marks || m.lower && x.Without != MarksBehindFewer
 	switch {
@@ -180,10 +205,9 @@ func (x Semaphores) look(s *permitQueue, i int) {
 		again := permit{number: m.number, looks: true}
 		s.leave(i)
 		s.enter(again, false)
-	case !queue.First(q, i) && s.q[i-1].marked: // it was granted meanwhile: look again
 	default:
-		m.awake = false
-		for _, j := range watch {
+		m.awake, m.spare, m.grant = false, int8(wait.Spare), wait.Grant
+		for _, j := range wait.On {
 			m.watch |= 1 << j
 		}
 	}
@@ -205,7 +229,7 @@ func (s *permitQueue) lookOfOld(i int) {
 	case i == number:
 		m.awake, m.watch = false, 1<<i-1
 	case !s.q[i-1].marked:
-		m.awake, m.watch = false, 1<<(i-1)
+		m.awake, m.watch, m.grant = false, 1<<(i-1), true
 	}
 }
 
@@ -234,7 +258,7 @@ func (x Semaphores) Check(s permitQueue) error {
 	for i, m := range s.q[:s.n] {
 		now := m.old && i < int(m.number)
 		if !m.old {
-			now, _ = queue.Decide(q, i)
+			now, _ = queue.Decide(q, i, 1)
 		}
 		if now && !m.turn {
 			return fmt.Errorf("%d sleeps, and its turn has come", i)

@@ -10,10 +10,13 @@ var fleets = []struct {
 	sys    Semaphores
 	states int // how many it has: that does not depend on the machine
 }{
-	{"three numbers", Semaphores{Contenders: 4, Numbers: []int8{1, 2, 3}}, 113970},
-	{"old clients", Semaphores{Contenders: 4, Numbers: []int8{1, 2}, Old: true}, 55136},
-	{"old clients, larger numbers", Semaphores{Contenders: 4, Numbers: []int8{2, 3}, Old: true}, 138393},
-	{"more contenders", Semaphores{Contenders: 5, Numbers: []int8{3, 4}}, 755461},
+	{"three numbers", Semaphores{Contenders: 4, Numbers: []int8{1, 2, 3}}, 125612},
+	{"old clients", Semaphores{Contenders: 4, Numbers: []int8{1, 2}, Old: true}, 64205},
+	{"old clients, larger numbers", Semaphores{Contenders: 4, Numbers: []int8{2, 3}, Old: true}, 140035},
+	{"more contenders", Semaphores{Contenders: 5, Numbers: []int8{3, 4}}, 759017},
+	{"windows", Semaphores{Contenders: 6, Numbers: []int8{2}, Window: 3}, 311587},
+	{"windows, two numbers", Semaphores{Contenders: 5, Numbers: []int8{1, 2}, Window: 2}, 471696},
+	{"windows, old clients", Semaphores{Contenders: 5, Numbers: []int8{2}, Old: true, Window: 2}, 123299},
 }
 
 func TestPermitsOfChangingNumbers(t *testing.T) {
@@ -66,10 +69,11 @@ func TestPermitGuardsAreNeeded(t *testing.T) {
 		{"the one that is replaced had its turn", CountAfterTurn},
 		{"it comes again", ComesAgain},
 		{"a mark behind one that asks for fewer", MarksBehindFewer},
+		{"one that is marked is watched again", MarkedIsWatched},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			breaks(t, Semaphores{Contenders: 5, Numbers: []int8{3, 4}, Without: c.without})
+			breaks(t, Semaphores{Contenders: 5, Numbers: []int8{3, 4}, Window: 2, Without: c.without})
 		})
 	}
 }

@@ -67,7 +67,7 @@ func (a *Attempt) acquire(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if ours, ahead := queue.Decide(q, self); !ours {
+		if ours, ahead := queue.Decide(q, self, a.window(q[self].Kind.Permits)); !ours {
 			if err := a.await(q, self, ahead); err != nil {
 				return err
 			}

@@ -117,7 +117,7 @@ func (d *Desk) removePeerLocked(c *ownNode) {
 }
 
 // awaitChange waits until one of the watched nodes ahead, or one of our own nodes,
-// changes, or until it is time to read them again: then no watch has fired. A watch that has fired
+// changes, and returns the watch that has fired, or until it is time to read them again: then none has. A watch that has fired
 // proves nothing, except with gone: then the first of the nodes ahead was certainly deleted. With stands, our own nodes
 // existed in the state without it. unwatched is how long the wait does without watches on our own nodes.
 //
@@ -126,7 +126,7 @@ func (d *Desk) removePeerLocked(c *ownNode) {
 // clients may have reconnected at the same time. Most watches do survive, and report at
 // once what they have missed. So awaitChange listens to them during the pause: otherwise the
 // whole queue would wait that long after every cut.
-func (d *Desk) awaitChange(ctx context.Context, ahead, own []*session.Watched, unwatched time.Duration) (fires, gone, stands bool, err error) {
+func (d *Desk) awaitChange(ctx context.Context, ahead, own []*session.Watched, unwatched time.Duration) (fired *session.Watched, gone, stands bool, err error) {
 	all := append(slices.Clip(ahead), own...)
 	armed := slices.MinFunc(all, func(a, b *session.Watched) int { return cmp.Compare(a.Gen, b.Gen) }).Gen
 	for {
@@ -140,18 +140,19 @@ func (d *Desk) awaitChange(ctx context.Context, ahead, own []*session.Watched, u
 		case own == nil:
 			look = unwatched
 		}
-		fired, late := awaitEvent(ctx, all, look, moved, d.Session.Context().Done())
+		var late bool
+		fired, late = awaitEvent(ctx, all, look, moved, d.Session.Context().Done())
 		switch {
 		case fired != nil:
 			d.Session.DropWatch(fired)
 			e := fired.Fires()
 			sure := !survived && fired.Gen == d.Session.Generation() // an event of another connection proves nothing: the node is read again
 			gone = sure && fired == ahead[0] && e.Err == nil && e.Type == driver.EventDeleted
-			return true, gone, gone && stand(own, fired.Gen), nil
+			return fired, gone, gone && stand(own, fired.Gen), nil
 		case ctx.Err() != nil || d.Session.Context().Err() != nil:
-			return false, false, false, d.waitError(ctx)
+			return nil, false, false, d.waitError(ctx)
 		case late:
-			return false, false, false, nil
+			return nil, false, false, nil
 		}
 	}
 }

@@ -35,18 +35,21 @@ type line struct {
 	p *Place
 	c *ownNode // our own node
 
-	sight   Sight        // of what is known
-	self    queue.Node   // our own node, as listed; zero before the first list
-	watched []queue.Node // the contenders to watch; nil: queue.Decide names them next
-	others  []queue.Node // contenders ahead, in the order of the queue: those that ours has to wait for and that were not in Desk.peers when the queue was listed
-	before  int64        // the sequence number of the nearest contender that has gone, or of self: what is between the two does not count
-	lowered []string     // writers' nodes ahead that were found to be readers', and stay so; a list shows them as writers'
-	known   bool         // the line may be walked; else the queue is listed when the watched contenders have changed
-	sole    bool         // the list showed one contender ahead, and no more
-	proven  bool         // one state has shown our own node, and what the line says of those ahead: see acquire
-	far     bool         // the last of watched waits itself
-	ahead   int          // how many contenders are ahead
-	passed  int          // how many of them ours need not wait for
+	sight   Sight              // of what is known
+	self    queue.Node         // our own node, as listed; zero before the first list
+	watched []queue.Node       // the contenders to watch; nil: queue.Decide names them next
+	watches []*session.Watched // of each in watched, the watch; nil: it is to be armed
+	others  []queue.Node       // contenders ahead, in the order of the queue: those that ours has to wait for and that were not in Desk.peers when the queue was listed
+	before  int64              // the sequence number of the nearest contender that has gone, or of self: what is between the two does not count
+	lowered []string           // writers' nodes ahead that were found to be readers', and stay so; a list shows them as writers'
+	known   bool               // the line may be walked; else the queue is listed when the watched contenders have changed
+	sole    bool               // the list showed one contender ahead, and no more
+	proven  bool               // one state has shown our own node, and what the line says of those ahead: see acquire
+	spare   int                // for permits: so many of watched may leave before the queue is listed again
+	ahead   int                // how many contenders are ahead
+	passed  int                // how many of them ours need not wait for
+
+	awaitsGrant bool // for permits: the last of watched waits itself, and the queue is listed again when it is granted
 }
 
 // most returns how many contenders that a waiter waits for may be left in a line that is walked.
@@ -86,46 +89,109 @@ func (l *line) refresh(ctx context.Context) (q []queue.Node, self int, err error
 	return q, self, nil
 }
 
-// watchAhead watches the contenders in watched. It returns nil if its reads change the line:
-// then queue.Decide may name others.
-func (l *line) watchAhead(ctx context.Context) ([]*session.Watched, error) {
-	desk, c := l.p.Desk, l.c
-	permits := c.kind.Permits
-	ahead := make([]*session.Watched, len(l.watched))
-	if len(ahead) > 1 {
-		l.armTogether(ctx)
-	}
-	for i := range ahead {
-		w, read, err := desk.Session.Watch(ctx, c.dir+"/"+l.watched[i].Name)
-		if errors.Is(err, driver.ErrNoNode) {
-			if gen := desk.Session.Generation(); l.seen(gen, true) {
-				l.removeGone(i, gen, false)
-			}
-			return nil, nil
-		}
-		if err != nil {
-			return nil, desk.cfg.explainList(err, c.dir)
-		}
-		if !l.seen(w.Gen, read) {
-			return nil, nil
-		}
-		if o := l.watched[i].Kind.Mode; permits == 0 && o.Lowers() && l.self.Kind.Mode.Excludes(o.Lowered()) {
-			ahead[i] = w // whatever its data say: ours waits for it
+// armed is what a watch on a contender ahead has shown.
+type armed struct {
+	w    *session.Watched
+	read bool
+	err  error
+}
+
+// arm arms the watches on the contenders in watched that have none, many at a time: a permit's waiter may watch as many
+// contenders as there are permits, and more.
+func (l *line) arm(ctx context.Context) []armed {
+	all, unarmed := make([]armed, len(l.watched)), 0
+	var others sync.WaitGroup
+	for i, o := range l.watched {
+		if l.watches[i] != nil {
 			continue
 		}
-		d, _ := queue.Decode(w.Node.Data)
-		if permits > 0 && l.far && i == len(ahead)-1 && d.Granted { // TestPermitMarkedBeforeItIsWatched
-			l.forget() // it was granted before we watched it: now we are the first in line
-			return nil, nil
+		arm := func() {
+			all[i].w, all[i].read, all[i].err = l.p.Desk.Session.Watch(ctx, l.c.dir+"/"+o.Name)
+		}
+		if unarmed++; len(l.watched) == 1 {
+			arm()
+			break
+		}
+		if others.Go(arm); unarmed%(session.MaxLone) == 0 {
+			others.Wait()
+		}
+	}
+	others.Wait()
+	return all
+}
+
+// watchAhead watches the contenders in watched. If its reads change the line, watched is nil then,
+// and queue.Decide may name others.
+func (l *line) watchAhead(ctx context.Context) error {
+	desk, c := l.p.Desk, l.c
+	permits, i := c.kind.Permits, 0
+	for _, a := range l.arm(ctx) {
+		switch {
+		case l.watches[i] != nil:
+			i++
+			continue
+		case errors.Is(a.err, driver.ErrNoNode) && l.spares(i):
+			continue
+		case errors.Is(a.err, driver.ErrNoNode):
+			if gen := desk.Session.Generation(); l.seen(gen, a.read) {
+				l.removeGone(i, gen, false)
+			}
+			return nil
+		case a.err != nil:
+			return desk.cfg.explainList(a.err, c.dir)
+		case !l.seen(a.w.Gen, a.read):
+			return nil
+		}
+		if o := l.watched[i].Kind.Mode; permits == 0 && o.Lowers() && l.self.Kind.Mode.Excludes(o.Lowered()) {
+			l.watches[i] = a.w // whatever its data say: ours waits for it
+			i++
+			continue
+		}
+		d, _ := queue.Decode(a.w.Node.Data)
+		if l.awaitsGrant && i == len(l.watched)-1 && d.Granted { // TestPermitMarkedBeforeItIsWatched
+			l.forget() // it was granted before we watched it: now we are one of the first in line
+			return nil
 		}
 		if l.watched[i].Kind = queue.Effective(l.watched[i].Kind, d); permits == 0 && !l.waitsFor(l.watched[i]) {
 			l.lowered = append(l.lowered, l.watched[i].Name)
 			l.pass(i)
-			return nil, nil
+			return nil
 		}
-		ahead[i] = w
+		l.watches[i] = a.w
+		i++
 	}
-	return ahead, nil
+	return nil
+}
+
+// goesOn takes in what has happened to the watched contenders, for a permit, and reports whether the wait goes on without a look at the
+// queue. One that stays, and has marked its node or changed its data, is watched again.
+func (l *line) goesOn() bool {
+	for i := 0; i < len(l.watches); {
+		e := l.watches[i].Fires()
+		if e == nil {
+			i++
+			continue
+		}
+		l.p.Desk.Session.DropWatch(l.watches[i])
+		switch {
+		case e.Err == nil && e.Type == driver.EventDeleted && l.spares(i):
+		case e.Err == nil && e.Type == driver.EventChanged && !l.awaitsGrant:
+			l.watches[i] = nil
+			i++
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// spares takes the contender at index i out of watched, which has left, and reports whether the wait goes on without a look at the queue.
+func (l *line) spares(i int) bool {
+	if l.spare == 0 {
+		return false
+	}
+	l.spare, l.ahead, l.watched, l.watches = l.spare-1, l.ahead-1, slices.Delete(l.watched, i, i+1), slices.Delete(l.watches, i, i+1)
+	return true
 }
 
 // reset takes over a new list, with our own node at index self. A waiter for a permit lists again

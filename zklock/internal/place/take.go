@@ -74,20 +74,32 @@ func (a *Attempt) lookAfter() {
 		p.guardNodes()
 	}
 	if p.marks {
-		p.markGranted()
+		p.markGranted(a.window(p.nodes[0].kind.Permits) > 1)
 	}
 	p.unmarked = nil
 }
 
-// markGranted writes into the node of a permit's place that the place was granted. The contender behind it, if
-// there is one, is the first in line now, and learns of it by that change. A place needs no mark if there were
+// markGranted writes into the node of a permit's place that the place was granted. The contender that watches it for that, if
+// there is one, is one of the first in line now, and learns of it by that change. A place needs no mark if there were
 // no more contenders than permits when it was created, and none ahead that asks for fewer: it was never behind another that waits. The
-// write is repeated until it is done or the node is gone, which wakes the contender, too.
-func (p *Place) markGranted() {
+// write is repeated until it is done or the node is gone, which wakes the contender, too. Far from the servers it is late by the time of a write: a
+// permit that is back by then needs no mark, and others that watch its node read it again after each.
+func (p *Place) markGranted(far bool) {
 	desk, path := p.Desk, p.nodes[0].path
 	d, _ := queue.Decode(p.unmarked)
 	d.Granted = true
 	desk.Session.Spawn(func() {
+		if far {
+			late := time.NewTimer(desk.Session.Latency())
+			defer late.Stop()
+			select {
+			case <-late.C:
+			case <-desk.Session.Context().Done():
+			}
+			if p.progress.ending() {
+				return
+			}
+		}
 		err := desk.Session.Repeat(desk.Session.Context(), "mark", func(ctx context.Context, ds driver.Session) error {
 			_, err := ds.Set(ctx, path, d.Encode(), 0)
 			return err

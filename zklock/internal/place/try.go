@@ -103,18 +103,18 @@ func (a *Attempt) blocked(ctx context.Context) error {
 // reader: only the data of its node says so, which blockedBy reads.
 func (z Znode) blockedBy(ctx context.Context, kind queue.Kind, q []queue.Node, self int) (position int, ahead Entry, err error) {
 	for {
-		held, watch := queue.Decide(q, self)
+		held, wait := queue.Decide(q, self, 1)
 		if held {
 			return 0, Entry{}, nil
 		}
-		nearest := &q[watch[0]]
+		nearest := &q[wait.On[0]]
 		if mode := nearest.Kind.Mode; !mode.Lowers() || kind.Mode.Excludes(mode.Lowered()) {
 			return queue.Position(q, self), Entry{Node: *nearest}, nil
 		}
 		n, err := z.Desk.Session.Read(ctx, "list", z.Path+"/"+nearest.Name)
 		switch d, _ := queue.Decode(n.Data); {
 		case errors.Is(err, driver.ErrNoNode):
-			q = append(q[:watch[0]], q[watch[0]+1:]...)
+			q = append(q[:wait.On[0]], q[wait.On[0]+1:]...)
 			self--
 		case err != nil:
 			return 0, Entry{}, z.Desk.cfg.explainList(err, z.Path)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/zklock/go-zklock/zklock/driver"
@@ -84,49 +83,52 @@ func (a *Attempt) screen() error {
 	return nil
 }
 
-// await watches contenders of a queue, whose indexes are in ahead, and waits until the queue has to be
+// await watches the contenders of a queue that ours waits for, and waits until the queue has to be
 // looked at again. Each watch also reads the node's data, since a writer may have been downgraded to
 // a reader. Our own nodes are watched too: a waiter whose node was deleted queues again at once. So does one for a permit that
 // the count may have granted, behind one that asks for fewer, which counts it as ahead: then it is granted by a look only.
-func (a *Attempt) await(q []queue.Node, self int, ahead []int) error {
+func (a *Attempt) await(q []queue.Node, self int, ahead queue.Wait) error {
 	desk, w, l := a.desk(), &a.wait, &a.wait.line
 	if a.place.lowered && !q[self].Looks() {
 		a.Claim.comesAgain = true
 		return errs.ErrNodeGone
 	}
-	for _, i := range ahead {
+	for _, i := range ahead.On {
 		l.watched = append(l.watched, q[i])
 	}
+	l.watches, l.spare, l.awaitsGrant = make([]*session.Watched, len(l.watched)), ahead.Spare, ahead.Grant
 	// What the waiter does not know makes it only seem further back: the queue may be shorter
 	// than the line. A place that is far on one of its names cannot be granted next, wherever it
 	// is on the others.
 	far := !queue.First(q, self)
-	l.far = far
 	var own []*session.Watched
 	for l.watched != nil {
-		watches, err := l.watchAhead(w.ctx)
-		if err != nil {
+		if err := l.watchAhead(w.ctx); err != nil {
 			return err
 		}
-		if watches == nil {
+		if l.watched == nil {
 			return nil // the line has changed: decide again
 		}
 		if w.watchOwn {
+			var err error
 			if own, err = a.place.watchNodes(w.ctx); err != nil {
 				return err
 			}
 		}
-		nearest := len(watches) - 1
+		watches, nearest := l.watches, len(l.watches)-1
 		a.By.Waits(a.place, l.c.dir, l.ahead, entryOf(l.watched[nearest], watches[nearest].Node, false))
 		a.rest(far)
 		fired, gone, stands, err := desk.awaitChange(w.ctx, watches, own, a.unwatched())
-		if fired {
+		if fired != nil && l.c.kind.Permits > 0 && !slices.Contains(own, fired) && l.goesOn() {
+			continue
+		}
+		if fired != nil {
 			a.rest(false)
 		}
 		switch {
 		case err != nil:
 			return err
-		case !fired:
+		case fired == nil:
 			w.watchOwn = true
 		case l.c.kind.Permits > 0:
 			l.forget()
@@ -137,8 +139,19 @@ func (a *Attempt) await(q []queue.Node, self int, ahead []int) error {
 				a.place.heard.Store(watches[0].Gen)
 			}
 		}
+		clear(watches) // those that still count are joined
 	}
 	return nil
+}
+
+// window returns how many of the first in line for as many permits watch those ahead of them: see queue.Decide. A permit's turn takes the
+// holder's work and two round trips: the release and the event, and a list. To become one of the first in line takes three: the mark and the event, a
+// list, and the watches. Windows pass that on side by side, so there are as many as it takes for work, or for more. Near the servers that is one: a larger
+// window costs requests.
+func (a *Attempt) window(permits int) int {
+	const work = 20 * time.Millisecond
+	latency := a.desk().Session.Latency()
+	return 1 + int(3*time.Duration(permits)*latency/(work+2*latency))
 }
 
 // unwatched returns how long a wait does without a watch on our own nodes, which costs a read, and an event
@@ -209,16 +222,4 @@ func (p *Place) missing(c *ownNode, err error) error {
 		return errs.ErrNodeGone
 	}
 	return p.Desk.cfg.explainList(err, c.dir)
-}
-
-// armTogether arms the watches on the contenders in watched, many at a time: a permit's waiter watches as many
-// contenders as there are permits. watchAhead joins the watches, and asks again for those that failed.
-func (l *line) armTogether(ctx context.Context) {
-	for few := range slices.Chunk(l.watched, session.MaxLone/4) {
-		var all sync.WaitGroup
-		for _, o := range few {
-			all.Go(func() { _, _, _ = l.p.Desk.Session.Watch(ctx, l.c.dir+"/"+o.Name) })
-		}
-		all.Wait()
-	}
 }

@@ -194,9 +194,9 @@ func TestDecideAsksTheTable(t *testing.T) {
 					nearest, first = i, first && held[i]
 				}
 			}
-			var watch []int
-			held[self], watch = Decide(q, self)
-			if held[self] != (nearest < 0) || !held[self] && (len(watch) != 1 || watch[0] != nearest) || First(q, self) != first {
+			var watch Wait
+			held[self], watch = Decide(q, self, 1)
+			if held[self] != (nearest < 0) || !held[self] && (len(watch.On) != 1 || watch.On[0] != nearest) || First(q, self) != first {
 				t.Fatalf("in %v, contender %d holds: %v, watches %v, is the first in line: %v; want that it watches %d, and is the first: %v",
 					q, self, held[self], watch, First(q, self), nearest, first)
 			}

@@ -62,31 +62,40 @@ func surelyWaits(q []Node, i int) bool {
 
 // decidePermit is Decide for a permit.
 //
-// The first in line, behind one that may hold, watches the last of those that count as ahead, as many as its limit: when it may
-// hold, fewer are left, so one of these has left. If it asks for more than its limit, it also watches the last that sets the limit,
-// which is there while the limit lasts. Each contender further back watches the one just ahead. When the first in line is granted a permit, it marks its own node; that
-// wakes the contender behind it, which is now the first in line. So a release wakes one
-// waiter, no matter which holder leaves, and no waiter is missed: while a contender could hold, so could each ahead of it. A node needs
+// As many of the first in line as window watch those ahead of them, and look when they may hold. If all ask for one number, a contender
+// watches all that are ahead. When it may hold, fewer than its limit of these are left, so it looks when that many
+// have left, and not before. Else it watches the last of them only, as many as its limit, and looks when one of these
+// has left: it may hold after one such departure at the earliest. If it asks for more than its limit, it also watches the last
+// that sets the limit, which is there while the limit lasts.
+//
+// Each contender further back watches one, window places ahead of it. When one of the first in line is granted a permit, it marks its own node;
+// that wakes the contender that watches it, which is now one of the first in line. No waiter is missed: while a contender could
+// hold, so could each ahead of it. A node needs
 // no mark if its client has never seen it wait. It may have waited unseen, for one that asks for fewer: so the nearest
 // such is watched, too, unless more than it asks for were in the queue when it came: then it is marked.
-func decidePermit(q []Node, self int) (held bool, watch []int) {
+//
+// With a window of 1, a release wakes one waiter, no matter which holder leaves, and permits are granted one after another: the next in line
+// learns of a grant by the mark. Contenders of one queue may have different windows: each one's rule holds whatever those of others are.
+func decidePermit(q []Node, self, window int) (held bool, wait Wait) {
 	most, ahead := limit(q, self), Position(q, self)
 	if ahead < most {
-		return true, nil
+		return true, Wait{}
 	}
-	if before := self - 1; self > 0 && surelyWaits(q, before) {
+	if before := self - window; before >= 0 && surelyWaits(q, before) {
 		for i := before - 1; i >= 0 && before < q[before].Kind.Permits; i-- {
 			if q[i].Kind.Permits < q[before].Kind.Permits {
-				return false, []int{i, before}
+				return false, Wait{On: []int{i, before}, Grant: true}
 			}
 		}
-		return false, []int{before}
+		return false, Wait{On: []int{before}, Grant: true}
 	}
-	watch = make([]int, 0, most+1)
 	last, setter := ahead-most, -1
-	if q[self].Kind.Permits > most {
+	switch {
+	case q[self].Kind.Permits > most:
 		for setter = self - 1; q[setter].Kind.Permits != most; setter-- {
 		}
+	case ahead == self && last < window:
+		wait.Spare, last = last, 0
 	}
 	n := 0
 	for i := range q {
@@ -94,11 +103,11 @@ func decidePermit(q []Node, self int) (held bool, watch []int) {
 			continue
 		}
 		if n >= last || i == setter {
-			watch = append(watch, i)
+			wait.On = append(wait.On, i)
 		}
 		n++
 	}
-	return false, watch
+	return false, wait
 }
 
 // holdPermits notes which contenders for permits hold. The limits fall from the front to the back: so each contender that was not

@@ -20,7 +20,7 @@ func TestHoldersAgreesWithDecide(t *testing.T) {
 			}
 		}
 		for i, held := range Holders(q) {
-			if want, _ := Decide(q, i); held != want {
+			if want, _ := Decide(q, i, 1); held != want {
 				t.Fatalf("contender %d of %+v: %v, want %v", i, q, held, want)
 			}
 			if held {
@@ -41,7 +41,7 @@ func TestWaiterForFewerPermitsWatchesFew(t *testing.T) {
 	}
 	for _, number := range []int{1, 5, 199} {
 		q[199].Kind.Permits = number
-		if held, watch := Decide(q, 199); held || len(watch) != number {
+		if held, watch := Decide(q, 199, 1); held || len(watch.On) != number {
 			t.Errorf("one for %d behind 199 holders: %v, watches %v", number, held, watch)
 		}
 	}

@@ -6,10 +6,17 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/errs"
 )
 
+// Wait is what a contender that does not hold waits for.
+type Wait struct {
+	On    []int // the indexes of the contenders to watch, in order, at least one
+	Spare int   // so many of them may leave before the contender has to look at the queue again
+	Grant bool  // the last of them waits, too, and its grant is to be seen: see decidePermit
+}
+
 // Decide reports whether the contender at index self of a queue holds the lock. If it does
-// not, Decide returns the indexes of the contenders to watch: those whose departure (or, for
+// not, Decide returns what it waits for: the contenders whose departure (or, for
 // permits, whose grant) can let self hold. q is ordered by sequence number, oldest first,
-// and nothing else matters for the decision.
+// and nothing else matters for the decision. window, at least 1, is for permits: see decidePermit.
 //
 // A contender holds if no contender that it excludes is ahead of it: see Mode.Excludes. Else it watches
 // the nearest of those. While that one is there, the departure of any other changes nothing for self.
@@ -22,16 +29,16 @@ import (
 //
 // A watched contender may leave without ever having held the lock. The waiter then decides
 // again, and never concludes from a contender's absence alone that its turn has come.
-func Decide(q []Node, self int) (held bool, watch []int) {
+func Decide(q []Node, self, window int) (held bool, wait Wait) {
 	if q[self].Kind.Permits > 0 {
-		return decidePermit(q, self)
+		return decidePermit(q, self, window)
 	}
 	for i := self - 1; i >= 0; i-- {
 		if q[self].Kind.Mode.Excludes(q[i].Kind.Mode) {
-			return false, []int{i}
+			return false, Wait{On: []int{i}}
 		}
 	}
-	return true, nil
+	return true, Wait{}
 }
 
 // Holders reports of each contender of a queue whether it holds, as Decide does.
@@ -84,7 +91,7 @@ func Conflict(q []Node, self int) error {
 			continue
 		}
 		if i > self && !decided { // once for all of them
-			held, _ = Decide(q, self)
+			held, _ = Decide(q, self, 1)
 			decided = true
 		}
 		if i < self || held && q[i].Kind.Permits > 0 {

@@ -39,9 +39,9 @@ func TestDecideAgreesWithBruteForce(t *testing.T) {
 					nearest = i
 				}
 			}
-			held, watch := Decide(q, self)
-			if held != (nearest < 0) || !held && (len(watch) != 1 || watch[0] != nearest) {
-				t.Fatalf("Decide(%v, %d) = %v, %d; the nearest contender that blocks it is %d", q, self, held, watch, nearest)
+			held, watch := Decide(q, self, 1)
+			if held != (nearest < 0) || !held && (len(watch.On) != 1 || watch.On[0] != nearest) {
+				t.Fatalf("Decide(%v, %d) = %v, %d; the nearest contender that blocks it is %d", q, self, held, watch.On, nearest)
 			}
 		}
 	}
@@ -72,15 +72,15 @@ func firstIsNext(t *testing.T, kinds []Kind) {
 	var q, waiting []Node
 	for i, k := range kinds {
 		q = append(q, Node{Name: fmt.Sprint(i), Seq: int64(i), Kind: k})
-		if held, _ := Decide(q, i); !held {
+		if held, _ := Decide(q, i, 1); !held {
 			waiting = append(waiting, q[i])
 		}
 	}
 	for self := range q {
-		want, _ := Decide(q, self)
+		want, _ := Decide(q, self, 1)
 		for i := range waiting {
 			if waiting[i].Name == q[self].Name {
-				next, _ := Decide(waiting, i)
+				next, _ := Decide(waiting, i, 1)
 				want = next && (kinds[0].Permits == 0 || i == 0)
 			}
 		}
@@ -98,14 +98,14 @@ func TestQueueDrainsWhicheverWaiterLeaves(t *testing.T) {
 			holders, exclusive := 0, 0
 			waiting := map[string]string{} // waiter -> the contender that it watches
 			for i := range q {
-				held, watch := Decide(q, i)
+				held, watch := Decide(q, i, 1)
 				if held {
 					holders++
 					if q[i].Kind.Mode == Exclusive {
 						exclusive++
 					}
 				} else {
-					waiting[q[i].Name] = q[watch[0]].Name
+					waiting[q[i].Name] = q[watch.On[0]].Name
 				}
 			}
 			if holders == 0 || exclusive > 1 || exclusive == 1 && holders > 1 {
@@ -116,7 +116,7 @@ func TestQueueDrainsWhicheverWaiterLeaves(t *testing.T) {
 			q = append(q[:gone:gone], q[gone+1:]...)
 			for i := range q {
 				if watched, ok := waiting[q[i].Name]; ok && watched != leaver {
-					if held, _ := Decide(q, i); held {
+					if held, _ := Decide(q, i, 1); held {
 						t.Fatalf("%s may hold since %s left, but it watched %s", q[i].Name, leaver, watched)
 					}
 				}
@@ -126,23 +126,26 @@ func TestQueueDrainsWhicheverWaiterLeaves(t *testing.T) {
 }
 
 // At most n contenders hold one of n permits, no matter which contender leaves. After each
-// departure, every contender that may hold now, or has become the first in line, is woken: by
-// the departure or by the grant of a contender that it watched.
+// departure, every contender that may hold now is woken, and so is each that has become one of the first in line, of its
+// own window: by so many departures as it can spare, and one more, or by the grant of a contender that it watched.
 func TestPermitsAreHandedOnWhicheverHolderLeaves(t *testing.T) {
 	for range 5_000 {
 		n := 1 + rand.IntN(4)
 		var q []Node
+		windows := map[string]int{}
 		for i := range 1 + rand.IntN(12) {
 			q = append(q, Node{Name: fmt.Sprint(i), Seq: int64(i), Kind: Kind{Mode: Permit, Permits: n}})
+			windows[q[i].Name] = 1 + rand.IntN(2*n)
 		}
 		type view struct {
 			held  bool
+			wait  Wait
 			watch map[string]bool
 		}
 		look := func(i int) view {
-			held, watch := Decide(q, i)
-			v := view{held, map[string]bool{}}
-			for _, w := range watch {
+			held, wait := Decide(q, i, windows[q[i].Name])
+			v := view{held, wait, map[string]bool{}}
+			for _, w := range wait.On {
 				v.watch[q[w].Name] = true
 			}
 			return v
@@ -151,35 +154,46 @@ func TestPermitsAreHandedOnWhicheverHolderLeaves(t *testing.T) {
 		for i := range q {
 			views[q[i].Name] = look(i)
 		}
+		type event struct {
+			of    string
+			grant bool // it marks its node; else it leaves
+		}
 		for len(q) > 0 {
 			gone := rand.IntN(len(q))
-			events := []string{q[gone].Name} // names whose watchers are woken
+			events := []event{{of: q[gone].Name}}
 			q = append(q[:gone:gone], q[gone+1:]...)
 			for len(events) > 0 {
-				event := events[0]
+				e := events[0]
 				events = events[1:]
 				for i := range q {
 					v := views[q[i].Name]
-					if v.held || !v.watch[event] {
+					switch {
+					case v.held || !v.watch[e.of] || e.grant && !v.wait.Grant:
+						continue
+					case !e.grant && v.wait.Spare > 0:
+						v.wait.Spare--
+						views[q[i].Name] = v
 						continue
 					}
 					now := look(i)
 					views[q[i].Name] = now
 					if now.held {
-						events = append(events, q[i].Name) // it marks its node
+						events = append(events, event{q[i].Name, true})
 					}
 				}
 			}
 			for i := range q {
-				fresh, had := look(i), views[q[i].Name]
+				had := views[q[i].Name]
 				if i < n && !had.held {
 					t.Fatalf("%s may have one of %d permits and was not woken", q[i].Name, n)
 				}
 				if had.held && i >= n {
 					t.Fatalf("%d contenders hold %d permits", i+1, n)
 				}
-				if i == n && len(fresh.watch) != len(had.watch) {
-					t.Fatalf("%s is the first in line, but does not watch all holders", q[i].Name)
+				for _, o := range q[:min(i, n)] {
+					if had.wait.Grant && had.watch[o.Name] {
+						t.Fatalf("%s awaits the grant of %s, which holds", q[i].Name, o.Name)
+					}
 				}
 			}
 		}

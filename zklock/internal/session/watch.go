@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"sync/atomic"
 
@@ -60,7 +61,7 @@ const minSweep = 64
 // Watch reads path and arms a watch on it, or joins a watch that was armed on the present
 // connection and has not fired. In the second case the data that was read then is still
 // true, or an event is about to report its change. read says that this call has read the
-// data. If the znode does not exist, the error matches ErrNoNode, and nothing is armed.
+// data, or asked for it, and not an earlier call that it has joined. If the znode does not exist, the error matches ErrNoNode, and nothing is armed.
 func (ws *watches) Watch(ctx context.Context, path string) (w *Watched, read bool, err error) {
 	return ws.join(ctx, watchKey{path, ofData}, func(ctx context.Context, ds driver.Session, w *Watched) (event <-chan driver.Event, err error) {
 		w.Node, event, err = ds.Watch(ctx, path)
@@ -125,8 +126,11 @@ func (ws *watches) join(ctx context.Context, key watchKey, request func(context.
 		}
 		// The goroutine that armed it may have failed because its own context ended. Then
 		// this caller tries itself.
-		if w.err == nil && !w.stale(gen) {
+		switch {
+		case w.err == nil && !w.stale(gen):
 			return w, false, nil
+		case arming != nil && key.of == ofData && errors.Is(w.err, driver.ErrNoNode):
+			return nil, false, w.err // the znode will not be there again: its name has a sequence number
 		}
 		ws.Drop(w)
 	}
