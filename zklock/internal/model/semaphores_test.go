@@ -10,12 +10,12 @@ var fleets = []struct {
 	sys    Semaphores
 	states int // how many it has: that does not depend on the machine
 }{
-	{"three numbers", Semaphores{Contenders: 4, Numbers: []int8{1, 2, 3}}, 125612},
-	{"old clients", Semaphores{Contenders: 4, Numbers: []int8{1, 2}, Old: true}, 64205},
-	{"old clients, larger numbers", Semaphores{Contenders: 4, Numbers: []int8{2, 3}, Old: true}, 140035},
-	{"more contenders", Semaphores{Contenders: 5, Numbers: []int8{3, 4}}, 759017},
+	{"three numbers", Semaphores{Contenders: 4, Numbers: []int8{1, 2, 3}}, 120791},
+	{"old clients", Semaphores{Contenders: 4, Numbers: []int8{1, 2}, Old: true}, 60701},
+	{"old clients, larger numbers", Semaphores{Contenders: 4, Numbers: []int8{2, 3}, Old: true}, 139572},
+	{"more contenders", Semaphores{Contenders: 5, Numbers: []int8{3, 4}}, 753845},
 	{"windows", Semaphores{Contenders: 6, Numbers: []int8{2}, Window: 3}, 311587},
-	{"windows, two numbers", Semaphores{Contenders: 5, Numbers: []int8{1, 2}, Window: 2}, 471696},
+	{"windows, two numbers", Semaphores{Contenders: 5, Numbers: []int8{1, 2}, Window: 2}, 511874},
 	{"windows, old clients", Semaphores{Contenders: 5, Numbers: []int8{2}, Old: true, Window: 2}, 123299},
 }
 

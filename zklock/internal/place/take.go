@@ -74,7 +74,8 @@ func (a *Attempt) lookAfter() {
 		p.guardNodes()
 	}
 	if p.marks {
-		p.markGranted(a.window(p.nodes[0].kind.Permits) > 1)
+		permits := p.nodes[0].kind.Permits
+		p.markGranted(a.window(permits) > permits)
 	}
 	p.unmarked = nil
 }
@@ -82,14 +83,14 @@ func (a *Attempt) lookAfter() {
 // markGranted writes into the node of a permit's place that the place was granted. The contender that watches it for that, if
 // there is one, is one of the first in line now, and learns of it by that change. A place needs no mark if there were
 // no more contenders than permits when it was created, and none ahead that asks for fewer: it was never behind another that waits. The
-// write is repeated until it is done or the node is gone, which wakes the contender, too. Far from the servers it is late by the time of a write: a
-// permit that is back by then needs no mark, and others that watch its node read it again after each.
+// write is repeated until it is done or the node is gone, which wakes the contender, too. Where the servers are further away than work
+// takes, it is late by the time of a write: a permit that is back by then needs no mark, and all that watch its node read it again after one.
 func (p *Place) markGranted(far bool) {
 	desk, path := p.Desk, p.nodes[0].path
 	d, _ := queue.Decode(p.unmarked)
 	d.Granted = true
 	desk.Session.Spawn(func() {
-		if far {
+		if far { // TestPermitThatIsBackSoonIsNotMarked
 			late := time.NewTimer(desk.Session.Latency())
 			defer late.Stop()
 			select {
