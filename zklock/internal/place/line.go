@@ -298,7 +298,7 @@ func (l *line) seen(gen uint64, read bool) bool {
 func (p *Place) readNodes(ctx context.Context) (gen uint64, err error) {
 	gen = p.Desk.Session.Generation()
 	failed := make([]error, len(p.nodes))
-	read := func(i int) {
+	p.eachNode(func(i int) {
 		c := p.nodes[i]
 		n, err := p.Desk.Session.Read(ctx, "watch", c.path)
 		if err == nil {
@@ -307,15 +307,7 @@ func (p *Place) readNodes(ctx context.Context) (gen uint64, err error) {
 		if err != nil {
 			failed[i] = p.missing(c, err)
 		}
-	}
-	for first := 0; first < len(p.nodes); first += session.MaxLone / 4 {
-		var others sync.WaitGroup
-		for i := first + 1; i < min(first+session.MaxLone/4, len(p.nodes)); i++ {
-			others.Go(func() { read(i) })
-		}
-		read(first)
-		others.Wait()
-	}
+	})
 	for _, err := range failed {
 		if err != nil {
 			return 0, err
@@ -325,6 +317,18 @@ func (p *Place) readNodes(ctx context.Context) (gen uint64, err error) {
 		gen = 0
 	}
 	return gen, nil
+}
+
+// eachNode calls f with the index of each of our own nodes, for many at a time, and returns when all calls have.
+func (p *Place) eachNode(f func(i int)) {
+	for first := 0; first < len(p.nodes); first += session.MaxLone / 4 {
+		var others sync.WaitGroup
+		for i := first + 1; i < min(first+session.MaxLone/4, len(p.nodes)); i++ {
+			others.Go(func() { f(i) })
+		}
+		f(first)
+		others.Wait()
+	}
 }
 
 // listQueue lists the queue of a name, up to our own node if that is not for a permit. i is our node's index. It applies

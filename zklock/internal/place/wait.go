@@ -55,11 +55,35 @@ func (a *Attempt) list() (q []queue.Node, self int, err error) {
 		w.line = line{p: p, c: p.nodes[w.name]}
 		w.watchOwn = p.Granted.IsZero() && p.nodeWatches != nil
 	}
-	q, self, err = w.line.refresh(w.ctx)
+	q, self, err = a.refresh()
 	if err == nil && a.Claim.Try && !a.recalls {
 		return a.refuse(w.ctx, w.line.c, q, self)
 	}
 	return q, self, err
+}
+
+// refresh returns the line of the name that it waits for, from a list if that is needed. One that was woken on the first of several names lists
+// all of them together: as a rule those ahead have left all of their names in one transaction, and its turn has come on all.
+func (a *Attempt) refresh() (q []queue.Node, self int, err error) {
+	p, w := a.place, &a.wait
+	if w.name == 0 && w.woken && len(p.nodes) > 1 {
+		w.looks = make([]look, len(p.nodes))
+		p.eachNode(func(i int) {
+			l := &w.looks[i]
+			l.sight.Gen = p.Desk.Session.Generation()
+			l.q, l.self, l.err = p.listQueue(w.ctx, p.nodes[i])
+		})
+	}
+	if w.looks == nil {
+		return w.line.refresh(w.ctx)
+	}
+	l := w.looks[w.name]
+	if l.err != nil {
+		return nil, 0, l.err
+	}
+	w.line.sight = l.sight
+	w.line.reset(l.q, l.self)
+	return l.q, l.self, nil
 }
 
 // screen lists the queues of all names, before the wait for the first one, if that may end the
@@ -93,6 +117,7 @@ func (a *Attempt) await(q []queue.Node, self int, ahead queue.Wait) error {
 		a.Claim.comesAgain = true
 		return errs.ErrNodeGone
 	}
+	w.looks, w.proven, w.woken = nil, false, w.name == 0
 	for _, i := range ahead.On {
 		l.watched = append(l.watched, q[i])
 	}
@@ -170,6 +195,7 @@ func (a *Attempt) unwatched() time.Duration {
 func (a *Attempt) atFront() (conn uint64, everywhere bool) {
 	w := &a.wait
 	a.rest(false)
+	w.proven = w.line.proven && (w.proven || w.name == 0)
 	switch gen := w.line.sight.Gen; {
 	case w.name == 0:
 		w.conn = gen
@@ -177,14 +203,14 @@ func (a *Attempt) atFront() (conn uint64, everywhere bool) {
 		w.conn = 0
 	}
 	w.line = line{}
-	w.name = (w.name + 1) % len(a.place.nodes)
+	if w.name = (w.name + 1) % len(a.place.nodes); w.name == 0 {
+		w.looks, w.woken = nil, false
+	}
 	return w.conn, w.name == 0
 }
 
-// isProven reports whether one state of the ensemble has shown the place's turn, and its node.
-func (a *Attempt) isProven() bool {
-	return a.wait.line.proven && len(a.place.nodes) == 1 && !a.Claim.Try
-}
+// isProven reports whether for each name one state of the ensemble has shown the place's turn, and its node.
+func (a *Attempt) isProven() bool { return a.wait.proven && !a.Claim.Try }
 
 // awaitLease returns when the session is proven alive for long enough for a grant.
 func (a *Attempt) awaitLease() error { return a.desk().Session.AwaitLease(a.wait.ctx) }
