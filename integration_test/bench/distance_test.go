@@ -116,7 +116,7 @@ func inALoop(t *testing.T, k farKind, clients []*zklock.Client) float64 {
 }
 
 // behindWriters lets a writer hold while all readers wait, again and again. It returns how many of these read in a second, from the release of the
-// writer to that of the last reader.
+// writer to the end of the last one's work: the next writer's wait begins there, with that reader's release.
 func behindWriters(t *testing.T, k farKind, writer *zklock.Client, clients []*zklock.Client) float64 {
 	const rounds = 5
 	var reading time.Duration
@@ -126,8 +126,11 @@ func behindWriters(t *testing.T, k farKind, writer *zklock.Client, clients []*zk
 			t.Fatal(err)
 		}
 		var all sync.WaitGroup
+		var granted atomic.Int64 // the last time, in ns
 		for i := range k.permits {
-			all.Go(func() { holdFar(t, k.want(clients[i%len(clients)], i), func() {}) })
+			all.Go(func() {
+				holdFar(t, k.want(clients[i%len(clients)], i), func() { granted.Store(time.Now().UnixNano()) })
+			})
 		}
 		time.Sleep(time.Second)
 		began := time.Now()
@@ -136,7 +139,7 @@ func behindWriters(t *testing.T, k farKind, writer *zklock.Client, clients []*zk
 		}
 		all.Wait()
 		if round > 0 { // the first uses of a name take longer
-			reading += time.Since(began)
+			reading += time.Unix(0, granted.Load()).Sub(began) + distanceHold
 		}
 	}
 	return float64(rounds*k.permits) / reading.Seconds()
@@ -156,25 +159,10 @@ func holdFar(t *testing.T, a zklock.Acquirer, granted func()) {
 	}
 }
 
-// reached returns what the test holds: what must be, or what there is so far, less a tenth.
-//
-//   - A permit that another process waits for is granted after the one ahead of it, two round trips later.
-//   - Of readers of several processes, some learn one round trip later that no writer is ahead, and an All waits for one name after the other.
-func (f far) reached() float64 {
-	rtt, most := f.RTT/1000, f.least()
-	switch {
-	case rtt == 0:
-	case strings.HasPrefix(f.Kind, "semaphore") && f.Processes > 1:
-		most = min(most, 0.9/(2*rtt))
-	case f.Kind == readers && f.Processes > 1:
-		most = min(most, 0.9*float64(f.Permits)/(distanceHold.Seconds()+3*rtt))
-	case f.Processes > 1 && f.Permits > 1:
-		most = min(most, 0.9*float64(f.Permits)/(distanceHold.Seconds()+4*rtt))
-	}
-	return most
-}
+// ordered is what the order of callers of one instant changes, which no clock of a test decides.
+const ordered = 0.95
 
-// TestGrantsAtADistance: n permits give 0.8 n / (hold + 2 round trips) grants a second, or what reached says, at every distance, to callers
+// TestGrantsAtADistance: n permits give 0.8 n / (hold + 2 round trips) grants a second, at every distance, to callers
 // of one process and of four, with four waiters for each permit. In virtual time the figures are those of any machine: they are in
 // distance.ndjson, from which distance.svg is drawn.
 func TestGrantsAtADistance(t *testing.T) {
@@ -194,8 +182,8 @@ func TestGrantsAtADistance(t *testing.T) {
 				}
 				f := measureFar(t, k, processes, rtt)
 				t.Logf("%s, %d processes, round trip %g ms: %.1f grants a second, want %.1f", f.Kind, f.Processes, f.RTT, f.Grants, f.least())
-				if f.Grants < f.reached() {
-					t.Errorf("%+v, want %.1f grants a second", f, f.reached())
+				if f.Grants < ordered*f.least() {
+					t.Errorf("%+v, want %.1f grants a second", f, f.least())
 				}
 				if !*update && !slices.ContainsFunc(known, f.like) {
 					t.Errorf("distance.ndjson does not have %+v: run go test ./integration_test/bench -run TestGrantsAtADistance -update", f)
