@@ -77,7 +77,7 @@ func (a *Attempt) acquire(ctx context.Context) error {
 		if !everywhere {
 			continue // with the next name
 		}
-		if a.isProven() && a.desk().Session.Leased() && a.place.Grant(a.By) {
+		if a.isProven() && a.leasedSoon() && a.place.Grant(a.By) {
 			return nil
 		}
 		for conn != 0 { // the connection that showed that; 0: there was more than one, so list again

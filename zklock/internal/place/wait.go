@@ -212,6 +212,18 @@ func (a *Attempt) atFront() (conn uint64, everywhere bool) {
 // isProven reports whether for each name one state of the ensemble has shown the place's turn, and its node.
 func (a *Attempt) isProven() bool { return a.wait.proven && !a.Claim.Try }
 
+// leasedSoon reports whether the session is proven alive for long enough for a grant, or will be within the time of a write: one that
+// has rested proves that while it lists. What was proven of the queue is no older then than a list that took so much longer.
+func (a *Attempt) leasedSoon() bool {
+	s := a.desk().Session
+	if s.Leased() {
+		return true
+	}
+	ctx, stop := context.WithTimeout(a.wait.ctx, s.Latency())
+	defer stop()
+	return s.AwaitLease(ctx) == nil
+}
+
 // awaitLease returns when the session is proven alive for long enough for a grant.
 func (a *Attempt) awaitLease() error { return a.desk().Session.AwaitLease(a.wait.ctx) }
 

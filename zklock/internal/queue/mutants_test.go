@@ -80,8 +80,8 @@ var _ = []mutant.Mutant{
 		Name:   "permits-watch-one",
 		Breaks: "the first waiter for a permit watches one holder instead of all",
 		In:     decidePermit,
-		Find:   "self > 0 && $surelyWaits(q, before)",
-		Put:    "self > 0 && ($surelyWaits(q, before) || true)",
+		Find:   "before >= 0 && $surelyWaits(q, before)",
+		Put:    "before >= 0 && ($surelyWaits(q, before) || true)",
 		Tests:  []string{"TestPermitsAreHandedOnWhicheverHolderLeaves"},
 	},
 	{
@@ -138,6 +138,14 @@ var _ = []mutant.Mutant{
 		Put:    "n >= last || setter >= len(q)",
 		Tests:  []string{"TestPermitsOfChangingNumbers"},
 		By:     "zklock/internal/model",
+	},
+	{
+		Name:   "one-departure-too-many",
+		Breaks: "a waiter for a permit looks when one more has left than has to",
+		In:     decidePermit,
+		Find:   "wait.Spare, last = last, 0",
+		Put:    "wait.Spare, last = last+1, 0",
+		Tests:  []string{"TestPermitsAreHandedOnWhicheverHolderLeaves"},
 	},
 	{
 		Name:   "fewer-ahead-not-watched",

@@ -531,4 +531,14 @@ var _ = []mutant.Mutant{
 		Tests:  []string{"TestNamesDoNotWaitForAServerThatHangs"},
 		By:     "zklock",
 	},
+	{
+		Name:   "gone-for-each-that-joined",
+		Breaks: "many waiters of a client that ask for a node that is gone read it one after another",
+		In:     (*watches).join,
+		Find:   "arming != nil && key.of == ofData && errors.Is(w.err, driver.ErrNoNode)",
+		Put:    "false",
+		With:   map[string]any{"errNoNode": driver.ErrNoNode},
+		Tests:  []string{"TestNodeThatIsGoneIsReadOnce"},
+		By:     "zklock",
+	},
 }
