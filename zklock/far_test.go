@@ -129,11 +129,12 @@ func TestAllIsListedTogether(t *testing.T) {
 func TestAllWhoseFirstNodeGoesDuringTheSecondWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New()
-		a, b, c := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
+		a, b, c, d := connect(t, e.Connector(), nil), connect(t, e.Connector(), nil), connect(t, e.Connector(), nil), connect(t, e.Connector(), nil)
 		var held []*zklock.Lock
 		for _, name := range []string{"x", "y"} {
 			held = append(held, mustLock(t)(a.Mutex(name).Acquire(t.Context())))
 		}
+		between := acquiring(t, d.Mutex("y"), t.Context())
 		both := acquiring(t, zklock.All(b.Mutex("x"), b.Mutex("y")), t.Context())
 		mustRelease(t, held[0])
 		synctest.Wait() // now it waits for y
@@ -143,6 +144,7 @@ func TestAllWhoseFirstNodeGoesDuringTheSecondWait(t *testing.T) {
 		}
 		l := mustLock(t)(c.Mutex("x").Acquire(t.Context()))
 		mustRelease(t, held[1])
+		mustRelease(t, <-between) // two have left, so it lists y
 		none(t, "an All one of whose nodes was deleted", both)
 		mustRelease(t, l)
 		got := soon(t, "the All", both)

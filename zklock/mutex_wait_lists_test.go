@@ -371,7 +371,7 @@ func TestWaiterForSeveralNamesQueuesAgainAtOnce(t *testing.T) {
 
 // A waiter learns of one contender's departure from a server that is up to date, and reads
 // of another departure on a server that lags behind. It must not combine the two: the
-// lagging server may still show the waiter's own node, which was deleted before.
+// lagging server may still show the waiter's own node, which was deleted before. A reader walks; a writer would list.
 func TestWalkThenReconnectToALaggingServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New(memdriver.WithServers(3))
@@ -398,10 +398,10 @@ func TestWalkThenReconnectToALaggingServer(t *testing.T) {
 		time.Sleep(time.Second)
 		e.Heal()
 
-		held := mustLock(t)(first.Mutex("x").Acquire(t.Context()))
-		next := acquiring(t, second.Mutex("x"), t.Context())
-		waits := acquiring(t, waiter.Mutex("x"), t.Context())
-		last := acquiring(t, behind.Mutex("x"), t.Context())
+		held := mustLock(t)(first.RWMutex("x").Writer().Acquire(t.Context()))
+		next := acquiring(t, second.RWMutex("x").Writer(), t.Context())
+		waits := acquiring(t, waiter.RWMutex("x").Reader(), t.Context())
+		last := acquiring(t, behind.RWMutex("x").Writer(), t.Context())
 		queue, err := first.Contenders(t.Context(), "x")
 		if err != nil || len(queue) != 4 {
 			t.Fatalf("%v, %v", queue, err)
