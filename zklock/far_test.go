@@ -69,7 +69,7 @@ func TestPermitsFarAwayAreGrantedSideBySide(t *testing.T) {
 	})
 }
 
-// One that counts who leaves reads a holder's node again when that is marked, instead of the queue, and notices its departure then.
+// One that counts departures reads a holder's node again when that is marked, instead of the queue, and notices its departure then.
 func TestMarkedPermitIsWatchedOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memdriver.New(memdriver.WithLatency(farTrip / 2))

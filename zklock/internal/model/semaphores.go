@@ -30,7 +30,7 @@ const (
 	ComesAgain                              // one that the count has not granted comes again behind one that asks for fewer
 	ComesAgainOnce                          // and not if it has come again: it is granted by a look then
 	MarksBehindFewer                        // one that was granted, and has seen one ahead that asks for fewer, is marked
-	MarkedIsWatched                         // one that is marked while another counts who leaves is watched again
+	MarkedIsWatched                         // one that is marked while another counts departures is watched again
 )
 
 // permit is a contender.

@@ -15,7 +15,8 @@ import (
 //     ensemble no contender ahead excluded ours and our own node existed.
 //
 // A place of several names has a node for each, made by one transaction. Steps 2 and 3 are for one name
-// after the other, and step 4 for all of them. Why that suffices:
+// after the other, and step 4 for all of them, with a state for each name, since contenders exclude each other on one name.
+// A state that was shown before a wait for another name does not count: much may have happened to our own node since. Why that suffices:
 //
 //   - No contender gets ahead of a node that exists: a server gives a new node a higher number than all that
 //     were created before below the same znode. So from such a state on it is our turn until our node goes,

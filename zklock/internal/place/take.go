@@ -90,7 +90,7 @@ func (p *Place) markGranted(far bool) {
 	d, _ := queue.Decode(p.unmarked)
 	d.Granted = true
 	desk.Session.Spawn(func() {
-		if far { // TestPermitThatIsBackSoonIsNotMarked
+		if far { // TestPermitsFarAwayAreGrantedSideBySide
 			late := time.NewTimer(desk.Session.Latency())
 			defer late.Stop()
 			select {

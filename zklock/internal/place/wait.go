@@ -111,7 +111,7 @@ func (a *Attempt) screen() error {
 // looked at again. Each watch also reads the node's data, since a writer may have been downgraded to
 // a reader. Our own nodes are watched too: a waiter whose node was deleted queues again at once. So does one for a permit that
 // the count may have granted, behind one that asks for fewer, which counts it as ahead: then it is granted by a look only.
-func (a *Attempt) await(q []queue.Node, self int, ahead queue.Wait) error {
+func (a *Attempt) await(q []queue.Node, self int, ahead queue.Watchlist) error {
 	desk, w, l := a.desk(), &a.wait, &a.wait.line
 	if a.place.lowered && !q[self].Looks() {
 		a.Claim.comesAgain = true
@@ -213,7 +213,7 @@ func (a *Attempt) atFront() (conn uint64, everywhere bool) {
 func (a *Attempt) isProven() bool { return a.wait.proven && !a.Claim.Try }
 
 // leasedSoon reports whether the session is proven alive for long enough for a grant, or will be within the time of a write: one that
-// has rested proves that while it lists. What was proven of the queue is no older then than a list that took so much longer.
+// has rested proves that while it lists. A list that took so much longer would prove as much.
 func (a *Attempt) leasedSoon() bool {
 	s := a.desk().Session
 	if s.Leased() {

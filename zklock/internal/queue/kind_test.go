@@ -194,7 +194,7 @@ func TestDecideAsksTheTable(t *testing.T) {
 					nearest, first = i, first && held[i]
 				}
 			}
-			var watch Wait
+			var watch Watchlist
 			held[self], watch = Decide(q, self, 1)
 			if held[self] != (nearest < 0) || !held[self] && (len(watch.On) != 1 || watch.On[0] != nearest) || First(q, self) != first {
 				t.Fatalf("in %v, contender %d holds: %v, watches %v, is the first in line: %v; want that it watches %d, and is the first: %v",

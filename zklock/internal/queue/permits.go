@@ -76,18 +76,18 @@ func surelyWaits(q []Node, i int) bool {
 //
 // With a window of 1, a release wakes one waiter, no matter which holder leaves, and permits are granted one after another: the next in line
 // learns of a grant by the mark. Contenders of one queue may have different windows: each one's rule holds whatever those of others are.
-func decidePermit(q []Node, self, window int) (held bool, wait Wait) {
+func decidePermit(q []Node, self, window int) (held bool, wait Watchlist) {
 	most, ahead := limit(q, self), Position(q, self)
 	if ahead < most {
-		return true, Wait{}
+		return true, Watchlist{}
 	}
 	if before := self - window; before >= 0 && surelyWaits(q, before) {
 		for i := before - 1; i >= 0 && before < q[before].Kind.Permits; i-- {
 			if q[i].Kind.Permits < q[before].Kind.Permits {
-				return false, Wait{On: []int{i, before}, Grant: true}
+				return false, Watchlist{On: []int{i, before}, Grant: true}
 			}
 		}
-		return false, Wait{On: []int{before}, Grant: true}
+		return false, Watchlist{On: []int{before}, Grant: true}
 	}
 	last, setter := ahead-most, -1
 	switch {

@@ -6,8 +6,8 @@ import (
 	"github.com/zklock/go-zklock/zklock/internal/errs"
 )
 
-// Wait is what a contender that does not hold waits for.
-type Wait struct {
+// Watchlist is what a contender that does not hold waits for.
+type Watchlist struct {
 	On    []int // the indexes of the contenders to watch, in order, at least one
 	Spare int   // so many of them may leave before the contender has to look at the queue again
 	Grant bool  // the last of them waits, too, and its grant is to be seen: see decidePermit
@@ -29,16 +29,16 @@ type Wait struct {
 //
 // A watched contender may leave without ever having held the lock. The waiter then decides
 // again, and never concludes from a contender's absence alone that its turn has come.
-func Decide(q []Node, self, window int) (held bool, wait Wait) {
+func Decide(q []Node, self, window int) (held bool, wait Watchlist) {
 	if q[self].Kind.Permits > 0 {
 		return decidePermit(q, self, window)
 	}
 	for i := self - 1; i >= 0; i-- {
 		if q[self].Kind.Mode.Excludes(q[i].Kind.Mode) {
-			return false, Wait{On: []int{i}}
+			return false, Watchlist{On: []int{i}}
 		}
 	}
-	return true, Wait{}
+	return true, Watchlist{}
 }
 
 // Holders reports of each contender of a queue whether it holds, as Decide does.

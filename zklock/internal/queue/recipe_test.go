@@ -139,7 +139,7 @@ func TestPermitsAreHandedOnWhicheverHolderLeaves(t *testing.T) {
 		}
 		type view struct {
 			held  bool
-			wait  Wait
+			wait  Watchlist
 			watch map[string]bool
 		}
 		look := func(i int) view {

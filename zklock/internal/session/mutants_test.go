@@ -537,7 +537,6 @@ var _ = []mutant.Mutant{
 		In:     (*watches).join,
 		Find:   "arming != nil && key.of == ofData && errors.Is(w.err, driver.ErrNoNode)",
 		Put:    "false",
-		With:   map[string]any{"errNoNode": driver.ErrNoNode},
 		Tests:  []string{"TestNodeThatIsGoneIsReadOnce"},
 		By:     "zklock",
 	},
