@@ -96,7 +96,10 @@ func (b *breakable) Slow(i int, by time.Duration) error {
 	over := make(chan struct{})
 	stalling.Go(func() {
 		for failed == nil {
-			failed = stallLog(b.Server(i).PID(), by+rand.N(5*by))
+			// One whose log is slow may be left behind by its leader, and look for another one.
+			if failed = stallLog(b.Server(i).PID(), by+rand.N(5*by)); errors.Is(failed, errNoThread) {
+				failed = nil
+			}
 			select {
 			case <-over:
 				return

@@ -34,6 +34,9 @@ func stallLog(pid int, d time.Duration) error {
 	return errors.Join(err, syscall.PtraceDetach(tid))
 }
 
+// errNoThread means that a server has no log thread at the moment: it is between two roles.
+var errNoThread = errors.New("no such thread")
+
 // threadOf returns the newest thread of a process whose name begins with name. A server
 // that had another role before may still have that role's thread, too.
 func threadOf(pid int, name string) (tid int, err error) {
@@ -52,7 +55,7 @@ func threadOf(pid int, name string) (tid int, err error) {
 		}
 	}
 	if tid == 0 {
-		return 0, fmt.Errorf("process %d has no thread named %s", pid, name)
+		return 0, fmt.Errorf("process %d, thread %s: %w", pid, name, errNoThread)
 	}
 	return tid, nil
 }
