@@ -74,11 +74,12 @@ func (a *Attempt) acquire(ctx context.Context) error {
 			}
 			continue
 		}
+		proven := a.isProven()
 		conn, everywhere := a.atFront()
 		if !everywhere {
 			continue // with the next name
 		}
-		if a.isProven() && a.leasedSoon() && a.place.Grant(a.By) {
+		if proven && a.leasedSoon() && a.place.Grant(a.By) {
 			return nil
 		}
 		for conn != 0 { // the connection that showed that; 0: there was more than one, so list again

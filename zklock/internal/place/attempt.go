@@ -82,8 +82,7 @@ type wait struct {
 	woken    bool   // it has waited for the first name since it began with that
 	watchOwn bool   // our own nodes are watched during the wait for that name
 	conn     uint64 // the connection that showed the place's turn on the names before; 0 if there was more than one
-	proven   bool   // each of the names before has been shown in one state, with our own node, and nothing was awaited since
-	looks    []look // of the other names, begun together with a list of the first one; nil: none
+	looks    []look // of each name, begun together after a wait for the first one; nil: none
 }
 
 // look is a list of the queue of one of the place's names.

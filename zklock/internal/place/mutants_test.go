@@ -972,9 +972,9 @@ var _ = []mutant.Mutant{
 	{
 		Name:   "lists-from-before-a-wait",
 		Breaks: "an All is granted by a list from before the wait for another one of its names",
-		In:     (*Attempt).await,
-		Find:   "w.looks, w.proven, w.woken = nil, false, w.name == 0",
-		Put:    "w.looks, w.woken = nil, w.name == 0",
+		In:     (*Attempt).isProven,
+		Find:   "w.looks != nil || w.line.proven && len(a.place.nodes) == 1",
+		Put:    "w.looks != nil || w.line.proven",
 		Tests:  []string{"TestAllWhoseFirstNodeGoesDuringTheSecondWait"},
 		By:     "zklock",
 	},

@@ -117,7 +117,7 @@ func (a *Attempt) await(q []queue.Node, self int, ahead queue.Watchlist) error {
 		a.Claim.comesAgain = true
 		return errs.ErrNodeGone
 	}
-	w.looks, w.proven, w.woken = nil, false, w.name == 0
+	w.looks, w.woken = nil, w.name == 0
 	for _, i := range ahead.On {
 		l.watched = append(l.watched, q[i])
 	}
@@ -195,7 +195,6 @@ func (a *Attempt) unwatched() time.Duration {
 func (a *Attempt) atFront() (conn uint64, everywhere bool) {
 	w := &a.wait
 	a.rest(false)
-	w.proven = w.line.proven && (w.proven || w.name == 0)
 	switch gen := w.line.sight.Gen; {
 	case w.name == 0:
 		w.conn = gen
@@ -209,8 +208,13 @@ func (a *Attempt) atFront() (conn uint64, everywhere bool) {
 	return w.conn, w.name == 0
 }
 
-// isProven reports whether for each name one state of the ensemble has shown the place's turn, and its node.
-func (a *Attempt) isProven() bool { return a.wait.proven && !a.Claim.Try }
+// isProven reports whether for each name one state of the ensemble has shown the place's turn, and its node: a list or an event that of the only
+// name, lists that it had begun together those of several. A list from before a wait for another name does not count: our node there may have
+// gone since.
+func (a *Attempt) isProven() bool {
+	w := &a.wait
+	return (w.looks != nil || w.line.proven && len(a.place.nodes) == 1) && !a.Claim.Try
+}
 
 // leasedSoon reports whether the session is proven alive for long enough for a grant, or will be within the time of a write: one that
 // has rested proves that while it lists. A list that took so much longer would prove as much.
