@@ -217,13 +217,14 @@ func (a *Attempt) isProven() bool {
 }
 
 // leasedSoon reports whether the session is proven alive for long enough for a grant, or will be within the time of a write: one that
-// has rested proves that while it lists. A list that took so much longer would prove as much.
+// has rested proves that while it lists. A list that took so much longer would prove as much. A slow write does not count: our own node could be
+// deleted meanwhile, and a wait does without a watch on it for no longer than that.
 func (a *Attempt) leasedSoon() bool {
 	s := a.desk().Session
 	if s.Leased() {
 		return true
 	}
-	ctx, stop := context.WithTimeout(a.wait.ctx, s.Latency())
+	ctx, stop := context.WithTimeout(a.wait.ctx, min(s.Latency(), s.Timeout()/40))
 	defer stop()
 	return s.AwaitLease(ctx) == nil
 }
