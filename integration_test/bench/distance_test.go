@@ -160,7 +160,7 @@ func holdFar(t *testing.T, a zklock.Acquirer, granted func()) {
 }
 
 // ordered is what the order of callers of one instant changes, which no clock of a test decides.
-const ordered = 0.95
+const ordered = 0.9
 
 // TestGrantsAtADistance: n permits give 0.8 n / (hold + 2 round trips) grants a second, at every distance, to callers
 // of one process and of four, with four waiters for each permit. In virtual time the figures are those of any machine: they are in
@@ -200,11 +200,12 @@ func TestGrantsAtADistance(t *testing.T) {
 	}
 }
 
-// like reports whether f is the same measurement as g, up to the order of callers of one instant.
+// like reports whether f is the same measurement as g, up to the order of callers of one instant: among processes it decides which of them has a permit
+// next.
 func (f far) like(g far) bool {
 	difference := math.Abs(f.Grants - g.Grants)
 	f.Grants = g.Grants
-	return f == g && difference <= 0.05*g.Grants+1
+	return f == g && difference <= 0.15*g.Grants+1
 }
 
 // TestPictureOfDistances: the picture is drawn from the figures.
