@@ -31,8 +31,9 @@ type waitingPlace struct {
 // not wait in the queue any more.
 //
 // The contender that the place waits for is a point, too. A reader that waits for a writer does not exclude the readers
-// ahead of that writer, but the writer waits for them. If one of the modes excludes all that the contender's mode
-// excludes, the point would add nothing, and would change with each departure: then points leaves it out.
+// ahead of that writer, but the writer waits for them. If the place and one of the modes exclude all that the contender's mode
+// excludes, the point would add nothing, and would change with each departure: then points leaves it out. A place that a writer made and that
+// readers have taken over excludes what a reader does, also while a writer of this process waits ahead of them.
 func (s *waitingPlace) points(names []place.Want, modes queue.Modes) (all []Behind, ok bool) {
 	own, ok := s.own.Contenders()
 	if !ok {
@@ -43,11 +44,11 @@ func (s *waitingPlace) points(names []place.Want, modes queue.Modes) (all []Behi
 		if as == 0 {
 			as = queue.ModesOf(names[i].Kind.Mode)
 		}
-		covers := false
+		covers, placed := false, c.Mode
 		for m := range modesOf(as) {
 			c.Mode = m
 			all = append(all, Behind{Node: NamedNode{c, names[i].Name}})
-			covers = covers || m.Covers(s.nearest.Mode)
+			covers = covers || m.Covers(s.nearest.Mode) && placed.Covers(s.nearest.Mode)
 		}
 		if c.Path == s.nearest.Path && s.nearest.Zxid != 0 && !covers {
 			all = append(all, Behind{Node: NamedNode{s.nearest, names[i].Name}})

@@ -521,4 +521,13 @@ var _ = []mutant.Mutant{
 		Tests:  []string{"TestPlaceLeftGoesToNoOtherNumber"},
 		By:     "zklock",
 	},
+	{
+		Name:   "writer-ahead-hides-a-readers-place",
+		Breaks: "a circle stands for ever that leads through a reader's wait in a place that a writer had made",
+		In:     (*waitingPlace).points,
+		Find:   "m.Covers(s.nearest.Mode) && placed.Covers(s.nearest.Mode)",
+		Put:    "m.Covers(s.nearest.Mode) && (placed.Covers(s.nearest.Mode) || true)",
+		Tests:  []string{"TestCircleThroughAPlaceThatReadersTookOver"},
+		By:     "zklock/internal/simulation",
+	},
 }

@@ -25,6 +25,17 @@ import (
 	"github.com/zklock/go-zklock/zklock/memdriver"
 )
 
+// A reader waits in a place that a writer of its client had made, behind another client's writer that waits for a reader of the circle. Another
+// writer of the reader's client waits ahead of it. That circle stood for ever.
+func TestCircleThroughAPlaceThatReadersTookOver(t *testing.T) {
+	if corekit.Race {
+		t.Skip("it takes fifty times as long, and finds what TestSimulatedDeadlocks finds")
+	}
+	defer corekit.SingleProcessor()()
+	var settings census.Census
+	synctest.Test(t, func(t *testing.T) { simulateDeadlocks(t, 2216, &settings) })
+}
+
 // TestSimulatedDeadlocks runs clients whose goroutines acquire two to four locks, one within the other, in
 // random order: mutexes, readers, writers and several names. Some locks are released or downgraded by
 // another goroutine during a nested wait, and some waits are bounded. In half of the runs the ensemble and
